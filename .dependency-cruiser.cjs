@@ -19,6 +19,11 @@ module.exports = {
     between('cli-calls-roles', { path: '^src/cli/' }, { path: '^src/(io|components|client|api)/' }, 'commands call roles; roles compose io and components'),
     between('cli-core-types-only', { path: '^src/cli/' }, { path: '^src/core/', dependencyTypesNot: ['type-only'] }, 'commands use core types only'),
     between('src-never-test', { path: SRC }, { path: '^(test|build)/' }, 'src never imports test or build'),
+    between('apiserver-storage-inward', { path: '^src/components/apiserver/(storage|watchcache)/' }, { path: '^src/components/apiserver/(rest|admission|pipeline)/' }, 'storage and watch cache do not import the request handlers'),
+    between('apiserver-rest-not-admission', { path: '^src/components/apiserver/rest/' }, { path: '^src/components/apiserver/admission/' }, 'handlers use the admission port of pipeline/'),
+    between('apiserver-admission-not-rest', { path: '^src/components/apiserver/admission/' }, { path: '^src/components/apiserver/rest/' }, 'plug-ins use the contracts of pipeline/'),
+    between('apiserver-pipeline-inward', { path: '^src/components/apiserver/pipeline/' }, { path: '^src/components/apiserver/(rest|admission)/' }, 'contracts import neither handlers nor plug-ins'),
+    between('apiserver-no-type-cycles', { path: '^src/components/apiserver/' }, { circular: true }, 'import cycles, type-only ones included'),
     between('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/(kubernetes-types|@types)/'] }, 'what ships must be a dependency'),
   ],
   options: {

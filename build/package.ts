@@ -14,6 +14,7 @@ import { basename, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
 import { thirdPartyNotices } from './licenses.ts';
+import { checkIntegrity, lockedPackage } from './lock.ts';
 
 type Architecture = 'x64' | 'arm64';
 
@@ -136,11 +137,15 @@ async function makeSysroot(sysroot: string, architecture: Architecture): Promise
   }
 }
 
-/** The pinned Node for an architecture: this process's own, or npm's package of the same version. */
+/** The pinned Node for an architecture: this process's own, or the locked package of the other architecture. */
 async function nodeBinary(architecture: Architecture): Promise<string> {
   if (architecture === host) return process.execPath;
-  const version = process.version.slice(1);
   const name = `node-linux-${architecture}`;
+  const { version, integrity } = await lockedPackage(name);
+  if (version !== process.version.slice(1))
+    throw new Error(
+      `${name}: the lock has ${version}, this is Node ${process.version}; run npm ci and npm run package`,
+    );
   const binary = join(cache, `${name}-${version}`);
   if (existsSync(binary)) return binary;
   const installed = join(root, 'node_modules', name, 'bin/node');
@@ -152,6 +157,7 @@ async function nodeBinary(architecture: Architecture): Promise<string> {
     await run('npm', ['pack', '--silent', '--pack-destination', work, `${name}@${version}`], { cwd: work });
     const archive = (await readdir(work)).find((file) => file.endsWith('.tgz'));
     if (archive === undefined) throw new Error(`npm pack made no archive of ${name}@${version}`);
+    await checkIntegrity(join(work, archive), integrity);
     await run('tar', ['-xzf', join(work, archive), '-C', work, 'package/bin/node']);
     await copyFile(join(work, 'package/bin/node'), `${binary}.new`);
     await chmod(`${binary}.new`, 0o755);

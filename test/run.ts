@@ -1,7 +1,8 @@
 /**
  * `npm test [-- check|unit|e2e ...]`: everything, or the named parts. The last line is `N passed, N failed` (and `, N skipped`); the exit
  * code is 1 when anything failed. Parts: `check` (types, linter, arrows, unused code), `unit` (unit, property and conformance tests), `e2e` (the packaged
- * executable with real kubectl and real containers; builds it first), `attack` (attacks on the packaged executable). Only when named: `lab` (hosts with a real systemd).
+ * executable with real kubectl and real containers; builds it first), `attack` (attacks on the packaged executable). Only when named: `lab` (hosts with a real systemd), `soak`
+ * (simulations and damage to files with many seeds).
  */
 import { spawn } from 'node:child_process';
 import { glob } from 'node:fs/promises';
@@ -12,11 +13,14 @@ import { prepareHelm, prepareHost } from './host.ts';
 
 const root = join(import.meta.dirname, '..');
 const PARTS = ['check', 'unit', 'e2e', 'attack'] as const;
-const NAMED_PARTS = [...PARTS, 'lab'] as const;
+const NAMED_PARTS = [...PARTS, 'lab', 'soak'] as const;
 type Part = (typeof NAMED_PARTS)[number];
 const FILE_TIMEOUT_MS = 10 * 60_000;
 /** A virtual machine without acceleration, on a machine that is busy besides. */
 const LAB_FILE_TIMEOUT_MS = 30 * 60_000;
+const SOAK_FILE_TIMEOUT_MS = 60 * 60_000;
+/** Their seeds come from `test/soak.ts`. */
+const SOAKS = ['test/sim/**/simulation.test.ts', 'test/io/sqlite/flipped-bits.test.ts'];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
@@ -105,6 +109,10 @@ if (packaged) {
 if (parts.has('lab')) {
   if (await step('build', process.execPath, ['build/package.ts']))
     await tests(await files(['test/lab/**/*.test.ts'], () => false), 1, LAB_FILE_TIMEOUT_MS);
+}
+if (parts.has('soak')) {
+  process.env['HYPEREDGE_SOAK'] = '1';
+  await tests(await files(SOAKS, () => false), 2, SOAK_FILE_TIMEOUT_MS);
 }
 for (const failure of failures) console.log(`failed: ${failure}`);
 console.log(`${total.passed} passed, ${total.failed} failed${total.skipped === 0 ? '' : `, ${total.skipped} skipped`}`);

@@ -136,6 +136,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
     load: async () => (await import('./commands/envtest.ts')).envtestCommand,
   },
+  sysinfo: {
+    summary: 'show the hardware and the kernel features of this host',
+    load: async () => (await import('./commands/sysinfo.ts')).sysinfoCommand,
+  },
   version: {
     summary: 'show versions or third-party licenses',
     load: async () => (await import('./commands/version.ts')).versionCommand,

@@ -1,11 +1,12 @@
 /** kubeconfig file → a client that follows the file's certificates when they are exchanged. */
 
-import { readFileSync, watch } from 'node:fs';
+import { readFileSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { parse } from 'yaml';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { secretFileProblem } from '../base/secret-file.ts';
 import {
   type ApiClient,
   type ClientCredentials,
@@ -15,7 +16,7 @@ import {
   type PemSource,
   parseKubeconfig,
 } from '../client/index.ts';
-import { readReferenced } from './config/files.ts';
+import { readSecret } from './config/files.ts';
 import { resolveBeside } from './config/master-config.ts';
 
 export interface ClientContext {
@@ -32,7 +33,7 @@ export interface OpenedClient {
 
 /** Throws CodedError 'bad-config' or 'unreadable' naming the file. */
 export async function openClient(kubeconfig: string, userAgent: string, context: ClientContext): Promise<OpenedClient> {
-  const text = await readReferenced(kubeconfig, 'kubeconfig');
+  const text = await readSecret(kubeconfig, 'kubeconfig');
   let access: ReturnType<typeof parseKubeconfig>;
   try {
     access = parseKubeconfig(parse(text));
@@ -68,10 +69,16 @@ function followCredentials(
   const files = [access.ca, access.cert, access.key].filter((source) => source !== undefined && 'file' in source);
   const text = (source: PemSource): string =>
     'data' in source ? source.data : readFileSync(resolveBeside(kubeconfig, source.file), 'utf8');
+  const secret = (source: PemSource): string => {
+    const path = 'file' in source ? resolveBeside(kubeconfig, source.file) : undefined;
+    const problem = path === undefined ? undefined : secretFileProblem(path, statSync(path), process.geteuid?.() ?? 0);
+    if (problem !== undefined) throw new CodedError('bad-config', `${kubeconfig}: ${problem}`);
+    return text(source);
+  };
   const load = (): ClientCredentials => ({
     ...(access.ca === undefined ? {} : { ca: text(access.ca) }),
     ...(access.cert === undefined ? {} : { cert: text(access.cert) }),
-    ...(access.key === undefined ? {} : { key: text(access.key) }),
+    ...(access.key === undefined ? {} : { key: secret(access.key) }),
     ...(access.token === undefined ? {} : { token: access.token }),
   });
   let current = load();

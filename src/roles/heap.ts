@@ -44,19 +44,22 @@ const IDLE_LOOKS = 3;
 /** What has come to the heap since it was last collected so, at least, and in proportion to what there was then. */
 const WORTH_BYTES = 8 << 20;
 const WORTH_SHARE = 0.15;
+/** Memory outside of the heap, most of it of TLS connections that are closed, is released with the objects that own it; V8 does not know of it. */
+const WORTH_NATIVE_BYTES = 16 << 20;
 /** V8 begins to mark when so much memory outside of its heap has come since it last did. */
 const EXTERNAL_PRESSURE = 80 << 20;
 
 /**
  * Gives memory back when the process has nothing to do: V8 collects garbage when there is more, so what a busy time has left stays for as long as nothing comes.
  * Asked for a collection outright it does everything in one go. It is therefore made to begin one by itself, as if much memory outside of its heap had come: it marks
- * beside everything else and stops for the end of it alone. In the mode for small memory it then gives pages back at once.
+ * beside everything else and stops for the end of it alone. In the mode for small memory it then gives pages back at once. The same when memory outside of the heap grows.
  */
 export function collectWhenIdle(): void {
   let used = process.threadCpuUsage();
   let lookedMs = performance.now();
   let idle = 0;
   let kept = 0;
+  let keptNative = Number.POSITIVE_INFINITY;
   const look = (): void => {
     const usage = process.threadCpuUsage(used);
     const nowMs = performance.now();
@@ -67,6 +70,13 @@ export function collectWhenIdle(): void {
     const held = heldBytes();
     // Smaller by itself, or by the collection that was begun before.
     kept = Math.min(kept, held);
+    const native = process.memoryUsage.rss() - getHeapStatistics().total_heap_size;
+    keptNative = Math.min(keptNative, native);
+    if (native - keptNative > WORTH_NATIVE_BYTES) {
+      keptNative = native;
+      beginCollection();
+      return;
+    }
     if (idle < IDLE_LOOKS || held - kept < WORTH_BYTES + kept * WORTH_SHARE) return;
     idle = 0;
     kept = held;

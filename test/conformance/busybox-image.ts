@@ -23,7 +23,7 @@ export const sha256 = (bytes: Uint8Array | string): string =>
   `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 const APPLETS =
-  'sh cat echo sleep ls stty tty id wc dd nc ip ps kill env head tail hostname yes true false mkdir rm touch mount cut grep httpd seq unshare';
+  'sh cat echo sleep ls stty tty id wc dd nc ip ps kill env head tail hostname yes true false mkdir rm touch mount cut grep httpd seq unshare setsid';
 
 /** The one layer: busybox with its usual links, accounts and empty directories. */
 export async function busyboxLayer(): Promise<Buffer> {

@@ -179,7 +179,7 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
       id: string,
       ...command: string[]
     ): Promise<{ stdout: string; stderr: string; exitCode: number }> {
-      const result = await cri().execSync(id, command, 10_000);
+      const result = await cri().execSync(id, command, { timeoutMs: 10_000, maxOutputBytes: 1024 * 1024 });
       const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
       return { stdout: text(result.stdout), stderr: text(result.stderr), exitCode: result.exitCode };
     }
@@ -418,6 +418,21 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
         assert.equal(big.exitCode, 0, big.stderr);
       }));
 
+    it('measures what containers write into their own files', () =>
+      withPod(async (sandboxId) => {
+        const options = { unit: 'bytes', timeoutMs: 30_000 } as const;
+        const quiet = await run(sandboxId, 'sleep 60');
+        const busy = await run(sandboxId, 'dd if=/dev/zero of=/big bs=1M count=3; sleep 60');
+        const used = await eventually(
+          () => cri().writableLayers([quiet, busy, 'unknown'], options),
+          (layers) => (layers.get(busy) ?? 0) >= 3 << 20,
+        );
+        assert.ok((used.get(busy) ?? 0) < 4 << 20 && (used.get(quiet) ?? 0) < 1 << 20, JSON.stringify([...used]));
+        assert.equal(used.has('unknown'), false);
+        const inodes = await cri().writableLayers([busy], { ...options, unit: 'inodes' });
+        assert.ok((inodes.get(busy) ?? 0) > 1 && (inodes.get(busy) ?? 0) < 100);
+      }));
+
     it('runs commands: exit codes, both outputs, timeout, and what cannot be started', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
@@ -426,15 +441,21 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
           stderr: 'e\n',
           exitCode: 5,
         });
-        await assert.rejects(cri().execSync(id, ['sleep', '30'], 300), { code: 'timeout' });
+        await assert.rejects(cri().execSync(id, ['sleep', '30'], { timeoutMs: 300, maxOutputBytes: 1024 }), {
+          code: 'timeout',
+        });
         const left = await eventually(
           async () => (await exec(id, 'ps')).stdout,
           (text) => !text.includes('sleep 30'),
         );
         assert.ok(!left.includes('sleep 30'), 'the timed-out command was killed');
-        await assert.rejects(cri().execSync(id, ['/no/such/program'], 5_000), { code: 'start-failed' });
+        await assert.rejects(cri().execSync(id, ['/no/such/program'], { timeoutMs: 5_000, maxOutputBytes: 1024 }), {
+          code: 'start-failed',
+        });
         await cri().stopContainer(id, 0);
-        await assert.rejects(cri().execSync(id, ['true'], 5_000), { code: 'not-found' });
+        await assert.rejects(cri().execSync(id, ['true'], { timeoutMs: 5_000, maxOutputBytes: 1024 }), {
+          code: 'not-found',
+        });
       }));
 
     it('streams a command: input to its end, large output, separate errors', () =>

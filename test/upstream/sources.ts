@@ -1,6 +1,6 @@
 /**
  * The sources of the programs whose place ours take, as Debian ships them, and what they are built with: fetched with apt below `dist/upstream`,
- * once. The host's own apt lists and installed packages stay as they are: nothing is installed, no list of the host is read or written.
+ * once, from the archive that apt is configured with. The host's own lists and packages stay as they are: nothing is installed or written there.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,6 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const UPSTREAM = join(import.meta.dirname, '..', '..', 'dist', 'upstream');
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
-const MIRROR = 'http://deb.debian.org/debian';
 const OUTPUT_BYTES = 64 << 20;
 
 /** Debian's source packages, and where Go looks for what is in them. */
@@ -63,7 +62,8 @@ async function openApt(suite: string): Promise<Apt> {
   const directory = join(UPSTREAM, suite, 'apt');
   await mkdir(join(directory, 'lists', 'partial'), { recursive: true });
   await mkdir(join(directory, 'cache', 'archives', 'partial'), { recursive: true });
-  const lines = ['deb', 'deb-src'].map((kind) => `${kind} [signed-by=${KEYRING}] ${MIRROR} ${suite} main\n`);
+  const archive = await configuredArchive(directory);
+  const lines = ['deb', 'deb-src'].map((kind) => `${kind} [signed-by=${KEYRING}] ${archive} ${suite} main\n`);
   await writeFile(join(directory, 'sources.list'), lines.join(''));
   await writeFile(join(directory, 'status'), '');
   const settings = {
@@ -79,6 +79,26 @@ async function openApt(suite: string): Promise<Apt> {
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
   await run('apt-get', [...options, '-qq', 'update'], { maxBuffer: OUTPUT_BYTES });
   return { directory, options };
+}
+
+/** The address of Debian's archive that apt on this host is configured with: a mirror, or a proxy of one. */
+async function configuredArchive(directory: string): Promise<string> {
+  // The host has no lists after `apt-get clean` in an image: they are fetched, but not into the host's directory.
+  const lists = join(directory, 'host-lists');
+  for (const options of [[], ['-o', `Dir::State::lists=${lists}`]]) {
+    if (options.length > 0) {
+      await mkdir(join(lists, 'partial'), { recursive: true });
+      await run('apt-get', [...options, '-qq', 'update'], { maxBuffer: OUTPUT_BYTES });
+    }
+    const { stdout } = await run(
+      'apt-get',
+      [...options, 'indextargets', '--format', '$(ORIGIN) $(LABEL) $(REPO_URI)', 'Created-By: Packages'],
+      { maxBuffer: OUTPUT_BYTES },
+    );
+    const [, archive] = /^Debian Debian (\S+)$/m.exec(stdout) ?? [];
+    if (archive !== undefined) return archive;
+  }
+  throw new Error('apt is configured without the archive of Debian; add it to /etc/apt/sources.list');
 }
 
 interface Fetch {

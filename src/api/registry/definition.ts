@@ -83,6 +83,17 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
   convertFrom(object: T): KubeObject;
 }
 
+/** Field paths, as lists of field names. */
+export type ResetFields = readonly (readonly string[])[];
+
+/** Deletion beyond `metadata.finalizers`. */
+export interface Finalization<T extends KubeObject = KubeObject> {
+  /** True while the object must not be removed. */
+  isHeld(object: T): boolean;
+  /** Marks an object whose deletion waits for it. May change `object`. */
+  mark(object: T): void;
+}
+
 export interface KindDefinition<T extends KubeObject = KubeObject> extends GroupVersionKind {
   /** What clients of the kind in this version are warned of; upstream goes on to serve it. */
   readonly deprecation?: string;
@@ -114,6 +125,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly strategy: WriteStrategy<T>;
   /** Present when the kind has a `/status` sub-resource. */
   readonly statusStrategy?: WriteStrategy<T>;
+  /** Paths that writes of the status reset, which server-side apply does not own (upstream's GetResetFields). Default: spec. */
+  readonly statusResetFields?: ResetFields;
   /** Strategies of further writable sub-resources that carry the kind itself: `approval`, `finalize`, `ephemeralcontainers`, `resize`. */
   readonly subresourceStrategies?: Readonly<Record<string, WriteStrategy<T>>>;
   /** PUT on a missing name creates (upstream's AllowCreateOnUpdate). */
@@ -122,11 +135,19 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly allowUnconditionalUpdate?: boolean;
   /** Marks an object whose deletion begins, e.g. with a finalizer that holds it. */
   prepareForDelete?(object: T, nowMs: number): void;
+  /** A further phase of deletion beside `metadata.finalizers`: a namespace's `spec.finalizers`. */
+  readonly finalization?: Finalization<T>;
+  /** Warnings of a delete, given its propagation policy; undefined: the request names none. */
+  warningsOnDelete?(propagation: string | undefined): readonly string[];
+  /** A delete answers with the removed object instead of a Status, although the documents of the API say otherwise. */
+  readonly answersDeleted?: boolean;
   /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
   readonly defaultPropagation?: 'Background' | 'Orphan';
   /** Seconds of grace for a delete that names none; undefined: immediate. Only pods are deleted gracefully. */
   defaultGraceSeconds?(object: T): number;
   readonly columns: readonly Column<T>[];
+  /** Upstream's message for an unknown field label, where a kind has its own wording. */
+  unknownFieldLabel?(field: string): string;
   /** Supported field selectors beside `metadata.name` and `metadata.namespace`, with how to read each. */
   readonly fieldSelectors?: Readonly<Record<string, FieldReader<T>>>;
   readonly scale?: ScaleMapping;

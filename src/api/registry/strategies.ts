@@ -5,6 +5,9 @@ import type { KubeObject, ObjectMeta } from '../meta/object.ts';
 import { nextGeneration } from '../meta/object.ts';
 import type { StrategyContext, Verb, WriteStrategy } from './definition.ts';
 
+/** Reset fields of a status that is written without metadata and spec. */
+export const METADATA_AND_SPEC = [['metadata'], ['spec']] as const;
+
 export const ALL_VERBS: readonly Verb[] = [
   'create',
   'delete',

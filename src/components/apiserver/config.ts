@@ -52,7 +52,7 @@ export interface FollowedCertificates extends Followed<CertificateSettings> {
   subscribe(changed: () => void): void;
 }
 
-/** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
+/** Configuration of the API server. PEM material is passed as text; the composition reads the files. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
   /** 0: any free port (tests). */
@@ -74,13 +74,13 @@ export interface ApiServerConfig {
   readonly sharesPort?: boolean;
   /** Part of the HTTP/2 requests after which a connection takes no more, 0 to 1. Default 0. */
   readonly goawayChance?: number;
-  /** What browsers are told; default: nothing. */
+  /** CORS and HSTS settings; default: none. */
   readonly browsers?: BrowserSettings;
   /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
   readonly shutdownDelaySeconds?: number;
-  /** CA bundle of client certificates: CN is the user, O the groups. Undefined: nobody is known by a certificate. */
+  /** CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication. */
   readonly clientCa?: string;
-  /** Who is let in without credentials, as system:anonymous: those who ask for health and version (the default), all, or nobody. */
+  /** Requests admitted as system:anonymous: health and version paths (default), all, or none. */
   readonly anonymous?: 'health' | 'all' | 'none' | 'paths';
   /** Those of 'paths'. */
   readonly anonymousPaths?: readonly string[];
@@ -90,7 +90,7 @@ export interface ApiServerConfig {
   readonly disabledAdmission?: readonly string[];
   /** Of those that run only where they are asked for: which do. */
   readonly enabledAdmission?: readonly string[];
-  /** What admission plug-ins are told. */
+  /** Configuration of admission plug-ins. */
   readonly admission?: AdmissionSettings;
   /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
   readonly requestHeader?: {
@@ -123,7 +123,7 @@ export interface ApiServerConfig {
   };
   /** How long a kubelet may take to take a connection. Default 10 s. */
   readonly kubeletTimeoutMs?: number;
-  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: without a certificate, believing whoever answers. */
+  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: no client certificate, and the kubelet's certificate is not verified. */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
@@ -135,7 +135,7 @@ export interface ApiServerConfig {
   readonly bootstrapTokens?: boolean;
   /** OpenID Connect issuers whose ID tokens are taken. */
   readonly tokenIssuers?: readonly TokenIssuer[];
-  /** Who is asked about bearer tokens that nobody here knows. */
+  /** TokenReview webhook for bearer tokens that no other authenticator accepts. */
   readonly tokenWebhook?: TokenWebhook;
   /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
   readonly clusterCa?: string;

@@ -28,8 +28,8 @@ export interface ApiServerDeps {
   /** Certificates, where they may change; in the place of the configuration's. */
   readonly certificates?: FollowedCertificates;
   /**
-   * The documentation of the built-in types for OpenAPI and `kubectl explain`: read when first asked for, so that the process neither
-   * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.
+   * The documentation of the built-in types for OpenAPI and `kubectl explain`: loaded on the first request, so that it neither
+   * delays the start nor occupies memory before. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
   /** `parseSigningRequest()` of `src/io/pki`. */

@@ -7,11 +7,11 @@ import { answerHealth, type HealthCheck, type HealthEndpoint, HealthResults } fr
 import type { Exchange } from './http/exchange.ts';
 import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { objectMetrics } from './object-metrics.ts';
+import { methodNotAllowed } from './pipeline/write-request.ts';
 import { processMetrics } from './process-metrics.ts';
 import type { RestContext } from './rest/context.ts';
 import { openWatches } from './rest/open-watches.ts';
 import { noSuchResource } from './rest/served-at.ts';
-import { methodNotAllowed } from './rest/write-request.ts';
 
 const STORE_TIMEOUT_MS = 2_000;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -25,7 +25,7 @@ export interface EndpointsDeps {
   readonly checkEncryption?: () => Promise<void>;
   /** It is about to stop. */
   leaving(): boolean;
-  /** Texts for whoever looks into the server, by path; not listed. */
+  /** Debug pages by path; not listed in the index. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
 }

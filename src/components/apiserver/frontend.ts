@@ -1,4 +1,4 @@
-/** Every request's way: what is it about, who asks, may they; then the handler; then the books. */
+/** Request pipeline: request info, authentication, flow control, authorization, handler, then metrics and audit. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
@@ -17,12 +17,12 @@ import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
 import type { Metrics } from './metrics.ts';
+import type { ServedKind } from './pipeline/kinds.ts';
+import { methodNotAllowed } from './pipeline/write-request.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { dispatch } from './rest/dispatch.ts';
-import type { ServedKind } from './rest/kinds.ts';
 import { noSuchResource, servedAt } from './rest/served-at.ts';
-import { methodNotAllowed } from './rest/write-request.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 import { hasSubresource } from './subresources/strategies.ts';
 
@@ -30,9 +30,9 @@ const REQUEST_TIMEOUT_SECONDS = 60;
 
 const SWITCHING = 101;
 const TOO_MANY = 429;
-/** Shorter bodies of requests that are turned away are read to their end: whoever comes again needs no new connection. */
+/** Shorter bodies of rejected requests are read to their end, so that the client can reuse its connection. */
 const MAX_DISCARDED = 256 * 1024;
-const NOBODY: UserInfo = { name: '', groups: [] };
+const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
@@ -101,7 +101,7 @@ export class Frontend {
     }
   }
 
-  /** When somebody else has to be asked who this is. */
+  /** Continues after an asynchronous authenticator. */
   #later(exchange: Exchange, user: Promise<UserInfo>): void {
     this.#wait(
       exchange,
@@ -129,7 +129,7 @@ export class Frontend {
     if (this.#gate.admit(exchange, this.#context.clock.monotonicMs())) this.#authorize(exchange);
   }
 
-  /** Whoever had to wait may go on. */
+  /** Continues a request that waited in a flow control queue. */
   resume(exchange: Exchange): void {
     try {
       this.#authorize(exchange);
@@ -171,11 +171,11 @@ export class Frontend {
     return recorded;
   }
 
-  /** Whoever did not get as far as being asked what they may: credentials or an impersonation that are not good. */
-  #recordStranger(exchange: Exchange): void {
+  /** Audits a request that failed before authorization: invalid credentials or impersonation. */
+  #auditUnauthenticated(exchange: Exchange): void {
     const { request, connection, info } = exchange;
     if (info.path === '') return;
-    const authenticated = exchange.authenticated ?? NOBODY;
+    const authenticated = exchange.authenticated ?? UNAUTHENTICATED;
     exchange.audit = this.#context.audit?.begin({ request, connection, info, authenticated });
   }
 
@@ -186,28 +186,48 @@ export class Frontend {
     else this.#follow(exchange, pending);
   }
 
-  /** Notes in `note` who it was before any impersonation. */
+  /** Notes in `note` the user before any impersonation, and on the connection whether it brings one. */
   #identify(
     request: HttpRequest,
     connection: ConnectionInfo,
     info: RequestInfo,
     note: Identified,
   ): UserInfo | Promise<UserInfo> {
-    const user = this.#context.authenticator.authenticate(request, connection);
+    let user: UserInfo | undefined | Promise<UserInfo>;
+    try {
+      user = this.#context.authenticator.authenticate(request, connection);
+    } catch (error) {
+      connection.identified?.('refused');
+      throw error;
+    }
     if (user instanceof Promise) {
-      return user.then((known) => {
-        note.authenticated = known;
-        return this.#impersonation.of(request, known, info, note);
-      });
+      return user.then(
+        (known) => {
+          connection.identified?.('user');
+          note.authenticated = known;
+          return this.#impersonation.of(request, known, info, note);
+        },
+        (error: unknown) => {
+          connection.identified?.('refused');
+          throw error;
+        },
+      );
     }
     note.authenticated = user;
     if (user === undefined) {
-      const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
-      if (anonymous === 'paths' && anonymousPaths.includes(info.path)) return ANONYMOUS;
-      if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
+      const allowed = this.#allowsAnonymous(info);
+      connection.identified?.(allowed ? 'anonymous' : 'refused');
+      if (allowed) return ANONYMOUS;
       throw unauthorized();
     }
+    connection.identified?.('user');
     return this.#impersonation.of(request, user, info, note);
+  }
+
+  #allowsAnonymous(info: RequestInfo): boolean {
+    const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
+    if (anonymous === 'paths') return anonymousPaths.includes(info.path);
+    return anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path));
   }
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {
@@ -257,7 +277,7 @@ export class Frontend {
     });
   }
 
-  /** One timer for all: set for whoever had to end first when it was set. */
+  /** One timer for all requests, set to the earliest deadline. */
   #watchDeadlines(deadlineMs: number): void {
     const { clock } = this.#context;
     this.#deadlineTimer?.cancel();
@@ -300,7 +320,7 @@ export class Frontend {
     const retry = failure.details?.retryAfterSeconds;
     if (retry !== undefined) response.setHeader('retry-after', String(retry));
     const status = failure.toStatus();
-    if (exchange.audit === undefined && this.#context.audit !== undefined) this.#recordStranger(exchange);
+    if (exchange.audit === undefined && this.#context.audit !== undefined) this.#auditUnauthenticated(exchange);
     exchange.audit?.failed(status);
     const { listMeta } = failure as { listMeta?: object };
     const keep = failure.httpCode === TOO_MANY && exchange.discardBody(MAX_DISCARDED);
@@ -308,7 +328,7 @@ export class Frontend {
     if (!request.complete && !keep) this.#abandonBody(exchange);
   }
 
-  /** The rest of a body nobody will read: HTTP/1.1 connections are closed after the answer, HTTP/2 streams alone. */
+  /** Discards the rest of an unread body: closes the HTTP/1.1 connection after the answer, or the HTTP/2 stream alone. */
   #abandonBody(exchange: Exchange): void {
     const { request, response } = exchange;
     response.once('finish', () => {

@@ -70,8 +70,8 @@ export class Metrics {
   }
 
   /**
-   * `known`: the path names a resource that is served; others share one label set. `bytes`: those of the answer, as they are sent; undefined: nobody
-   * counted them.
+   * `known`: the path names a resource that is served; others share one label set. `bytes`: response bytes as sent; undefined: not
+   * counted.
    */
   record(
     info: RequestInfo | undefined,
@@ -104,7 +104,7 @@ export class Metrics {
     counted.sizes?.observe(bytes);
   }
 
-  /** A request for a version that is deprecated; `removed`: the release that no longer serves it, '' where nobody knows. */
+  /** A request for a version that is deprecated; `removed`: the release that no longer serves it, '' when unknown. */
   recordDeprecated({ group, version, plural, subresource }: ResourceRequestInfo, removed: string): void {
     if (this.#deprecated.size >= MAX_SERIES) return;
     this.#deprecated.add(

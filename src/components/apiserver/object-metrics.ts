@@ -1,5 +1,5 @@
-/** How much there is of each kind, and what it takes. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
-import type { ServedKind } from './rest/kinds.ts';
+/** Object counts and sizes by kind. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
+import type { ServedKind } from './pipeline/kinds.ts';
 import type { KindCache } from './watchcache/kind-cache.ts';
 
 interface Kept {

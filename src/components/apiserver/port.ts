@@ -4,6 +4,8 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
+import type { GateLimits } from '../../base/connections/gate.ts';
+import type { Identified } from '../../base/connections/http-connection.ts';
 
 /** Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is used here. */
 export type HttpRequest = IncomingMessage & {
@@ -15,7 +17,7 @@ export type HttpRequest = IncomingMessage & {
 };
 export type HttpResponse = ServerResponse;
 
-/** Told what comes of a body as it comes, and null at its end. False: no more of it is to be read. */
+/** Receives the chunks of a body, and null at its end. Returns false to stop reading. */
 export type BodyTaker = (chunk: Buffer | null) => boolean;
 
 /** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
@@ -23,8 +25,10 @@ export interface ConnectionInfo {
   readonly remoteAddress: string;
   /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
   readonly peerChain: readonly Uint8Array[] | undefined;
-  /** The client showed a certificate that TLS could not verify: expired, or of an authority nobody knows. */
+  /** The client showed a certificate that TLS could not verify: expired, or signed by an unknown authority. */
   readonly peerRefused: boolean;
+  /** Reports whose request the connection has brought: what it may cost depends on it. To be called for each request, before its answer. */
+  identified?(as: Identified): void;
 }
 
 /** A certificate that is shown to who asks for one of `names`. */
@@ -64,6 +68,8 @@ export interface ListenOptions {
   readonly maxStreams?: number;
   /** Only HTTP/1.1 is spoken. Default false. */
   readonly withoutHttp2?: boolean;
+  /** Connections at once, and how long they may be idle. Default: those of an API server. */
+  readonly limits?: GateLimits;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /** Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to another server. */

@@ -1,4 +1,4 @@
-/** What Prometheus' client libraries show of a process. */
+/** Process metrics of Prometheus' client libraries. */
 import { readdir, readFile } from 'node:fs/promises';
 
 /** Without a line break at the end. What this system does not say is left out. */

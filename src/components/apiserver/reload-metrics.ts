@@ -1,4 +1,7 @@
-/** Configuration files that are followed: how often they were read anew, and what is in force. Source: k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics. */
+/**
+ * Metrics of reloaded configuration files: reloads by result, and the hash in force.
+ * Source: k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
+ */
 import { createHash } from 'node:crypto';
 import type { Reloads } from './config.ts';
 

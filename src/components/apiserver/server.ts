@@ -1,13 +1,13 @@
-/** Puts the parts together, starts them in order and stops them in the opposite one. */
+/** Composes the API server, starts its parts in order and stops them in reverse order. */
 import { setMaxListeners } from 'node:events';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
-import { PolicyChecker } from './admission/policies/validating/checker.ts';
-import type { QuotaStore } from './admission/quota/keeper.ts';
+import type { QuotaStore } from './admission/quota/accessor.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import { AuthenticationMap } from './aggregation/authentication-map.ts';
 import { AvailabilityController } from './aggregation/availability.ts';
@@ -25,6 +25,7 @@ import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { certificatesOf, tlsOf } from './certificates.ts';
+import type { ApiServerConfig } from './config.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
@@ -33,14 +34,15 @@ import { Destinations } from './destinations.ts';
 import { EncryptedStore } from './encryption/encrypted-store.ts';
 import { createResourceOf } from './encryption/stored-resources.ts';
 import { createEndpoints } from './endpoints.ts';
+import { ensureFlowObjects } from './flowcontrol/config-controller.ts';
 import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
-import { ensureFlowObjects } from './flowcontrol/keeper.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
+import { cacheOptions, type Kinds, serveKinds } from './pipeline/kinds.ts';
+import { PolicyChecker } from './policystatus/checker.ts';
 import type { Listener, ListenOptions } from './port.ts';
 import { reloadMetrics } from './reload-metrics.ts';
 import type { RestContext } from './rest/context.ts';
-import { cacheOptions, type Kinds, serveKinds } from './rest/kinds.ts';
 import { Compactor } from './storage/compactor.ts';
 import { ExpiryLeases } from './storage/expiry-leases.ts';
 import { ObjectStore } from './storage/object-store.ts';
@@ -55,7 +57,8 @@ const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 const DEFAULT_COMPACTION_SECONDS = 300;
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
-const KEEP_ALIVE_MS = 180_000;
+/** As upstream's. */
+const KEEP_ALIVE_MS = 90_000;
 const STOP_GRACE_MS = 5_000;
 /** A store that is not up yet is waited for: the API server may be started before it. */
 const LOAD_RETRY_MS = 200;
@@ -64,7 +67,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Events, the one kind whose objects expire, live as long as they are told. */
+/** Applies `--event-ttl` to Events, the only kind whose objects expire. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }
@@ -84,6 +87,90 @@ function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): Quot
         })),
       ),
   };
+}
+
+/** The store with decryption and form conversion, the watch cache on it, and the object store with its metrics. */
+function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
+  const { clock, config, log } = deps;
+  const encrypted =
+    deps.encryption === undefined
+      ? undefined
+      : new EncryptedStore({
+          store: deps.store,
+          source: deps.encryption,
+          resourceOf: createResourceOf(),
+          log,
+          nowMs: () => clock.monotonicMs(),
+        });
+  const store = new StoredForms(encrypted ?? deps.store, log);
+  const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
+  const operations = new StoreMetrics();
+  const objects = new ObjectStore(
+    store,
+    cache,
+    new ExpiryLeases(store, clock),
+    (key) => encrypted?.isStale(key) ?? false,
+    {
+      nowMs: () => clock.monotonicMs(),
+      observe: (...figures) => operations.observe(...figures),
+    },
+  );
+  metrics.addGauge(() => operations.render());
+  return { encrypted, store, cache, objects };
+}
+
+function serviceAccountTokens(
+  { serviceAccounts }: ApiServerConfig,
+  cache: WatchCache,
+  clock: Clock,
+  noteUse: (namespace: string, secret: string, day: string) => void,
+): ServiceAccountTokens {
+  return new ServiceAccountTokens({
+    signingKey: serviceAccounts.signingKey,
+    publicKeys: serviceAccounts.publicKeys,
+    issuers: [serviceAccounts.issuer, ...(serviceAccounts.otherIssuers ?? [])],
+    audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
+    cache,
+    nowMs: () => clock.nowMs(),
+    noteUse,
+  });
+}
+
+/** Metrics of the configuration files that are reloaded. */
+function countReloads({ config, identities, authorizers, encryption }: ApiServerDeps, metrics: Metrics): void {
+  const followed = { authentication: identities, authorization: authorizers, encryption };
+  for (const what of ['authentication', 'authorization', 'encryption'] as const) {
+    const { [what]: source } = followed;
+    if (source?.reloads === undefined) continue;
+    const server = `apiserver-${config.advertiseAddress}`;
+    metrics.addGauge(() => (source.reloads === undefined ? '' : reloadMetrics(what, source.reloads, server)));
+  }
+}
+
+/** The built-in kinds in the versions that `--runtime-config` switches on. */
+function servedDefinitions({ eventTtlSeconds, runtimeConfig }: ApiServerConfig): readonly KindDefinition[] {
+  return switchVersions(
+    builtinKinds.map((each) => refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds)))),
+    runtimeConfig ?? new Map(),
+  );
+}
+
+function serviceAllocator(
+  config: ApiServerConfig,
+  cidr: string,
+  cache: WatchCache,
+  clock: Clock,
+  random: RandomSource,
+): ServiceAllocator {
+  return new ServiceAllocator({
+    cidr,
+    ranges: () => cache.kind('servicecidrs'),
+    ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
+    services: () => cache.kind('services/specs'),
+    addresses: () => cache.kind('ipaddresses'),
+    clock,
+    random,
+  });
 }
 
 class Server implements ApiServer {
@@ -116,54 +203,17 @@ class Server implements ApiServer {
     // Every watch listens to it.
     setMaxListeners(0, this.#stopping.signal);
     const { clock, random, config, log } = deps;
-    const encrypted =
-      deps.encryption === undefined
-        ? undefined
-        : new EncryptedStore({
-            store: deps.store,
-            source: deps.encryption,
-            resourceOf: createResourceOf(),
-            log,
-            nowMs: () => clock.monotonicMs(),
-          });
-    const store = new StoredForms(encrypted ?? deps.store, log);
-    const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
-    const nowMs = (): number => clock.nowMs();
-    const { serviceAccounts } = config;
+    const { encrypted, store, cache, objects } = assembleStorage(deps, this.#metrics);
     const tokenUses = new TokenUses();
-    const tokens = new ServiceAccountTokens({
-      signingKey: serviceAccounts.signingKey,
-      publicKeys: serviceAccounts.publicKeys,
-      issuers: [serviceAccounts.issuer, ...(serviceAccounts.otherIssuers ?? [])],
-      audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
-      cache,
-      nowMs,
-      noteUse: (namespace, secret, day) => tokenUses.note(this.#context, namespace, secret, day),
-    });
+    const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
+      tokenUses.note(this.#context, namespace, secret, day),
+    );
     const { identities = { current: config } } = deps;
     const certificates = deps.certificates ?? { current: certificatesOf(config) };
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
-    const followed = { authentication: deps.identities, authorization: deps.authorizers, encryption: deps.encryption };
-    for (const what of ['authentication', 'authorization', 'encryption'] as const) {
-      const { [what]: source } = followed;
-      if (source?.reloads === undefined) continue;
-      const server = `apiserver-${config.advertiseAddress}`;
-      this.#metrics.addGauge(() => (source.reloads === undefined ? '' : reloadMetrics(what, source.reloads, server)));
-    }
-    const stored = new StoreMetrics();
-    const objects = new ObjectStore(
-      store,
-      cache,
-      new ExpiryLeases(store, clock),
-      (key) => encrypted?.isStale(key) ?? false,
-      {
-        nowMs: () => clock.monotonicMs(),
-        observe: (...figures) => stored.observe(...figures),
-      },
-    );
-    this.#metrics.addGauge(() => stored.render());
+    countReloads(deps, this.#metrics);
     const serviceRange = config.serviceCidr ?? DEFAULT_SERVICE_CIDR;
     const destinations = new Destinations({
       cache,
@@ -182,14 +232,7 @@ class Server implements ApiServer {
       changed: () => this.#registration.customKindsChanged(),
     });
     this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient });
-    const kinds: Kinds = serveKinds(
-      cache,
-      () => this.#customKinds,
-      switchVersions(
-        builtinKinds.map((each) => refineAdmissionKind(refineKind(expiring(each, config.eventTtlSeconds)))),
-        config.runtimeConfig ?? new Map(),
-      ),
-    );
+    const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
@@ -208,15 +251,7 @@ class Server implements ApiServer {
       createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
-    const services = new ServiceAllocator({
-      cidr: serviceRange,
-      ranges: () => cache.kind('servicecidrs'),
-      ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
-      services: () => cache.kind('services/specs'),
-      addresses: () => cache.kind('ipaddresses'),
-      clock,
-      random,
-    });
+    const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
     const audit = deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random);
     if (audit !== undefined) this.#metrics.addGauge(() => audit.metrics());
@@ -247,6 +282,7 @@ class Server implements ApiServer {
       tokens,
       admission,
       services,
+      allocators: new Map([['services/specs', services]]),
       backends: deps.http.backends,
       destinations,
       stopping: this.#stopping.signal,
@@ -413,7 +449,7 @@ class Server implements ApiServer {
     this.#stopping.abort();
     if (this.#listener !== undefined) {
       this.#listener.drain();
-      // Each has a time of its own, and is told when that is over.
+      // Each request has its own deadline and is answered when it expires.
       await this.#frontend.settled();
       await this.#listener.close(STOP_GRACE_MS);
     }

@@ -4,12 +4,12 @@
  */
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Tokens } from './auth-tokens.ts';
-import type { InitialCluster } from './bootstrap.ts';
+import type { Tokens } from './auth/auth-tokens.ts';
+import type { PasswordHasher } from './auth/password.ts';
 import type { GossipHints } from './gossip-port.ts';
-import type { RequestLimits } from './kv-service.ts';
-import type { PasswordHasher } from './password.ts';
+import type { InitialCluster } from './membership/bootstrap.ts';
 import type { DialPeer, RpcListener, StoreLog } from './port.ts';
+import type { RequestLimits } from './services/kv-service.ts';
 
 export interface EtcdServerDeps {
   /** Where everything is kept: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
@@ -133,6 +133,6 @@ export interface EtcdServer {
   stop(): Promise<void>;
 }
 
-export { createTokens } from './auth-tokens.ts';
-export { lostOf } from './mending.ts';
+export { createTokens } from './auth/auth-tokens.ts';
+export { lostOf } from './recovery/recovery.ts';
 export { createEtcdServer } from './server.ts';

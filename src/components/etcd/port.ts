@@ -121,8 +121,10 @@ export interface StoreLog {
   initialise(identity: StoreIdentity, first: LogBatch): Promise<void>;
   /** Hands every stored row that makes a revision, up to log index `upTo`, to `rows` in order. Throws CodedError 'corrupt'. */
   load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
-  /** Resolves when the batch is on disk. `full`: there is no more room; what was set aside for that case has been used. */
+  /** Resolves when the batch is on disk. `full`: there is hardly any more room; what was set aside for that case is being used. */
   commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
+  /** What can be written after `full`, in bytes; 0: nothing. */
+  reserveBytes(): number;
   /** Sets room aside again after `full`. False while there is none. */
   recoverSpace(): Promise<boolean>;
   /** Entries of the log from index `from` on, at least one if there is one, up to about `maxBytes`; none if they are not stored. */

@@ -1,5 +1,10 @@
 import type { Taint } from 'kubernetes-types/core/v1';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import {
+  DEFAULT_PRESSURE_TRANSITION_MS,
+  type EvictionSettings,
+  parseThresholds,
+} from '../../core/eviction/thresholds.ts';
 
 /** Absolute directories and files; the composition has already put them below `--root`. */
 export interface KubeletPaths {
@@ -54,6 +59,9 @@ export interface KubeletConfig {
   readonly imageMinimumGcAgeMs: number;
   /** Images pulled at the same time. */
   readonly maxParallelImagePulls: number;
+  readonly eviction: EvictionSettings;
+  /** Between two looks at what the node has left. */
+  readonly evictionMonitoringMs: number;
 }
 
 /** Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status and 250 pods. */
@@ -81,4 +89,11 @@ export const DEFAULT_KUBELET_CONFIG = {
   imageGcLowThresholdPercent: 80,
   imageMinimumGcAgeMs: 120_000,
   maxParallelImagePulls: 2,
+  eviction: {
+    thresholds: parseThresholds({}),
+    pressureTransitionMs: DEFAULT_PRESSURE_TRANSITION_MS,
+    maxPodGraceSeconds: 0,
+  },
+  // Upstream looks every 10 s and is notified of memory; a disk is full sooner than that.
+  evictionMonitoringMs: 1_000,
 } as const satisfies Partial<KubeletConfig>;

@@ -4,6 +4,7 @@ import type { ApiClient, EventRecorder, InformerFactory } from '../../client/typ
 import type { CgroupFileSystem, SliceManager } from '../../core/cgroup/port.ts';
 import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
+import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
@@ -31,6 +32,7 @@ export interface KubeletDeps {
   readonly host: HostFacts;
   readonly files: FileWatch;
   readonly mounts: Mounter;
+  readonly trees: Trees;
   readonly streaming: StreamingServer;
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;

@@ -13,7 +13,7 @@ import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
 import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller } from './pods/image-puller.ts';
-import { PodManager } from './pods/pod-manager.ts';
+import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
@@ -25,8 +25,9 @@ import { StatsProvider } from './server/stats.ts';
 import { directorySource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
+import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
-import { enforceSizeLimits } from './upkeep/size-limits.ts';
+import { StorageLimits } from './upkeep/storage-limits.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -51,8 +52,8 @@ export interface Kubelet {
 }
 
 const LOG_ROTATION_MS = 10_000;
-/** As upstream's eviction manager looks. */
-const SIZE_LIMIT_MS = 10_000;
+/** How often it is looked whose local storage is due to be measured. */
+const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
 
@@ -94,8 +95,9 @@ class NodeKubelet implements Kubelet {
     const { deps } = this;
     const parts = await assemble(deps);
     this.parts = parts;
-    const { services, manager, mirrors, server } = parts;
+    const { services, manager, mirrors, server, images, eviction } = parts;
     await services.view.start();
+    await eviction.observe();
     this.closers.push(() => services.view.stop());
     this.port = await server.start();
     this.closers.push(() => server.stop());
@@ -113,12 +115,13 @@ class NodeKubelet implements Kubelet {
       mirrors.kick();
     });
     this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
-    this.every('sizes', SIZE_LIMIT_MS, () => enforceSizeLimits(services, manager));
+    const limits = new StorageLimits(services, manager);
+    this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());
+    this.every('eviction', deps.config.evictionMonitoringMs, () => eviction.synchronize());
     this.every('containers', COLLECTION_MS, async () => {
       await collectContainers(services);
       await collectOrphans(services, manager);
     });
-    const images = new ImageCollector(services);
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
@@ -184,7 +187,7 @@ class NodeKubelet implements Kubelet {
   private connect(api: ApiAccess, parts: Parts): void {
     if (this.stopping.signal.aborted) return;
     const { deps } = this;
-    const { services, manager, mirrors, access, hostInfo } = parts;
+    const { services, manager, mirrors, access, hostInfo, eviction } = parts;
     const { client, informers, recorder } = api;
     services.events.connect(recorder);
     services.config.connect(client);
@@ -223,8 +226,7 @@ class NodeKubelet implements Kubelet {
       log: deps.log,
       status: async (previous) => {
         const said = new Set(previous.map(({ type }) => type));
-        const [usage, disk, images, version, more] = await Promise.all([
-          deps.host.usage(),
+        const [disk, images, version, more] = await Promise.all([
           deps.host.fileSystem(deps.config.paths.volumes),
           deps.runtime.images.list(),
           deps.runtime.version(),
@@ -233,7 +235,7 @@ class NodeKubelet implements Kubelet {
         return nodeStatus({
           config: deps.config,
           info: hostInfo,
-          usage,
+          pressures: eviction.pressures,
           disk,
           features: services.runtimeFacts(),
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
@@ -248,6 +250,7 @@ class NodeKubelet implements Kubelet {
       onRegistered: (node) => mirrors.connect(client, node),
       onReady: () => this.becomeReady(),
     });
+    parts.reportNode.current = () => agent.kick();
     this.closers.push(() => agent.stop());
     void agent.start();
   }
@@ -278,6 +281,10 @@ interface Parts {
   readonly server: KubeletServer;
   readonly access: Access;
   readonly hostInfo: HostInfo;
+  readonly images: ImageCollector;
+  readonly eviction: EvictionManager;
+  /** Writes the Node's status soon. */
+  readonly reportNode: { current: () => void };
 }
 
 /** Makes the parts and introduces them to each other; the cgroup levels exist afterwards. */
@@ -289,7 +296,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       floor: hostInfo.oomScoreFloor,
     });
   }
-  const directories = new PodDirectories(config.paths);
+  const directories = new PodDirectories(config.paths, deps.trees);
   await mkdir(config.paths.volumes, { recursive: true, mode: 0o750 });
   const disk = await host.fileSystem(config.paths.volumes);
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
@@ -342,6 +349,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     statuses: new StatusManager({ clock, log: log.named('status') }),
     events,
     directories,
+    trees: deps.trees,
     host,
     hostInfo,
     hostIps: config.nodeIps,
@@ -358,6 +366,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       hostIps: config.nodeIps,
     }),
     otherPods: (pod) => manager.podsBeside(pod),
+    underPressure: (pod) => eviction.rejection(pod, isSystemCritical(pod)),
     onFinished: (uid) => manager.ended(uid),
   };
   const manager = new PodManager(services, () => mirrors.kick());
@@ -383,5 +392,13 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     clock,
     log: log.named('server'),
   });
-  return { services, manager, mirrors, server, access, hostInfo };
+  const images = new ImageCollector(services);
+  const reportNode = { current: (): void => {} };
+  const eviction = new EvictionManager({
+    services,
+    pods: manager,
+    images,
+    onPressures: () => reportNode.current(),
+  });
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
 }

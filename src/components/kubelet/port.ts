@@ -26,6 +26,7 @@ export interface HostUsage {
   readonly memoryUsageBytes: number;
   readonly memoryWorkingSetBytes: number;
   readonly memoryRssBytes: number;
+  /** Threads count as well: they use up what is limited. Source: pkg/kubelet/stats/pidlimit. */
   readonly processes: number;
   readonly maxProcesses: number;
 }

@@ -49,6 +49,8 @@ export interface Commit {
   readonly deletes?: readonly string[];
   /** 'relaxed': applied at once, on disk with the next durable commit or flush interval. Default 'durable'. */
   readonly durability?: 'durable' | 'relaxed';
+  /** It helps to free the store's disk, or keeps a node alive: taken from what is kept for that while the disk is full. */
+  readonly reserve?: boolean;
 }
 
 export type CommitResult =

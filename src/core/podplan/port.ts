@@ -19,14 +19,19 @@ export interface Runtime {
   stopContainer(containerId: string, graceSeconds: number): Promise<void>;
   removeContainer(containerId: string): Promise<void>;
   listContainers(): Promise<readonly ContainerStatus[]>;
-  /** Runs to the end or `timeoutMs` (then throws RuntimeError 'timeout'); output is cut at 16 MiB. */
-  execSync(containerId: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>;
+  /** Runs to the end or the timeout: then it kills every process that the command has started and throws RuntimeError 'timeout'. */
+  execSync(containerId: string, command: readonly string[], options: ExecSyncOptions): Promise<ExecResult>;
   exec(containerId: string, options: ExecOptions): Promise<ProcessStreams>;
   attach(containerId: string, options: AttachOptions): Promise<ProcessStreams>;
   /** A byte stream to `port` on loopback inside the pod's network namespace. */
   portForward(sandboxId: string, port: number): Promise<ByteStream>;
   updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
   containerStats(containerId: string): Promise<ContainerStats | undefined>;
+  /** What containers wrote into their own root file systems and into `/etc` of their sandbox, by container id. Throws CodedError 'timeout', 'usage'. */
+  writableLayers(
+    containerIds: readonly string[],
+    options: { readonly unit: 'bytes' | 'inodes'; readonly timeoutMs: number },
+  ): Promise<ReadonlyMap<string, number>>;
   /** After the kubelet renamed the log file: opens a new one at the same path. */
   reopenContainerLog(containerId: string): Promise<void>;
   /** Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know. Returns an unsubscribe. */
@@ -214,6 +219,15 @@ export interface ContainerUser {
   readonly supplementalGroups: readonly number[];
 }
 
+export interface ExecSyncOptions {
+  /** 0: none. */
+  readonly timeoutMs: number;
+  /** Of each stream; the command may write more, which is dropped. */
+  readonly maxOutputBytes: number;
+  /** Processes that the command has started and that run when it exits continue in the container instead of being killed. */
+  readonly leavesProcesses?: boolean;
+}
+
 export interface ExecResult {
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
@@ -250,7 +264,7 @@ export interface ProcessStreams {
   resize(columns: number, rows: number): void;
   /** The exit code of an exec; of an attach, 0 when the container's streams ended. */
   readonly exited: Promise<number>;
-  /** Kills an exec, detaches an attach. */
+  /** Kills an exec that has not exited, with all that it has started; detaches an attach. */
   close(): void;
 }
 

@@ -93,7 +93,7 @@ export function podStatus(input: StatusInput): PodStatus {
   const status: PodStatus = {
     ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: [...conditions, ...resizeCondition(input), ...others],
+    conditions: [...conditions, ...resizeCondition(input), ...disruptionCondition(input), ...others],
     ...(failure ?? input.blocked ?? reported(previous)),
     qosClass: input.qosClass,
     startTime: previous.startTime ?? timestamp(snapshot.startedAtMs),
@@ -117,6 +117,22 @@ export function podStatus(input: StatusInput): PodStatus {
 
 function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'message'> {
   return { ...(reason === undefined ? {} : { reason }), ...(message === undefined ? {} : { message }) };
+}
+
+/** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go. */
+function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
+  if (failure?.reason !== 'Evicted' || rejected === true) return [];
+  if (previous.conditions?.some(({ type }) => type === 'DisruptionTarget') === true) return [];
+  const { message } = failure;
+  return [
+    {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'TerminationByKubelet',
+      message,
+      lastTransitionTime: timestamp(nowMs),
+    },
+  ];
 }
 
 function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {

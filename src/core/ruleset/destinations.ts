@@ -6,6 +6,7 @@ import type { Node } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { type ReservedPort, reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
 import { isInNetwork } from '../../base/addresses.ts';
+import { addressKind } from '../../base/destinations.ts';
 
 type Protocol = ReservedPort['protocol'];
 
@@ -37,8 +38,6 @@ const API_SERVICE = 'default/kubernetes';
 /** Services of the control plane lead to its own ports, such as those that collect its metrics. */
 const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
-/** Unspecified, loopback, link-local, multicast, reserved and broadcast. RFC 6890. */
-const SPECIAL = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
 
 export function destinationsOf(cluster: ClusterAddresses): Destinations {
   const { serviceCidr, clusterCidr, clusterIps, reservedPorts } = cluster;
@@ -62,7 +61,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
   }
   const isOwn = (ip: string, protocol: Protocol, port: number): boolean => own.has(`${ip} ${protocol} ${port}`);
   const special = (ip: string): string | undefined =>
-    SPECIAL.test(ip) ? 'a loopback, link-local, multicast or reserved address' : undefined;
+    addressKind(ip) !== 'unicast' ? 'a loopback, link-local, multicast or reserved address' : undefined;
   return {
     externalIp: (ip, protocol, port) => {
       if (isInNetwork(ip, serviceCidr) || clusterIps.has(ip)) return 'a cluster IP';

@@ -39,11 +39,19 @@ export interface EtcdStoreOptions extends ChannelOptions {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-const RELAXED: Metadata = { name: 'hyperedge-durability', value: 'relaxed' };
+const durability = (value: string): Metadata => ({ name: 'hyperedge-durability', value });
+const RELAXED = durability('relaxed');
+const RESERVE = durability('reserve');
+const RELAXED_RESERVE = durability('relaxed,reserve');
 
 /** Connects when first used, and again by itself. Values in answers may share memory with what was received. */
 export function createEtcdStore(options: EtcdStoreOptions): Store {
   return new EtcdStore(options);
+}
+
+function metadataOf({ durability: wanted, reserve = false }: Commit): Metadata | undefined {
+  if (wanted === 'relaxed') return reserve ? RELAXED_RESERVE : RELAXED;
+  return reserve ? RESERVE : undefined;
 }
 
 /** Requests are encoded synchronously, one at a time. */
@@ -87,7 +95,7 @@ class EtcdStore implements Store {
 
   commit(commit: Commit): Promise<CommitResult> {
     const { guards, puts = [], deletes = [] } = commit;
-    const metadata = commit.durability === 'relaxed' ? RELAXED : undefined;
+    const metadata = metadataOf(commit);
     const [only] = puts;
     if (guards.length === 0 && deletes.length === 0 && puts.length === 1 && only !== undefined) {
       const request = putRequest(writer.reset(), only).finishBriefly();

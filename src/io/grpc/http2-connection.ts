@@ -57,10 +57,13 @@ const SMALL_WRITE = 16 << 10;
  * take turns, and each waits for the other. Fewer would cost both more than that gains: each write, flush and answer is for so many fewer.
  */
 const EARLY_REQUESTS = 8;
-/** Frames that cost us something and the peer nothing (pings, settings, resets, empty data), in a window of time. */
+/** Frames that cost us something and the peer nothing (pings, settings, resets, empty data, frames of closed streams), in a window of time. */
 const MAX_IDLE_FRAMES = 2000;
 const IDLE_FRAME_WINDOW_MS = 10_000;
 const GOODBYE_MS = 1000;
+/** Window updates that a DATA frame of ours may be answered with, by its stream and the connection, and how many may be outstanding. */
+const UPDATES_PER_FRAME = 4;
+const MAX_UPDATES = 1 << 16;
 
 class ConnectionError extends Error {
   readonly code: number;
@@ -110,6 +113,7 @@ export class Http2Connection {
   #closed = false;
   #idleFrames = 0;
   #idleSince = 0;
+  #updatesExpected = 0;
   #pingAnswered = true;
 
   constructor(socket: Duplex, options: ConnectionOptions) {
@@ -216,6 +220,7 @@ export class Http2Connection {
   takeWindow(wanted: number): number {
     const taken = Math.min(wanted, this.#sendWindow);
     this.#sendWindow -= taken;
+    this.#expectUpdates();
     return taken;
   }
 
@@ -223,7 +228,17 @@ export class Http2Connection {
   takeWholeWindow(wanted: number): boolean {
     if (wanted > this.#sendWindow) return false;
     this.#sendWindow -= wanted;
+    this.#expectUpdates();
     return true;
+  }
+
+  #expectUpdates(): void {
+    if (this.#updatesExpected < MAX_UPDATES) this.#updatesExpected += UPDATES_PER_FRAME;
+  }
+
+  /** The peer has caused a stream to be reset (CVE-2025-8671). Throws when it does so too often. */
+  provoked(): void {
+    this.#idle();
   }
 
   /** The stream has data: it is told to send when its turn comes. */
@@ -477,11 +492,13 @@ export class Http2Connection {
     const fields = this.#decoder.decode(block);
     const known = this.#streams.get(id);
     if (known !== undefined) {
-      known.receiveHeaders(fields, endStream);
+      if (endStream || this.client) known.receiveHeaders(fields, endStream);
+      else known.refuse(ErrorCode.protocol);
       return;
     }
     if (this.client || id <= this.#lastPeerId) {
       this.#mustHaveBeen(id);
+      this.#idle();
       return;
     }
     if (id % 2 === 0) throw new ConnectionError(ErrorCode.protocol, 'clients use odd stream numbers');
@@ -553,6 +570,8 @@ export class Http2Connection {
 
   #windowUpdate(id: number, payload: Buffer): void {
     if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'window update has a wrong size');
+    if (this.#updatesExpected > 0) this.#updatesExpected -= 1;
+    else this.#idle();
     const increment = payload.readUInt32BE() & 0x7fff_ffff;
     if (increment === 0) throw new ConnectionError(ErrorCode.protocol, 'window update of zero');
     if (id === 0) {

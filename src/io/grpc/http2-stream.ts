@@ -135,6 +135,15 @@ export class Http2Stream {
     this.events = NOBODY;
   }
 
+  /** Resets the stream for what the peer has sent on it. Its work ends with it. */
+  refuse(code: number): void {
+    if (this.#gone) return;
+    const { events } = this;
+    this.reset(code);
+    events.lost('stream was reset for a violation of the protocol', code);
+    this.#connection.provoked();
+  }
+
   /** Sends what the windows allow, as much as one turn takes. */
   pump(): void {
     if (this.#gone || this.#queueBytes === 0) return;
@@ -158,6 +167,10 @@ export class Http2Stream {
 
   receiveHeaders(fields: readonly HeaderField[], endStream: boolean): void {
     if (this.#gone) return;
+    if (this.#receivedEnd) {
+      this.refuse(ErrorCode.streamClosed);
+      return;
+    }
     if (endStream) this.#receivedEnd = true;
     this.events.headers?.(fields, endStream);
     this.#settle();
@@ -166,7 +179,7 @@ export class Http2Stream {
   receiveData(bytes: Buffer, endStream: boolean): void {
     if (this.#gone) return;
     if (this.#receivedEnd) {
-      this.reset(ErrorCode.streamClosed);
+      this.refuse(ErrorCode.streamClosed);
       return;
     }
     if (endStream) this.#receivedEnd = true;

@@ -6,12 +6,13 @@ import { lstat, unlink } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
+import { GatedServer, type ServedConnection } from '../../base/connections/gated-server.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
-import { Paced } from './paced.ts';
 import { PlainCall } from './plain-call.ts';
 import { answerHttp1, type PlainRules, type PlainService } from './plain-http.ts';
 import { isGrpc, ServerCall } from './server-call.ts';
@@ -27,8 +28,8 @@ export interface RpcListenerOptions {
   /** Undefined: without TLS. */
   readonly tls?: TlsMaterials | TlsSource;
   readonly log: Log;
-  /** Connections at once; 10,000 by default. */
-  readonly maxConnections?: number;
+  /** Connections at once, and for how long they may be idle. */
+  readonly limits?: Partial<GateLimits>;
   /** With TLS: connections without it are served too. */
   readonly alsoInTheClear?: boolean;
   /** False: plain HTTP alone. */
@@ -50,13 +51,44 @@ export interface RpcListenerOptions {
 const GREETING_MS = 10_000;
 /** Type of the record that begins a connection of TLS (RFC 8446, 5.1). */
 const TLS_HANDSHAKE = 22;
-/** Those that begin in one turn of the event loop. */
-const HANDSHAKES_AT_ONCE = 4;
+/** Clients that have shown their certificate, or need none, stay for as long as there is room. */
+const LIMITS: GateLimits = {
+  authenticated: 10_000,
+  unauthenticated: 128,
+  idleMs: 0,
+  unauthenticatedIdleMs: GREETING_MS,
+  handshakeMs: GREETING_MS,
+};
 /** The longest delay that a timer of Node takes. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export function createRpcListener(options: RpcListenerOptions): RpcListener {
   return new Listener(options);
+}
+
+/** One connection, whatever it speaks. */
+class Served implements ServedConnection {
+  readonly socket: Socket;
+  readonly gated: GatedConnection;
+  /** Requests of HTTP/1.1 in progress. */
+  inFlight = 0;
+  http2: Http2Connection | undefined;
+
+  constructor(socket: Socket, gated: GatedConnection) {
+    this.socket = socket;
+    this.gated = gated;
+    gated.greeted();
+    if (socket instanceof TLSSocket && socket.authorized) gated.authenticated('certificate');
+  }
+
+  busy(): boolean {
+    return this.inFlight > 0 || (this.http2?.streamCount ?? 0) > 0;
+  }
+
+  close(reason: string): void {
+    if (this.http2 === undefined) this.socket.destroy();
+    else this.http2.destroy(reason);
+  }
 }
 
 class Listener implements RpcListener {
@@ -68,6 +100,8 @@ class Listener implements RpcListener {
   #server: Server | undefined;
   #service: RpcService | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
+  #gate: ConnectionGate | undefined;
+  #gated: GatedServer<Socket, Served> | undefined;
   readonly #http = createHttpServer({ maxHeaderSize: 16 << 10, requestTimeout: 30_000, headersTimeout: GREETING_MS });
 
   constructor(options: RpcListenerOptions) {
@@ -77,6 +111,13 @@ class Listener implements RpcListener {
     this.#http.on('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
       const plain = this.#plain();
+      const served = this.#gated?.of(socket);
+      if (served !== undefined) {
+        served.inFlight += 1;
+        response.once('close', () => {
+          served.inFlight -= 1;
+        });
+      }
       if (plain === undefined) response.destroy();
       else
         answerHttp1(request, response, plain, {
@@ -88,35 +129,37 @@ class Listener implements RpcListener {
 
   async listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }> {
     this.#service = service;
-    const { host, port, path, tls, maxConnections } = this.#options;
+    const { host, port, path, tls, limits } = this.#options;
     const front =
       tls === undefined
         ? undefined
-        : await createTlsFront(tls, GREETING_MS, this.#log, (socket) => this.#greet(socket));
-    const handshakes = new Paced(HANDSHAKES_AT_ONCE);
+        : await createTlsFront(tls, GREETING_MS, this.#log, (socket) => {
+            if (this.#gated?.secured(socket) === undefined) socket.destroy();
+            else this.#greet(socket);
+          });
     const server = createNetServer({ noDelay: true }, (socket) => {
+      // The gate has seen the first bytes.
+      if (front === undefined) this.#greet(socket);
+      else if (this.#options.alsoInTheClear === true) this.#tell(socket, () => shake(socket, front));
+      else shake(socket, front);
+    });
+    const gate = new ConnectionGate({ ...LIMITS, ...limits });
+    this.#gate = gate;
+    this.#gated = new GatedServer(server, gate, (socket: Socket, admitted) => new Served(socket, admitted));
+    server.on('connection', (socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
-      socket.on('error', () => socket.destroy());
-      if (front === undefined) {
-        this.#greet(socket);
-        return;
-      }
-      if (this.#options.alsoInTheClear === true) this.#tell(socket, () => shake(socket, front));
-      else shake(socket, front);
     });
     const shake = (socket: Socket, { server: tlsServer, refresh }: TlsFront): void => {
       const begin = (): void => {
-        // Some are gone by then.
         if (!socket.destroyed) tlsServer.emit('connection', socket);
       };
-      handshakes.run(() => {
-        const fresh = refresh();
-        if (fresh === undefined) begin();
-        else fresh.then(begin, () => socket.destroy());
-      });
+      const fresh = refresh();
+      if (fresh === undefined) begin();
+      else fresh.then(begin, () => socket.destroy());
     };
-    server.maxConnections = maxConnections ?? 10_000;
+    // It is given its connections, and enforces its time limits only once it listens.
+    this.#http.emit('listening');
     this.#server = server;
     if (path === undefined) await this.#bind(server, host, port);
     else {
@@ -169,9 +212,11 @@ class Listener implements RpcListener {
     if (server === undefined) return;
     this.#server = undefined;
     clearInterval(this.#keepAlive);
+    this.#gate?.stop();
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });
+    this.#http.close();
     this.#http.closeAllConnections();
     for (const connection of this.#connections) connection.goAway('server is stopping');
     const timer = setTimeout(() => {
@@ -193,9 +238,16 @@ class Listener implements RpcListener {
       if (isHttp2 && head.length < PREFACE.length) return;
       clearTimeout(timer);
       socket.off('data', onData);
+      const served = this.#gated?.of(socket) ?? this.#gated?.secured(socket);
+      if (served === undefined) {
+        socket.destroy();
+        return;
+      }
+      // Without client certificates every client that speaks the protocol is welcome.
+      served.gated.authenticated('token');
       // Over TLS a client of plain HTTP may have chosen HTTP/2.
       if (isHttp2 && this.#options.grpc === false && !(socket instanceof TLSSocket)) socket.destroy();
-      else if (isHttp2) this.#serve(socket, head);
+      else if (isHttp2) this.#serve(socket, head, served);
       else {
         socket.pause();
         socket.unshift(head);
@@ -204,6 +256,7 @@ class Listener implements RpcListener {
       }
     };
     socket.on('data', onData);
+    socket.resume();
   }
 
   /** The first byte of a connection tells TLS: every other greeting begins with a letter. */
@@ -217,9 +270,9 @@ class Listener implements RpcListener {
       if (head[0] === TLS_HANDSHAKE) shake();
       else {
         this.#greet(socket);
-        socket.resume();
       }
     });
+    socket.resume();
   }
 
   #plain(): PlainService | undefined {
@@ -227,7 +280,7 @@ class Listener implements RpcListener {
     return service === undefined ? undefined : { service, rules: this.#rules, log: this.#log };
   }
 
-  #serve(socket: Socket, head: Buffer): void {
+  #serve(socket: Socket, head: Buffer, served: Served): void {
     const plain = this.#plain();
     if (plain === undefined) {
       socket.destroy();
@@ -254,6 +307,7 @@ class Listener implements RpcListener {
         },
       },
     });
+    served.http2 = connection;
     this.#connections.add(connection);
     connection.start(head);
   }

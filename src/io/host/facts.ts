@@ -1,5 +1,5 @@
 /** What this host is and how busy it is, from /proc, /sys and os-release. */
-import { readdir, readFile, statfs } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname } from 'node:os';
 import type { FileSystemUsage, HostFacts, HostInfo, HostUsage } from '../../components/kubelet/port.ts';
 
@@ -50,11 +50,12 @@ async function readInfo(): Promise<HostInfo> {
 }
 
 async function readUsage(nowMs: number): Promise<HostUsage> {
-  const [stat, memory, maxProcesses, entries] = await Promise.all([
+  const [stat, memory, mostIds, mostThreads, load] = await Promise.all([
     text('/proc/stat'),
     text('/proc/meminfo'),
     text('/proc/sys/kernel/pid_max'),
-    readdir('/proc'),
+    text('/proc/sys/kernel/threads-max'),
+    text('/proc/loadavg'),
   ]);
   const cpu = /^cpu\s+(.*)$/m.exec(stat)?.[1]?.trim().split(/\s+/).map(Number) ?? [];
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = cpu;
@@ -68,8 +69,8 @@ async function readUsage(nowMs: number): Promise<HostUsage> {
     memoryUsageBytes: usage,
     memoryWorkingSetBytes: Math.max(0, usage - meminfo(memory, 'Inactive(file)')),
     memoryRssBytes: meminfo(memory, 'AnonPages'),
-    processes: entries.filter((name) => /^\d+$/.test(name)).length,
-    maxProcesses: Number(maxProcesses.trim() || 0),
+    processes: Number(/^\S+ \S+ \S+ \d+\/(\d+)/.exec(load)?.[1] ?? 0),
+    maxProcesses: Math.min(Number(mostIds.trim() || 0), Number(mostThreads.trim() || 0)),
   };
 }
 

@@ -12,9 +12,10 @@ import {
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, type DetailedPeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
+import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
+import { GatedServer } from '../../base/connections/gated-server.ts';
 import type {
-  ConnectionInfo,
   HttpRequest,
   HttpResponse,
   Listener,
@@ -23,6 +24,7 @@ import type {
   TlsMaterial,
 } from '../../components/apiserver/port.ts';
 import { Http1Message } from './message.ts';
+import { TlsConnection } from './tls-connection.ts';
 import { WebSocketAnswer } from './websocket-answer.ts';
 
 /** Streams one HTTP/2 client may have open at once, unless said otherwise. */
@@ -32,7 +34,15 @@ const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
 /** As upstream's: a host that has no processor for this process for seconds shall not cut off those who wait for their handshake. */
 const HANDSHAKE_TIMEOUT_MS = 32_000;
-const MAX_CHAIN = 8;
+/** Connections at once. Those of clients without an identity are closed first. */
+const LIMITS: GateLimits = {
+  authenticated: 8192,
+  unauthenticated: 128,
+  idleMs: 90_000,
+  unauthenticatedIdleMs: 30_000,
+  handshakeMs: HANDSHAKE_TIMEOUT_MS,
+};
+const ERROR_REFUSED_STREAM = 7;
 /** To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass. */
 const VERSION_NOT_SUPPORTED = 505;
 
@@ -43,31 +53,6 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
     return this.stream.destroyed;
   },
 });
-
-class TlsConnection implements ConnectionInfo {
-  readonly remoteAddress: string;
-  readonly peerChain: readonly Uint8Array[] | undefined;
-  readonly peerRefused: boolean;
-  /** Requests of HTTP/1.1 in flight; taken over by an upgrade, it has one that does not end. */
-  inFlight = 0;
-  constructor(socket: TLSSocket) {
-    this.remoteAddress = socket.remoteAddress ?? '';
-    const chain = chainOf(socket);
-    this.peerChain = socket.authorized ? chain : undefined;
-    this.peerRefused = chain !== undefined && !socket.authorized;
-  }
-}
-
-function chainOf(socket: TLSSocket): Uint8Array[] | undefined {
-  const chain: Uint8Array[] = [];
-  let current: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
-  while (current?.raw !== undefined && chain.length < MAX_CHAIN) {
-    chain.push(current.raw);
-    const issuer: DetailedPeerCertificate | undefined = current.issuerCertificate;
-    current = issuer === current ? undefined : issuer;
-  }
-  return chain.length === 0 ? undefined : chain;
-}
 
 /** What a request says of its version is the client's word; what it came by is not. */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
@@ -125,66 +110,91 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     IncomingMessage: Http1Message,
   };
   const server = createSecureServer(settings);
-  const connections = new WeakMap<object, TlsConnection>();
+  const gate = new ConnectionGate(options.limits ?? LIMITS);
+  const gated = new GatedServer(
+    server,
+    gate,
+    (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
+  );
+  const bySession = new WeakMap<object, TlsConnection>();
   const sockets = new Set<TLSSocket>();
   const sessions = new Set<ServerHttp2Session>();
   let closing = false;
-  const describe = (key: object, socket: TLSSocket): TlsConnection => {
-    let info = connections.get(key);
-    if (info === undefined) {
-      info = new TlsConnection(socket);
-      connections.set(key, info);
+  // Before Node's own listener, which makes the session.
+  server.prependListener('secureConnection', (socket) => {
+    socket.on('error', () => socket.destroy());
+    if (gated.secured(socket) === undefined) {
+      socket.destroy();
+      return;
     }
-    return info;
-  };
-  const connectionOf = ({ stream: { session } }: Http2ServerRequest): ConnectionInfo =>
-    session === undefined
-      ? { remoteAddress: '', peerChain: undefined, peerRefused: false }
-      : describe(session, session.socket as TLSSocket);
-  server.on('secureConnection', (socket) => {
     socket.setNoDelay(true);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    socket.on('error', () => socket.destroy());
   });
   server.on('session', (session) => {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
+    const connection = gated.named(session.socket);
+    if (connection === undefined) {
+      session.destroy();
+      return;
+    }
+    connection.session = session;
+    bySession.set(session, connection);
   });
   const requested1 = (request: HttpRequest, response: HttpResponse): void => {
+    const connection = gated.of(request.socket);
+    if (connection === undefined || !connection.admits()) {
+      request.destroy();
+      return;
+    }
     if (request.httpVersionMajor !== 1) {
       response.writeHead(VERSION_NOT_SUPPORTED, { connection: 'close' }).end();
       return;
     }
-    const socket = request.socket as TLSSocket;
-    const connection = describe(socket, socket);
     connection.inFlight += 1;
+    connection.response = response;
     // Once, as streams close; `once` would cost each request another function.
     response.on('close', () => {
       connection.inFlight -= 1;
-      if (closing && connection.inFlight === 0) socket.end();
+      if (closing && connection.inFlight === 0) request.socket.end();
     });
     options.request(request, response, connection);
   };
-  server.on('request', (request, response) => {
-    const asHttp1 = request as unknown as HttpRequest;
-    const answer = response as unknown as HttpResponse;
-    if (!isHttp2(request)) {
-      requested1(asHttp1, answer);
+  const requested2 = (request: Http2ServerRequest, response: HttpResponse): void => {
+    const { stream } = request;
+    const { session } = stream;
+    const connection = session === undefined ? undefined : bySession.get(session);
+    if (connection === undefined || !connection.admits()) {
+      stream.close(ERROR_REFUSED_STREAM);
       return;
     }
-    if (options.isLast?.() === true) request.stream.session?.close();
-    options.request(asHttp1, answer, connectionOf(request));
+    if (options.isLast?.() === true) session?.close();
+    connection.inFlight += 1;
+    response.on('close', () => {
+      connection.inFlight -= 1;
+      if (stream.rstCode > 0) connection.streamReset();
+    });
+    options.request(request as unknown as HttpRequest, response, connection);
+  };
+  server.on('request', (request, response) => {
+    const answer = response as unknown as HttpResponse;
+    if (isHttp2(request)) requested2(request, answer);
+    else requested1(request as unknown as HttpRequest, answer);
   });
   server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     const socket = duplex as TLSSocket;
+    const connection = gated.of(socket);
     socket.on('error', () => socket.destroy());
+    if (connection === undefined || !connection.admits()) {
+      socket.destroy();
+      return;
+    }
     if (request.httpVersionMajor !== 1) {
       socket.end(`HTTP/1.1 ${VERSION_NOT_SUPPORTED} HTTP Version Not Supported\r\nConnection: close\r\n\r\n`);
       return;
     }
-    const connection = describe(socket, socket);
     connection.inFlight += 1;
     const inMessages = () => new WebSocketAnswer(request, socket, head) as unknown as HttpResponse;
     options.upgrade(request, socket, head, connection, inMessages);
@@ -193,11 +203,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const drain = (): void => {
     if (closing) return;
     closing = true;
+    gate.stop();
     server.close(() => closed.resolve());
     for (const session of sessions) session.close();
     // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
     for (const socket of sockets)
-      if ((connections.get(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
+      if ((gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
   };
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

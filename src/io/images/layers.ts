@@ -22,7 +22,7 @@ import {
   names,
   ownerOf,
   readJson,
-  removeQuietly,
+  removeFile,
   type StoreLayout,
   strings,
   syncDirectory,
@@ -94,7 +94,7 @@ export function createLayerStore(
       const reading = pipeline(compressed, await decompressor(source), hashing).catch((error: unknown) => {
         hashing.destroy(error instanceof Error ? error : new Error(String(error)));
       });
-      const unpacked = await unpackLayer(hashing, work, log);
+      const unpacked = await unpackLayer(hashing, work, layout.trees, log);
       // Trailing padding after the end-of-archive mark belongs to the digest.
       if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);
       await reading;
@@ -117,7 +117,7 @@ export function createLayerStore(
       await rename(work, join(layout.layers, chain));
       await syncDirectory(layout.layers);
     } catch (error) {
-      await removeQuietly(work);
+      await layout.trees.remove(work);
       // Another process may have put the same layer there first.
       if (!(error instanceof RuntimeError) && (await exists(chain))) return;
       throw error;
@@ -142,7 +142,7 @@ export function createLayerStore(
         const record = await readJson(path);
         if (directory === layout.intents) {
           if (!(await isAlive(ownerOf(file)))) {
-            await removeQuietly(path);
+            await removeFile(path);
             continue;
           }
           if (typeof record?.['image'] === 'string') images.add(record['image']);
@@ -166,10 +166,10 @@ export function createLayerStore(
       throw error;
     }
     if (await needed()) {
-      await rename(aside, path).catch(() => removeQuietly(aside));
+      await rename(aside, path).catch(() => layout.trees.remove(aside));
       return false;
     }
-    await removeQuietly(aside);
+    await layout.trees.remove(aside);
     return true;
   }
 
@@ -187,7 +187,7 @@ export function createLayerStore(
         }
         await record({ layers: chains.toReversed(), sizeBytes });
       } finally {
-        await removeQuietly(intent);
+        await removeFile(intent);
       }
     },
 
@@ -209,7 +209,7 @@ export function createLayerStore(
         if (used.has(chain)) continue;
         const needed = async (): Promise<boolean> => (await referenced()).layers.has(chain);
         if (!(await removeUnless(needed, join(layout.layers, chain)))) continue;
-        await removeQuietly(join(layout.layerManifests, chain));
+        await removeFile(join(layout.layerManifests, chain));
         removed++;
       }
       return removed;

@@ -13,6 +13,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ImageConfig } from '../oci/port.ts';
+import type { Trees } from '../trees/port.ts';
 
 export interface StoredImage {
   /** `sha256:…` of the configuration. */
@@ -39,11 +40,13 @@ export interface StoreLayout {
   readonly whiteoutDevice: string;
   /** This process: `<pid>-<start time>`. */
   readonly owner: string;
+  readonly trees: Trees;
 }
 
-export function storeLayout(root: string, owner: string): StoreLayout {
+export function storeLayout(root: string, owner: string, trees: Trees): StoreLayout {
   return {
     owner,
+    trees,
     layers: join(root, 'layers'),
     layerManifests: join(root, 'layer-manifests'),
     images: join(root, 'images'),
@@ -174,7 +177,8 @@ export async function names(directory: string): Promise<readonly string[]> {
   }
 }
 
-export const removeQuietly = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
+/** A file of the store's own. */
+export const removeFile = (path: string): Promise<void> => rm(path, { force: true });
 
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ENOENT';

@@ -6,6 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type ImageStatus, type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
 import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
+import type { Trees } from '../trees/port.ts';
 import { readArchive } from './archive.ts';
 import {
   choosePlatform,
@@ -27,7 +28,7 @@ import {
   readJson,
   readRef,
   refFile,
-  removeQuietly,
+  removeFile,
   type StoredImage,
   type StoredRef,
   storeLayout,
@@ -43,6 +44,8 @@ const PARALLEL_DOWNLOADS = 3;
 export interface ImageStoreDeps {
   /** Directory of the store, on the file system that containers' overlays will be on. Made when missing. */
   readonly root: string;
+  /** Removes layers, whose content is hostile. */
+  readonly trees: Trees;
   readonly log: Log;
   readonly registry?: Partial<RegistryOptions>;
   /** Name of this machine in image platforms; default that of the running Node. */
@@ -75,7 +78,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
   let opening: Promise<Opened> | undefined;
 
   const opened = (): Promise<Opened> => {
-    opening ??= open(deps.root, log).catch((error: unknown) => {
+    opening ??= open(deps, log).catch((error: unknown) => {
       opening = undefined;
       throw error;
     });
@@ -140,7 +143,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       log.info('image pulled', { image: reference.name, id });
       return id;
     } finally {
-      await removeQuietly(work);
+      await layout.trees.remove(work);
       await client.close();
     }
   }
@@ -170,7 +173,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       const wanted = byId ? undefined : parseReference(image).name;
       const otherTags = refs.filter((ref) => ref.name !== wanted && !ref.name.includes('@'));
       for (const ref of refs) {
-        if (byId || ref.name === wanted || otherTags.length === 0) await removeQuietly(refFile(layout, ref.name));
+        if (byId || ref.name === wanted || otherTags.length === 0) await removeFile(refFile(layout, ref.name));
       }
       await layers.collect();
     },
@@ -182,7 +185,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       await writeDurably(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
       // A removal in between would have collected the layers before the hold was written.
       if ((await find(imageId)) === undefined) {
-        await removeQuietly(holdFile(layout, holder));
+        await removeFile(holdFile(layout, holder));
         throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
       }
       return { id: stored.id, config: stored.config, layerRoot: layout.layers, layers: stored.layers };
@@ -192,7 +195,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       const { layout, layers } = await opened();
       const file = holdFile(layout, holder);
       const held = (await readJson(file))?.['image'];
-      await removeQuietly(file);
+      await removeFile(file);
       // The last user of an image that was removed meanwhile takes its layers along.
       if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
     },
@@ -217,7 +220,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
         }
         return imported;
       } finally {
-        await removeQuietly(work);
+        await layout.trees.remove(work);
       }
     },
 
@@ -261,17 +264,17 @@ interface Opened {
 }
 
 /** Makes the directories and clears away what crashed processes left in `tmp`. */
-async function open(root: string, log: Log): Promise<Opened> {
+async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> {
   const owner = await processIdentity(process.pid);
   if (owner === undefined) throw new Error('proc(5) is not mounted');
-  const layout = storeLayout(root, owner);
+  const layout = storeLayout(root, owner, trees);
   await makeLayout(layout);
   for (const name of await names(layout.tmp)) {
     const path = join(layout.tmp, name);
-    if (path !== layout.whiteoutDevice && !(await isAlive(ownerOf(name)))) await removeQuietly(path);
+    if (path !== layout.whiteoutDevice && !(await isAlive(ownerOf(name)))) await trees.remove(path);
   }
   for (const name of await names(layout.holds)) {
-    if ((await readJson(join(layout.holds, name))) === undefined) await removeQuietly(join(layout.holds, name));
+    if ((await readJson(join(layout.holds, name))) === undefined) await removeFile(join(layout.holds, name));
   }
   return { layout, layers: createLayerStore(layout, isAlive, log) };
 }

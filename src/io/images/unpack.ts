@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, lchown, link, lutimes, mkdir, open, rm, symlink } from 'node:fs/promises';
+import { chmod, lchown, link, lutimes, mkdir, open, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -13,6 +13,7 @@ import { extract, type Header } from 'tar-stream';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
+import type { Trees } from '../trees/port.ts';
 import { type LayerDeletions, lstatOrUndefined } from './whiteouts.ts';
 
 const run = promisify(execFile);
@@ -32,6 +33,7 @@ export interface UnpackedLayer {
 
 interface Progress {
   readonly root: string;
+  readonly trees: Trees;
   readonly directories: Set<string>;
   readonly removed: Set<string>;
   readonly opaque: Set<string>;
@@ -43,9 +45,10 @@ interface Progress {
 }
 
 /** `tar` is the uncompressed layer; it is consumed to its end. Throws RuntimeError 'image-pull' on a bad archive. */
-export async function unpackLayer(tar: Readable, root: string, log: Log): Promise<UnpackedLayer> {
+export async function unpackLayer(tar: Readable, root: string, trees: Trees, log: Log): Promise<UnpackedLayer> {
   const progress: Progress = {
     root,
+    trees,
     directories: new Set(['']),
     removed: new Set(),
     opaque: new Set(),
@@ -184,7 +187,7 @@ async function writeFile(
 async function makeRoom(progress: Progress, path: string): Promise<void> {
   const existing = await lstatOrUndefined(join(progress.root, path));
   if (existing === undefined) return;
-  await rm(join(progress.root, path), { recursive: true });
+  await progress.trees.remove(join(progress.root, path));
   progress.files.delete(path);
   if (!existing.isDirectory()) return;
   for (const set of [progress.directories, progress.files, progress.directoryTimes]) {

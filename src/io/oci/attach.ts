@@ -4,6 +4,7 @@
  */
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
 import { resizeTerminal } from './conmon.ts';
+import { chargeToPod } from './exec-cgroup.ts';
 import { followLog } from './log-follow.ts';
 import { type MonitorInput, openMonitorInput } from './monitor-input.ts';
 import type { ContainerRecord } from './records.ts';
@@ -29,6 +30,7 @@ export async function attachToContainer(
   let input: MonitorInput | undefined;
   try {
     input = options.stdin ? await openMonitorInput(socat, bundle) : undefined;
+    if (input !== undefined) await chargeToPod(container.cgroups, input.pid);
   } catch (error) {
     follower.close();
     await follower.run(() => Promise.resolve());

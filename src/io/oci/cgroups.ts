@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerStats } from '../../core/podplan/port.ts';
 
-/** Controller (`memory`, `cpuacct`, `pids` on v1; `unified` on v2) → absolute directory. */
+/** Controller (`memory`, `cpu`, `cpuacct`, `pids` on v1; `unified` on v2) → absolute directory. */
 export type ContainerCgroups = Readonly<Record<string, string>>;
 
 export interface CgroupMounts {
@@ -40,7 +40,7 @@ export async function cgroupsOf(pid: number, mounts: CgroupMounts): Promise<Cont
     if (names === '' && mounts.pureV2 && mounts.unified !== undefined) found['unified'] = join(mounts.unified, path);
     for (const name of names.split(',')) {
       const mount = mounts.controllers.get(name);
-      if (mount !== undefined && ['memory', 'cpuacct', 'pids'].includes(name)) found[name] = join(mount, path);
+      if (mount !== undefined && ['memory', 'cpu', 'cpuacct', 'pids'].includes(name)) found[name] = join(mount, path);
     }
   }
   return found;

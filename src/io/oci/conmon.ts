@@ -8,8 +8,9 @@ import { open, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../../base/errors.ts';
-import { RuntimeError } from '../../core/podplan/port.ts';
+import { type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
 import { childEnvironment } from './command.ts';
+import { killTree } from './processes.ts';
 import type { Runc } from './runc.ts';
 import type { CgroupDriver } from './spec.ts';
 
@@ -35,7 +36,7 @@ export async function createMonitored(
   const { bundle, id } = options;
   const monitorPidFile = join(bundle, 'monitor.pid');
   const args = [
-    ...commonArguments(options),
+    ...commonArguments({ ...options, log: `k8s-file:${options.logPath}` }),
     ...['--cuuid', id, '--name', id, '--persist-dir', bundle],
     ...['--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
     ...(options.driver === 'systemd' ? ['--systemd-cgroup'] : []),
@@ -49,38 +50,102 @@ export async function createMonitored(
   return { pid, monitorPid };
 }
 
-export interface TerminalExecOptions {
-  readonly conmon: string;
-  readonly runc: Runc;
+/** What is known of an exec before its streams are made. */
+export interface ExecStart {
   /** Of the container. */
   readonly id: string;
   /** Scratch directory of this exec, with `process.json`; gets `attach` and `ctl` as a container's bundle has them. */
   readonly bundle: string;
-  /** Where the output goes, in CRI log format. */
-  readonly logPath: string;
+  /** For `runc exec`. */
+  readonly runtimeOptions: readonly string[];
+  /** Kills the monitor and the runtime while they start the process. */
+  readonly signal: AbortSignal | undefined;
 }
 
-/** Starts a process with a terminal in a container. `exitCode` resolves when it has ended. Throws RuntimeError 'start-failed'. */
-export async function execMonitored(
-  options: TerminalExecOptions,
-): Promise<{ readonly pid: number; readonly exitCode: Promise<number> }> {
-  const { bundle } = options;
+export interface MonitoredExecOptions extends ExecStart {
+  readonly conmon: string;
+  readonly runc: Runc;
+  /** A terminal, whose output goes to a file in CRI log format; or descriptors that become the process's standard streams. */
+  readonly output: { readonly logPath: string } | { readonly ends: readonly (number | 'ignore')[] };
+}
+
+export interface MonitoredExec {
+  readonly pid: number;
+  readonly monitorPid: number;
+  /** 137 when the monitor was killed, and the process with it. */
+  readonly exitCode: Promise<number>;
+}
+
+/** An exec under its monitor, with the streams that were made for it. */
+export interface StartedExec {
+  readonly streams: Pick<ProcessStreams, 'stdin' | 'stdout' | 'stderr' | 'resize'>;
+  readonly monitored: MonitoredExec;
+  /** Further programs of the host that serve it. */
+  readonly servingPids: readonly number[];
+  /** The process has exited: the streams end after what it has written. */
+  finish(): void;
+  close(): void;
+}
+
+/** Starts a process in a container. `exitCode` resolves when it has ended. Throws RuntimeError 'start-failed'. */
+export async function execMonitored(options: MonitoredExecOptions): Promise<MonitoredExec> {
+  const { bundle, output } = options;
+  const monitorPidFile = join(bundle, 'monitor.pid');
+  const runtimeLog = join(bundle, 'runtime.log');
+  const terminal = 'logPath' in output;
   const args = [
-    ...commonArguments({ ...options, exits: bundle }),
-    ...['--cuuid', basename(bundle), '--container-pidfile', join(bundle, 'pid')],
-    ...['--exec', '--exec-process-spec', join(bundle, 'process.json'), '--terminal', '--stdin'],
+    ...commonArguments({ ...options, exits: bundle, log: terminal ? `k8s-file:${output.logPath}` : 'passthrough' }),
+    ...[
+      '--runtime-arg',
+      '--log',
+      '--runtime-arg',
+      runtimeLog,
+      '--runtime-arg',
+      '--log-format',
+      '--runtime-arg',
+      'json',
+    ],
+    ...options.runtimeOptions.flatMap((option) => ['--runtime-opt', option]),
+    ...['--cuuid', basename(bundle), '--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
+    ...['--exec', '--exec-process-spec', join(bundle, 'process.json')],
+    ...(terminal ? ['--terminal', '--stdin'] : []),
   ];
-  const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed');
-  let said = '';
-  sync.on('data', (part: Buffer) => {
-    said += part.toString('utf8');
-  });
-  const exitCode = new Promise<number>((resolve) => {
-    // Without a report the monitor itself was killed, and the process with it.
-    sync.on('close', () => resolve(reportedNumber(said) ?? 137));
-    sync.resume();
-  });
-  return { pid, exitCode };
+  const monitorPid = async (): Promise<number> =>
+    Number((await readFile(monitorPidFile, 'utf8').catch(() => '0')).trim());
+  const abort = (): void => {
+    void monitorPid().then((pid) => killTree(pid));
+  };
+  options.signal?.addEventListener('abort', abort);
+  try {
+    const standard = terminal ? undefined : output.ends;
+    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard);
+    let said = '';
+    sync.on('data', (part: Buffer) => {
+      said += part.toString('utf8');
+    });
+    const exitCode = new Promise<number>((resolve) => {
+      sync.on('close', () => resolve(reportedNumber(said) ?? 137));
+      sync.resume();
+    });
+    return { pid, monitorPid: await monitorPid(), exitCode };
+  } catch (error) {
+    const said = await lastMessage(runtimeLog);
+    throw said === '' ? error : new RuntimeError('start-failed', said, { cause: error });
+  } finally {
+    options.signal?.removeEventListener('abort', abort);
+  }
+}
+
+/** The last message in the runtime's JSON log; '' when there is none. */
+async function lastMessage(log: string): Promise<string> {
+  const line = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n').at(-1) ?? '';
+  try {
+    const entry: unknown = JSON.parse(line);
+    return typeof entry === 'object' && entry !== null && 'msg' in entry ? String(entry.msg) : '';
+  } catch {
+    // Not JSON: the runtime's words as they are.
+    return line;
+  }
 }
 
 const commonArguments = (options: {
@@ -88,10 +153,11 @@ const commonArguments = (options: {
   readonly runc: Runc;
   readonly bundle: string;
   readonly exits: string;
-  readonly logPath: string;
+  /** conmon's log driver and path. */
+  readonly log: string;
 }): readonly string[] => [
   ...['--api-version', '1', '--cid', options.id, '--runtime', options.runc.path, '--bundle', options.bundle],
-  ...['--exit-dir', options.exits, '--log-path', `k8s-file:${options.logPath}`, '--full-attach'],
+  ...['--exit-dir', options.exits, '--log-path', options.log, '--full-attach'],
   ...options.runc.globalArgs
     .filter((argument) => argument !== '--systemd-cgroup')
     .flatMap((argument) => ['--runtime-arg', argument]),
@@ -103,12 +169,13 @@ async function launchMonitor(
   args: readonly string[],
   bundle: string,
   code: 'create-failed' | 'start-failed',
+  standard: readonly (number | 'ignore')[] = ['ignore', 'ignore'],
 ): Promise<{ readonly pid: number; readonly sync: Readable }> {
   const child = spawn(conmon, args, {
     cwd: bundle,
     detached: true,
     env: { ...childEnvironment, _OCI_SYNCPIPE: '3', _OCI_STARTPIPE: '4' },
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: [standard[0] ?? 'ignore', standard[1] ?? 'ignore', standard[2] ?? 'pipe', 'pipe', 'pipe'],
   });
   const sync = child.stdio[3] as Readable;
   const start = child.stdio[4] as Writable;

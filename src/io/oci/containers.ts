@@ -10,6 +10,7 @@ import { runCommand } from './command.ts';
 import { createMonitored } from './conmon.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
+import { removeExecCgroups } from './exec-cgroup.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { checkMounts } from './mount-guard.ts';
@@ -31,7 +32,10 @@ export interface Containers {
   /** Reads the records, settles what ended meanwhile and clears away creations cut short. */
   load(): Promise<void>;
   get(id: string): ContainerRecord;
+  has(id: string): boolean;
   bundle(id: string): string;
+  /** What the container writes into its root file system; nothing is there for a container on the host's root. */
+  writableLayer(id: string): string;
   inSandbox(sandboxId: string): readonly ContainerRecord[];
   list(): Promise<readonly ContainerStatus[]>;
   create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string>;
@@ -107,6 +111,7 @@ export function createContainers(context: RuntimeContext): Containers {
 
   async function release(record: ContainerRecord): Promise<void> {
     if (record.bootId === context.bootId) {
+      await removeExecCgroups(record.cgroups, deps.clock);
       await runc.deleteForce(record.id);
       if (record.overlay) await unmountBelow(join(bundle(record.id), 'rootfs'));
     }
@@ -315,11 +320,13 @@ export function createContainers(context: RuntimeContext): Containers {
   /** Removes every trace of a container, whatever state its creation or life had reached. */
   async function discard(id: string): Promise<void> {
     const directory = bundle(id);
+    const record = records.get(id);
+    if (record !== undefined && record.bootId === context.bootId) await removeExecCgroups(record.cgroups, deps.clock);
     await runc
       .deleteForce(id)
       .catch((error: unknown) => log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
     await unmountBelow(directory);
-    await rm(directory, { recursive: true, force: true });
+    await deps.trees.remove(directory);
     await Promise.all([rm(join(paths.exits, id), { force: true }), deps.images.release(id)]);
     records.delete(id);
   }
@@ -374,7 +381,9 @@ export function createContainers(context: RuntimeContext): Containers {
 
   return {
     get,
+    has: (id) => records.has(id),
     bundle,
+    writableLayer: (id) => join(bundle(id), 'upper'),
     create,
     stop,
     settle,
@@ -391,6 +400,9 @@ export function createContainers(context: RuntimeContext): Containers {
       for (const record of found) records.set(record.id, record);
       for (const id of broken) await discard(id);
       await Promise.all(found.map((record) => settle(record.id)));
+      // Execs of the previous run of this host: their clients and probes ended with it.
+      const running = found.filter((record) => record.bootId === context.bootId && !hasEnded(get(record.id)));
+      await Promise.all(running.map((record) => removeExecCgroups(record.cgroups, deps.clock)));
     },
 
     async list() {

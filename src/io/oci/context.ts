@@ -2,6 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { RuntimeFeatures } from '../../core/podplan/port.ts';
+import type { Trees } from '../trees/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
 import type { ImageStorePort, MonitorScopes, PodNetwork } from './port.ts';
 import type { OwnLimits } from './processes.ts';
@@ -16,6 +17,7 @@ export interface OciRuntimeDeps {
   readonly runRoot: string;
   readonly images: ImageStorePort;
   readonly network: PodNetwork;
+  readonly trees: Trees;
   readonly cgroupDriver: CgroupDriver;
   /** With the systemd driver; without, monitors stay in the cgroup of the host process. */
   readonly monitorScopes?: MonitorScopes | undefined;

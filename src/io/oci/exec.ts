@@ -1,221 +1,216 @@
-/** Running further processes in a container: by `runc exec` under pipes, by a monitor with a terminal. */
-import { type ChildProcess, spawn } from 'node:child_process';
+/**
+ * Running further processes in a container. A monitor waits for the process, not `runc exec`, which would stay for as long as any child
+ * holds the pipes. All processes of an exec are in a cgroup of their own below the container's.
+ */
 import { randomBytes } from 'node:crypto';
-import { watch } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import type { Clock } from '../../base/clock.ts';
-import { type ExecOptions, type ExecResult, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
-import { childEnvironment } from './command.ts';
-import type { OciProcess } from './spec.ts';
-import { inputSink } from './streams.ts';
-import { execWithTerminal, killQuietly, type TerminalExecDeps } from './terminal-exec.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import {
+  type ExecOptions,
+  type ExecResult,
+  type ExecSyncOptions,
+  type ProcessStreams,
+  RuntimeError,
+} from '../../core/podplan/port.ts';
+import type { ContainerCgroups } from './cgroups.ts';
+import { type ExecStart, execMonitored, type StartedExec } from './conmon.ts';
+import { createExecCgroup } from './exec-cgroup.ts';
+import { openPipes } from './exec-pipes.ts';
+import { writeExecProcess } from './exec-process.ts';
+import type { KeyedLimit } from './keyed-limit.ts';
+import { execWithTerminal, type TerminalExecDeps } from './terminal-exec.ts';
 
-const MAX_SYNC_OUTPUT_BYTES = 16 * 1024 * 1024;
+/** Beyond the bytes that are kept this much is read and dropped at full speed, and the rest slowly: a command that prints without end waits. */
+const FREE_DRAIN_BYTES = 1024 * 1024;
+const DRAIN_PAUSE_MS = 100;
+const SETTLE_MS = 1_000;
 
 export interface ExecDeps extends TerminalExecDeps {
   /** Scratch directory. */
   readonly execs: string;
   readonly clock: Clock;
+  /** By sandbox. The runtime that starts a process is not charged to the pod, so a pod has few at a time. */
+  readonly starts: KeyedLimit;
 }
 
-/** Resolves when the process runs. Throws RuntimeError 'start-failed' in the runtime's words when it cannot be started. */
-export async function execInContainer(
+export interface ExecTarget {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly bundle: string;
+  readonly cgroups: ContainerCgroups;
+}
+
+export interface ExecSession extends ProcessStreams {
+  /** Kills what still runs of it, and resolves when nothing of the exec is left. */
+  end(): Promise<void>;
+}
+
+export interface ExecPolicy {
+  /** Whether processes that the command leaves behind when it exits are killed; otherwise they continue in the container. */
+  readonly killsRest: boolean;
+  /** Aborts the start. */
+  readonly signal?: AbortSignal;
+  /** Called when the start has its turn among those of the pod. */
+  readonly begins?: () => void;
+}
+
+/**
+ * Resolves when the process runs; `close` before its exit kills it with all that it has started. Throws RuntimeError 'start-failed' in the
+ * runtime's words when it cannot be started.
+ */
+export function execInContainer(
   deps: ExecDeps,
-  containerId: string,
-  bundle: string,
+  target: ExecTarget,
   options: ExecOptions,
-): Promise<ProcessStreams> {
-  const work = join(deps.execs, randomBytes(12).toString('hex'));
+  policy: ExecPolicy,
+): Promise<ExecSession> {
+  return deps.starts.run(target.sandboxId, () => {
+    policy.begins?.();
+    return start(deps, target, options, policy);
+  });
+}
+
+async function start(
+  deps: ExecDeps,
+  target: ExecTarget,
+  options: ExecOptions,
+  policy: ExecPolicy,
+): Promise<ExecSession> {
+  const name = randomBytes(12).toString('hex');
+  const work = join(deps.execs, name);
   await mkdir(work, { mode: 0o700 });
   const cleared = (): Promise<void> => rm(work, { recursive: true, force: true });
-  try {
-    await writeFile(join(work, 'process.json'), JSON.stringify(await processFor(bundle, options)), { mode: 0o600 });
-    if (!options.tty) return await launch(deps, containerId, work, options);
-    const streams = await execWithTerminal(deps, containerId, work, options.stdin);
-    void streams.exited.then(cleared);
-    return streams;
-  } catch (error) {
+  const cgroup = await createExecCgroup(target.cgroups, name, deps.clock).catch(async (error: unknown) => {
     await cleared();
     throw error;
-  }
-}
-
-async function processFor(bundle: string, options: ExecOptions): Promise<OciProcess> {
-  const spec: { process: OciProcess } = JSON.parse(await readFile(join(bundle, 'config.json'), 'utf8'));
-  const { env } = spec.process;
-  const hasTerm = env.some((line) => line.startsWith('TERM='));
-  return {
-    ...spec.process,
-    terminal: options.tty,
-    args: options.command,
-    env: options.tty && !hasTerm ? [...env, 'TERM=xterm'] : env,
-  };
-}
-
-async function launch(
-  deps: ExecDeps,
-  containerId: string,
-  work: string,
-  options: ExecOptions,
-): Promise<ProcessStreams> {
-  const pidFile = join(work, 'pid');
-  const log = join(work, 'log');
-  const args = [
-    '--log',
-    log,
-    '--log-format',
-    'json',
-    'exec',
-    '--process',
-    join(work, 'process.json'),
-    '--pid-file',
-    pidFile,
-    containerId,
-  ];
-  // Watching starts before the process does, so that its pid file cannot be missed.
-  const started = watchForFile(work, 'pid');
-  const child = spawn(deps.runc.path, [...deps.runc.globalArgs, ...args], {
-    stdio: [options.stdin ? 'pipe' : 'ignore', options.stdout ? 'pipe' : 'ignore', options.stderr ? 'pipe' : 'ignore'],
-    env: { ...childEnvironment },
   });
-  // Taken at once: Node throws away what nobody reads when a child exits, and a short command is gone before its start was noticed.
-  const stdout = child.stdout?.pipe(new PassThrough());
-  const stderr = child.stderr?.pipe(new PassThrough());
-  const exited = exitCode(child);
-  let over = false;
-  const finished = exited.then(
-    async (code) => {
-      over = true;
-      started.cancel();
-      const pid = await readPid(pidFile);
-      const complaint = pid === undefined ? await readComplaint(log) : '';
-      await rm(work, { recursive: true, force: true });
-      return { code, pid, complaint };
-    },
-    async (error: unknown) => {
-      over = true;
-      started.cancel();
-      throw error;
-    },
-  );
-  const first = await Promise.race([started.appeared, finished]);
-  if (first !== 'appeared' && first.pid === undefined) {
-    child.stdout?.destroy();
-    child.stderr?.destroy();
-    throw new RuntimeError(
-      'start-failed',
-      first.complaint || `the process could not be started (exit status ${first.code})`,
-    );
+  let started: StartedExec;
+  try {
+    await writeExecProcess(join(work, 'process.json'), target.bundle, options);
+    const request = { id: target.id, bundle: work, runtimeOptions: cgroup.options, signal: policy.signal };
+    started = options.tty
+      ? await execWithTerminal(deps, request, options.stdin)
+      : await execWithPipes(deps, request, options);
+  } catch (error) {
+    await cgroup.kill();
+    await Promise.all([cgroup.dissolve(), cleared()]);
+    throw error;
   }
-  const pid = await readPid(pidFile);
-  const kill = (): void => {
-    // While runc waits for it, the pid cannot have passed to another process.
-    if (over) return;
-    if (pid !== undefined) killQuietly(pid);
-    else child.kill('SIGKILL');
-  };
+  const { streams, monitored, servingPids } = started;
+  await Promise.all([monitored.monitorPid, ...servingPids].map(cgroup.charge));
+  let over = false;
+  const exited = monitored.exitCode.finally(() => {
+    over = true;
+    started.finish();
+  });
+  const cleanedUp = exited.then(async () => {
+    if (policy.killsRest) await cgroup.kill();
+    await Promise.all([cgroup.dissolve(), cleared()]);
+  });
   return {
-    stdin: child.stdin === null ? undefined : inputSink(child.stdin),
-    stdout,
-    stderr,
-    // Only a terminal has a size.
-    resize: () => {},
-    exited: finished.then(({ code }) => code),
+    ...streams,
+    exited,
     close: () => {
-      kill();
-      child.stdin?.destroy();
+      if (!over) void cgroup.kill();
+      started.close();
+    },
+    end: async () => {
+      started.close();
+      if (!over) await cgroup.kill();
+      await cleanedUp;
     },
   };
 }
 
-/** Runs to the end or to the timeout; output beyond 16 MiB is dropped. */
+async function execWithPipes(deps: ExecDeps, start: ExecStart, options: ExecOptions): Promise<StartedExec> {
+  const pipes = await openPipes(start.bundle, options, deps.clock);
+  try {
+    const monitored = await execMonitored({ ...deps, ...start, output: { ends: pipes.ends } });
+    const { stdin, stdout, stderr } = pipes;
+    return {
+      // Only a terminal has a size.
+      streams: { stdin, stdout: stdout?.readable, stderr: stderr?.readable, resize: () => {} },
+      monitored,
+      servingPids: [],
+      finish: () => {
+        stdout?.finish();
+        stderr?.finish();
+      },
+      close: pipes.close,
+    };
+  } catch (error) {
+    pipes.close();
+    throw error;
+  } finally {
+    await pipes.release();
+  }
+}
+
+/** Runs to the end or to the timeout. In both cases nothing of it is left, unless processes may stay after an exit. */
 export async function execToEnd(
   deps: ExecDeps,
-  containerId: string,
-  bundle: string,
+  target: ExecTarget,
   command: readonly string[],
-  timeoutMs: number,
+  { timeoutMs, maxOutputBytes, leavesProcesses = false }: ExecSyncOptions,
 ): Promise<ExecResult> {
-  let expire: () => void = () => {};
+  const aborter = new AbortController();
   const expired = new Promise<'expired'>((resolve) => {
-    expire = () => resolve('expired');
+    aborter.signal.addEventListener('abort', () => resolve('expired'), { once: true });
   });
-  const timer = timeoutMs > 0 ? deps.clock.setTimer(timeoutMs, expire) : undefined;
+  let timer: Timer | undefined;
+  // The time is the command's: it does not pass while other execs of the pod start.
+  const begins = (): void => {
+    if (timeoutMs > 0) timer = deps.clock.setTimer(timeoutMs, () => aborter.abort());
+  };
+  const timedOut = (cause?: unknown): RuntimeError =>
+    new RuntimeError(
+      'timeout',
+      `command ${JSON.stringify(command[0] ?? '')} did not end within ${timeoutMs} ms`,
+      cause === undefined ? {} : { cause },
+    );
+  let session: ExecSession | undefined;
   try {
-    const options = { command, stdin: false, stdout: true, stderr: true, tty: false };
-    const process = await execInContainer(deps, containerId, bundle, options);
-    const stdout = drain(process.stdout);
-    const stderr = drain(process.stderr);
-    const outcome = await Promise.race([process.exited, expired]);
-    if (outcome === 'expired') {
-      process.close();
-      throw new RuntimeError(
-        'timeout',
-        `command ${JSON.stringify(command[0] ?? '')} did not end within ${timeoutMs} ms`,
-      );
-    }
-    // A process left behind may hold the pipes open: what has been read by now, or by the timeout, is the output.
-    await Promise.race([Promise.all([stdout.ended, stderr.ended]), expired, settle(deps.clock)]);
+    session = await execInContainer(
+      deps,
+      target,
+      { command, stdin: false, stdout: true, stderr: true, tty: false },
+      { killsRest: !leavesProcesses, signal: aborter.signal, begins },
+    );
+    const stdout = drain(session.stdout, maxOutputBytes, deps.clock);
+    const stderr = drain(session.stderr, maxOutputBytes, deps.clock);
+    const outcome = await Promise.race([session.exited, expired]);
+    if (outcome === 'expired') throw timedOut();
+    await Promise.race([Promise.all([stdout.ended, stderr.ended]), expired, pause(deps.clock, SETTLE_MS)]);
     return { stdout: stdout.bytes(), stderr: stderr.bytes(), exitCode: outcome };
+  } catch (error) {
+    if (session === undefined && aborter.signal.aborted) throw timedOut(error);
+    throw error;
   } finally {
     timer?.cancel();
+    await session?.end();
   }
 }
 
-const settle = (clock: Clock): Promise<void> =>
+const pause = (clock: Clock, ms: number): Promise<void> =>
   new Promise((resolve) => {
-    clock.setTimer(1_000, resolve);
+    clock.setTimer(ms, resolve);
   });
 
-function drain(source: AsyncIterable<Uint8Array> | undefined): { readonly ended: Promise<void>; bytes(): Uint8Array } {
+function drain(
+  source: AsyncIterable<Uint8Array> | undefined,
+  maxBytes: number,
+  clock: Clock,
+): { readonly ended: Promise<void>; bytes(): Uint8Array } {
   const parts: Uint8Array[] = [];
   let size = 0;
   const read = async (): Promise<void> => {
     if (source === undefined) return;
     for await (const part of source) {
-      const kept = part.subarray(0, Math.max(0, MAX_SYNC_OUTPUT_BYTES - size));
-      size += kept.length;
-      if (kept.length > 0) parts.push(kept);
+      if (size < maxBytes) parts.push(part.subarray(0, maxBytes - size));
+      size += part.length;
+      if (size > maxBytes + FREE_DRAIN_BYTES) await pause(clock, DRAIN_PAUSE_MS);
     }
   };
   return { ended: read().catch(() => {}), bytes: () => Buffer.concat(parts) };
-}
-
-function exitCode(child: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.on('error', (error) => reject(new RuntimeError('internal', error.message, { cause: error })));
-    child.on('exit', (code, signal) => resolve(code ?? (signal === 'SIGKILL' ? 137 : 255)));
-  });
-}
-
-function watchForFile(directory: string, name: string): { readonly appeared: Promise<'appeared'>; cancel(): void } {
-  const watcher = watch(directory);
-  const appeared = new Promise<'appeared'>((resolve) => {
-    watcher.on('change', (_event, file) => {
-      if (file !== name) return;
-      watcher.close();
-      resolve('appeared');
-    });
-    watcher.on('error', () => {});
-  });
-  return { appeared, cancel: () => watcher.close() };
-}
-
-async function readPid(path: string): Promise<number | undefined> {
-  const text = await readFile(path, 'utf8').catch(() => '');
-  return /^\d+$/.test(text.trim()) ? Number(text) : undefined;
-}
-
-/** The last error in runc's JSON log. */
-async function readComplaint(log: string): Promise<string> {
-  const lines = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n');
-  try {
-    const entry: unknown = JSON.parse(lines.at(-1) ?? '');
-    if (typeof entry === 'object' && entry !== null && 'msg' in entry) return String(entry.msg);
-  } catch {
-    // Not JSON: runc's words as they are.
-  }
-  return lines.at(-1) ?? '';
 }

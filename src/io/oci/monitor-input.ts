@@ -10,6 +10,8 @@ const SOCK_SEQPACKET = 5;
 
 export interface MonitorInput {
   readonly sink: InputSink;
+  /** Of the program that connects. */
+  readonly pid: number;
   close(): void;
 }
 
@@ -34,6 +36,7 @@ export function openMonitorInput(socat: string, bundle: string): Promise<Monitor
       if (child.stdin === null) return;
       resolve({
         sink: inputSink(child.stdin),
+        pid: child.pid ?? 0,
         close: () => {
           child.kill('SIGKILL');
         },

@@ -23,8 +23,13 @@ export function connectOnHost(port: number): Promise<ByteStream> {
   });
 }
 
-/** Throws RuntimeError 'network' when nobody listens. */
-export async function connectInNamespace(socat: string, netns: string, port: number): Promise<ByteStream> {
+/** `started` is called with the pid of the program that connects. Throws RuntimeError 'network' when the port is closed. */
+export async function connectInNamespace(
+  socat: string,
+  netns: string,
+  port: number,
+  started: (pid: number) => void,
+): Promise<ByteStream> {
   // `-d -d` makes socat say when it is connected; without that a refused connection would look like an empty answer.
   const address = `TCP4:127.0.0.1:${port},connect-timeout=${CONNECT_TIMEOUT_S}`;
   const child = spawn(
@@ -35,6 +40,7 @@ export async function connectInNamespace(socat: string, netns: string, port: num
       env: { ...childEnvironment },
     },
   );
+  if (child.pid !== undefined) started(child.pid);
   return new Promise((resolve, reject) => {
     let said = '';
     const refuse = (why: string): void => reject(new RuntimeError('network', why));
@@ -49,6 +55,34 @@ export async function connectInNamespace(socat: string, netns: string, port: num
     });
     child.on('close', () => refuse(complaint(said, port)));
   });
+}
+
+/** The open connections into sandboxes, which end with them. */
+export interface Forwards {
+  track(sandboxId: string, stream: ByteStream): ByteStream;
+  end(sandboxId: string): void;
+}
+
+export function createForwards(): Forwards {
+  const open = new Map<string, Set<ByteStream>>();
+  return {
+    track(sandboxId, stream) {
+      const streams = open.get(sandboxId) ?? new Set();
+      open.set(sandboxId, streams.add(stream));
+      return {
+        ...stream,
+        destroy: () => {
+          streams.delete(stream);
+          if (streams.size === 0 && open.get(sandboxId) === streams) open.delete(sandboxId);
+          stream.destroy();
+        },
+      };
+    },
+    end(sandboxId) {
+      for (const stream of open.get(sandboxId) ?? []) stream.destroy();
+      open.delete(sandboxId);
+    },
+  };
 }
 
 function complaint(said: string, port: number): string {

@@ -1,5 +1,5 @@
 /** Facts about processes and the machine from proc(5). */
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
 /** Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is gone. */
@@ -29,9 +29,35 @@ export function hasProcess(pid: number): boolean {
   }
 }
 
+export function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** Kills a program of the host with the children that it has. For programs that start no others of their own accord. */
+export async function killTree(root: number): Promise<void> {
+  if (root <= 1) return;
+  const children = new Map<number, number[]>();
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  await Promise.all(
+    pids.map(async (pid) => {
+      const stat = await readStat(pid);
+      if (stat !== undefined) children.set(stat.parent, [...(children.get(stat.parent) ?? []), pid]);
+    }),
+  );
+  const doomed = [root];
+  for (const pid of doomed) doomed.push(...(children.get(pid) ?? []));
+  for (const pid of doomed) killQuietly(pid);
+}
+
 async function readStat(
   pid: number,
-): Promise<{ readonly name: string; readonly start: string; readonly state: string } | undefined> {
+): Promise<
+  { readonly name: string; readonly start: string; readonly state: string; readonly parent: number } | undefined
+> {
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
   let stat: string;
   try {
@@ -42,7 +68,8 @@ async function readStat(
   // The command name may hold anything; fields are counted after its closing parenthesis.
   const end = stat.lastIndexOf(')');
   const fields = stat.slice(end + 2).split(' ');
-  return { name: stat.slice(stat.indexOf('(') + 1, end), state: fields[0] ?? '', start: fields[19] ?? '' };
+  const name = stat.slice(stat.indexOf('(') + 1, end);
+  return { name, state: fields[0] ?? '', start: fields[19] ?? '', parent: Number(fields[1]) };
 }
 
 /** Changes with every boot. */

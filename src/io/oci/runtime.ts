@@ -17,11 +17,13 @@ import { childEnvironment } from './command.ts';
 import { reopenLog } from './conmon.ts';
 import { type Containers, createContainers } from './containers.ts';
 import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.ts';
-import { type ExecDeps, execInContainer, execToEnd } from './exec.ts';
+import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './exec.ts';
+import { chargeToPod } from './exec-cgroup.ts';
 import { HOST_ROOT_STATUS } from './host-root.ts';
+import { createKeyedLimit } from './keyed-limit.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { isMountSafe } from './mount-guard.ts';
-import { connectInNamespace, connectOnHost } from './port-connect.ts';
+import { connectInNamespace, connectOnHost, createForwards } from './port-connect.ts';
 import { hasRecursiveAttributes, isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { createRunc } from './runc.ts';
@@ -37,6 +39,8 @@ export interface OciRuntime extends Runtime {
   stop(): Promise<void>;
 }
 
+/** Of one pod at a time. */
+const EXEC_STARTS_OF_POD = 2;
 /** How soon the end of a container is seen whose monitor was killed. */
 const UNMONITORED_LOOK_MS = 1_000;
 
@@ -47,6 +51,8 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   const listeners = new Set<(hint: { readonly sandboxId: string }) => void>();
   const sandboxes = new Map<string, SandboxRecord>();
   const locks = createKeyedLock();
+  const forwards = createForwards();
+  const starts = createKeyedLimit(EXEC_STARTS_OF_POD);
   const warned = new Set<string>();
   let running:
     | { readonly context: RuntimeContext; readonly containers: Containers; readonly close: () => void }
@@ -238,6 +244,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     if (record === undefined) return;
     await Promise.all(containers.inSandbox(id).map((container) => containers.stop(container.id, 0)));
     if (record.stopped) return;
+    forwards.end(id);
     await deps.network.detach(id);
     await tearDown(paths, context.runc, record);
     await saveStopped({ ...record, ips: [] });
@@ -264,7 +271,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
 
   const execDeps = (): ExecDeps => {
     const { runc, programs } = up().context;
-    return { runc, conmon: programs.conmon, socat: programs.socat, execs: paths.execs, clock: deps.clock };
+    return { runc, conmon: programs.conmon, socat: programs.socat, execs: paths.execs, clock: deps.clock, starts };
   };
 
   function runningContainer(id: string) {
@@ -274,6 +281,11 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       throw new RuntimeError('not-found', `container ${record.name} is not running`);
     return record;
   }
+
+  const execTarget = (id: string): ExecTarget => {
+    const { cgroups, sandboxId } = runningContainer(id);
+    return { id, sandboxId, bundle: up().containers.bundle(id), cgroups };
+  };
 
   return {
     start,
@@ -318,14 +330,12 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     removeContainer: (id) => up().containers.remove(id),
     listContainers: () => up().containers.list(),
 
-    async execSync(id, command, timeoutMs) {
-      runningContainer(id);
-      return execToEnd(execDeps(), id, up().containers.bundle(id), command, timeoutMs);
+    async execSync(id, command, options) {
+      return execToEnd(execDeps(), execTarget(id), command, options);
     },
 
     async exec(id, options) {
-      runningContainer(id);
-      return execInContainer(execDeps(), id, up().containers.bundle(id), options);
+      return execInContainer(execDeps(), execTarget(id), options, { killsRest: false });
     },
 
     async attach(id, options) {
@@ -335,9 +345,16 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     },
 
     async portForward(sandboxId, port) {
+      const { context, containers } = up();
       const record = sandboxOf(sandboxId);
+      if (record.stopped) throw new RuntimeError('not-found', `pod sandbox ${sandboxId} has been stopped`);
       const { net } = namespaceFiles(paths, record);
-      return net === undefined ? connectOnHost(port) : connectInNamespace(up().context.programs.socat, net, port);
+      if (net === undefined) return forwards.track(sandboxId, await connectOnHost(port));
+      const charge = (pid: number): void => {
+        const [container] = containers.inSandbox(sandboxId);
+        if (container !== undefined) void chargeToPod(container.cgroups, pid);
+      };
+      return forwards.track(sandboxId, await connectInNamespace(context.programs.socat, net, port, charge));
     },
 
     async updateContainerResources(id, resources) {
@@ -349,6 +366,18 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     async containerStats(id) {
       const record = up().containers.get(id);
       return record.finishedAtMs > 0 ? undefined : readStats(record.cgroups, deps.clock.nowMs());
+    },
+
+    async writableLayers(ids, options) {
+      const { containers } = up();
+      const known = ids.filter((id) => containers.has(id));
+      // The sandbox's files are mounted into each of its containers.
+      const places = (id: string): string[] => [
+        containers.writableLayer(id),
+        join(paths.sandboxes, containers.get(id).sandboxId),
+      ];
+      const used = await deps.trees.usage([...new Set(known.flatMap(places))], options);
+      return new Map(known.map((id) => [id, places(id).reduce((sum, path) => sum + (used.get(path) ?? 0), 0)]));
     },
 
     reopenContainerLog: (id) => {

@@ -7,16 +7,15 @@ import { close, constants, open } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ProcessStreams } from '../../core/podplan/port.ts';
 import { childEnvironment } from './command.ts';
-import { execMonitored, resizeTerminal } from './conmon.ts';
+import { type ExecStart, execMonitored, type MonitoredExec, resizeTerminal, type StartedExec } from './conmon.ts';
 import { createLogParser } from './log-follow.ts';
-import { openMonitorInput } from './monitor-input.ts';
+import { type MonitorInput, openMonitorInput } from './monitor-input.ts';
 import type { Runc } from './runc.ts';
 import { outputPipe } from './streams.ts';
 
 const run = promisify(execFile);
-/** Plain descriptors: a file handle would close its own when it is collected, although a socket has taken it over. */
+/** Plain descriptors: a file handle would close its own when it is collected, although a socket owns it. */
 const openFd = promisify(open);
 const closeFd = promisify(close);
 
@@ -26,22 +25,20 @@ export interface TerminalExecDeps {
   readonly socat: string;
 }
 
-/** `work` holds `process.json`. Throws RuntimeError 'start-failed' in the runtime's words. */
-export async function execWithTerminal(
-  deps: TerminalExecDeps,
-  containerId: string,
-  work: string,
-  stdin: boolean,
-): Promise<ProcessStreams> {
-  const fifo = join(work, 'output');
+/** `start.bundle` holds `process.json`. Throws RuntimeError 'start-failed' in the runtime's words. */
+export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart, stdin: boolean): Promise<StartedExec> {
+  const { bundle } = start;
+  const fifo = join(bundle, 'output');
   await run('mkfifo', ['-m', '600', fifo], { env: { ...childEnvironment } });
   const reader = await openFd(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
   // Until the monitor has opened its end, this one keeps the reader from seeing an end of file.
   const placeholder = await openFd(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
   const output = readOutput(reader);
-  let started: Awaited<ReturnType<typeof execMonitored>>;
+  let input: MonitorInput | undefined;
+  let monitored: MonitoredExec;
   try {
-    started = await execMonitored({ ...deps, id: containerId, bundle: work, logPath: fifo });
+    monitored = await execMonitored({ ...deps, ...start, output: { logPath: fifo } });
+    input = stdin ? await openMonitorInput(deps.socat, bundle) : undefined;
   } catch (error) {
     output.close();
     throw error;
@@ -49,74 +46,44 @@ export async function execWithTerminal(
     await closeFd(placeholder);
   }
   let over = false;
-  const exited = started.exitCode.finally(() => {
-    over = true;
-  });
-  const kill = (): void => {
-    // While its monitor waits for it, the pid cannot have passed to another process.
-    if (!over) killQuietly(started.pid);
-  };
-  const input = stdin
-    ? await openMonitorInput(deps.socat, work).catch((error: unknown) => {
-        kill();
-        output.close();
-        throw error;
-      })
-    : undefined;
-  void exited.then(() => input?.close());
   return {
-    stdin: input?.sink,
-    stdout: output.readable,
-    stderr: undefined,
-    resize: (columns, rows) => {
-      if (!over) void resizeTerminal(work, columns, rows).catch(() => {});
+    streams: {
+      stdin: input?.sink,
+      stdout: output.readable,
+      stderr: undefined,
+      resize: (columns, rows) => {
+        if (!over) void resizeTerminal(bundle, columns, rows).catch(() => {});
+      },
     },
-    exited,
-    close: () => {
-      kill();
+    monitored,
+    servingPids: input === undefined ? [] : [input.pid],
+    finish: () => {
+      over = true;
       input?.close();
-      // The monitor must not wait for a reader that has gone.
-      void exited.then(output.close);
-      output.discard();
+    },
+    close: () => {
+      input?.close();
+      output.close();
     },
   };
 }
 
 /** The socket owns the descriptor. */
-function readOutput(fd: number): {
-  readonly readable: AsyncIterable<Uint8Array>;
-  discard(): void;
-  close(): void;
-} {
+function readOutput(fd: number): { readonly readable: AsyncIterable<Uint8Array>; close(): void } {
   const socket = new Socket({ fd, readable: true, writable: false });
   const pipe = outputPipe();
   const parse = createLogParser();
-  let discarding = false;
   const read = async (): Promise<void> => {
-    for await (const chunk of socket) {
-      for (const { content } of parse(chunk)) if (!discarding) await pipe.push(content);
-    }
+    for await (const chunk of socket) await pipe.push(Buffer.concat(parse(chunk).map(({ content }) => content)));
   };
   void read()
     .catch(() => {})
     .finally(() => pipe.end());
   return {
     readable: pipe.readable,
-    discard: () => {
-      discarding = true;
-      pipe.abandon();
-    },
     close: () => {
       socket.destroy();
-      pipe.end();
+      pipe.abandon();
     },
   };
-}
-
-export function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has just ended.
-  }
 }

@@ -1,8 +1,9 @@
 /** Files of the PKI: written whole or not at all, keys readable by their owner only. */
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, open, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, open, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { secretFileProblem } from '../../base/secret-file.ts';
 
 export interface WriteMode {
   /** Default 0o600. */
@@ -19,6 +20,14 @@ export async function readIfPresent(path: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** As `readIfPresent`, for private material: CodedError 'bad-config' with the command that repairs it when others have access to the file. */
+export async function readSecretIfPresent(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);
+  if (problem !== undefined) throw new CodedError('bad-config', problem);
+  return readIfPresent(path);
 }
 
 /** Replaces the file by renaming a complete new one over it. */

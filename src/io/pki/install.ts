@@ -17,7 +17,7 @@ import {
   loadAuthority,
   publicKeyToPem,
 } from './certificate.ts';
-import { makeDirectory, pointLink, readIfPresent, writeIfDifferent, writeWhole } from './files.ts';
+import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeIfDifferent, writeWhole } from './files.ts';
 import { createKubeconfig } from './kubeconfig.ts';
 import type { EtcdFiles, MasterFiles, NodeFiles, PairFiles } from './layout.ts';
 import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './names.ts';
@@ -151,7 +151,7 @@ export async function installNode(install: NodeInstall, context: InstallContext)
 
 /** An authority from its files; undefined when there is none. */
 export async function loadIfPresent(files: PairFiles): Promise<Authority | undefined> {
-  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readIfPresent(files.key)]);
+  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   if (certPem === undefined || keyPem === undefined) return undefined;
   try {
     return loadAuthority(certPem, keyPem);
@@ -161,7 +161,7 @@ export async function loadIfPresent(files: PairFiles): Promise<Authority | undef
 }
 
 async function ensureAuthority(files: PairFiles, commonName: string, context: InstallContext): Promise<Authority> {
-  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readIfPresent(files.key)]);
+  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   if (keyPem === undefined && certPem !== undefined) {
     throw new CodedError('bad-authority', `${files.key} is missing; restore it, or remove ${files.cert} to begin anew`);
   }
@@ -203,7 +203,7 @@ async function ensureLeaf(
   wanted: Wanted,
   context: InstallContext,
 ): Promise<KeyPair> {
-  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readIfPresent(files.key)]);
+  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   const why = whyReissue(certPem, keyPem, authority, wanted, context.nowMs);
   if (why === undefined && certPem !== undefined && keyPem !== undefined) return { certPem, keyPem };
   const made = await issue(authority, { ...wanted, validity: lifetimeFrom(context.nowMs, LEAF_DAYS) });
@@ -222,7 +222,7 @@ async function ensureCurrent(
   context: InstallContext,
 ): Promise<void> {
   const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
-  const present = await readIfPresent(link);
+  const present = await readSecretIfPresent(link);
   const why = whyReissue(present, present, authority, wanted, context.nowMs);
   if (why === undefined) return;
   const made = await issue(authority, { ...wanted, validity: lifetimeFrom(context.nowMs, LEAF_DAYS) });
@@ -286,7 +286,7 @@ function canonicalIp(text: string): string {
 }
 
 async function ensureServiceAccountKeys(files: MasterFiles, context: InstallContext): Promise<void> {
-  let keyPem = await readIfPresent(files.serviceAccountsPrivateKey);
+  let keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
   if (keyPem === undefined) {
     keyPem = keyToPem(await generateKey());
     await writeWhole(files.serviceAccountsPrivateKey, keyPem, { durable: true });

@@ -1,5 +1,8 @@
-/** Space that is set aside so that what is under way can be finished when the disk is full. */
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+/**
+ * Space that is set aside so that what is under way can be finished when the disk is full, and what is left of the disk beside it. What the database keeps
+ * in itself for the time after that is `StoreFile.setAside`: other programs cannot take it.
+ */
+import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** What the journal may hold that the database has no room for. */
@@ -7,6 +10,39 @@ const MOST_BYTES = 8 << 20;
 /** Of the whole file system. */
 const SHARE = 1 / 16;
 const PIECE = 64 << 10;
+/** Of the ballast's size: with less than this free the disk counts as full. */
+const FULL_SHARE = 1 / 2;
+/** Of the file system. */
+const SCARCE_SHARE = 1 / 4;
+/** Of the file system. */
+const ASIDE_SHARE = 1 / 32;
+const MOST_ASIDE_BYTES = 4 << 20;
+
+export interface Room {
+  /** Nothing that can wait is written any more. */
+  readonly full: boolean;
+  /** It may be full before it is looked at again. */
+  readonly scarce: boolean;
+  /** What the database sets aside in itself. */
+  readonly asideBytes: number;
+}
+
+export function roomOn(disk: StatsFs): Room {
+  const { totalBytes, freeBytes } = sizesOf(disk);
+  return {
+    full: freeBytes < sizeFor(totalBytes) * FULL_SHARE,
+    scarce: freeBytes < totalBytes * SCARCE_SHARE,
+    asideBytes: Math.floor(Math.min(MOST_ASIDE_BYTES, totalBytes * ASIDE_SHARE)),
+  };
+}
+
+/** Of what this process may use: some of it is root's alone. */
+function sizesOf({ blocks, bfree, bavail, bsize }: StatsFs): {
+  readonly totalBytes: number;
+  readonly freeBytes: number;
+} {
+  return { totalBytes: blocks * bsize, freeBytes: (process.geteuid?.() === 0 ? bfree : bavail) * bsize };
+}
 
 export class Ballast {
   readonly #directory: string;
@@ -17,13 +53,18 @@ export class Ballast {
     this.#path = join(directory, 'ballast');
   }
 
+  room(): Room {
+    return roomOn(statfsSync(this.#directory));
+  }
+
   /** Puts it there unless it is. False when there is no room; with `spare`, there has to be as much again. Throws what is not about room. */
   put(spare: boolean): boolean {
-    const { blocks, bavail, bsize } = statfsSync(this.#directory);
-    const wanted = Math.floor(Math.min(MOST_BYTES, blocks * bsize * SHARE) / PIECE) * PIECE;
+    const { totalBytes, freeBytes } = sizesOf(statfsSync(this.#directory));
+    const wanted = sizeFor(totalBytes);
     const present = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    if (spare && freeBytes < wanted) return false;
     if (present >= wanted) return true;
-    if (bavail * bsize < (wanted - present) * (spare ? 2 : 1)) return false;
+    if (freeBytes < (wanted - present) * (spare ? 2 : 1)) return false;
     const file = openSync(this.#path, 'a', 0o600);
     try {
       // Not zeros: a file system that compresses would set nothing aside.
@@ -46,3 +87,5 @@ export class Ballast {
     rmSync(this.#path, { force: true });
   }
 }
+
+const sizeFor = (totalBytes: number): number => Math.floor(Math.min(MOST_BYTES, totalBytes * SHARE) / PIECE) * PIECE;

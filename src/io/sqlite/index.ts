@@ -3,7 +3,7 @@
  * holds in bulk, where nobody waits for it.
  */
 import { createReadStream } from 'node:fs';
-import { open, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import { rename, rm, stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -20,16 +20,15 @@ import type {
   StoreIdentity,
   StoreLog,
 } from '../../components/etcd/port.ts';
+import { roomOn } from './ballast.ts';
 import { Journal } from './journal.ts';
+import { notedOthers, noteOthers } from './others.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import { Pending } from './pending.ts';
 import type { CommitBody, Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 import { checkKind } from './snapshot-kind.ts';
 
 export { checkKind };
-
-/** Beside the database, where the other members are. */
-const OTHERS = 'others.json';
 
 /** Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
@@ -92,6 +91,11 @@ interface Asked {
 /** What the journal may hold when somebody asks for the size: at least, and of the database. */
 const LEAST_SLACK_BYTES = 256 << 10;
 const SLACK_SHARE = 1 / 8;
+/** Between two looks at what the disk has left. */
+const LOOK_MS = 1_000;
+const SELDOM_MS = 60_000;
+/** Of what is free inside the database: pages are not filled to the last byte, and what the journal holds comes there too. */
+const RESERVE_SHARE = 1 / 4;
 
 class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
@@ -104,8 +108,12 @@ class SqliteLog implements StoreLog {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #absorbing: Promise<void> | undefined;
-  /** The ballast has been used. */
+  /** The ballast has been used, or the disk is about to be full. */
   #full = false;
+  /** Free inside the database, when it was last looked at. */
+  #asideBytes = 0;
+  #looking: NodeJS.Timeout | undefined;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   #prepared = false;
   #exited: Promise<void> | undefined;
   #lastId = 0;
@@ -135,6 +143,8 @@ class SqliteLog implements StoreLog {
       const opening = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush, isCopy });
       const state = this.#begin(opening);
       this.#onFatal = onFatal;
+      this.#lookedAtMs = Number.NEGATIVE_INFINITY;
+      this.#looking = setInterval(() => void this.#look(), LOOK_MS).unref();
       return state;
     } catch (error) {
       await this.close();
@@ -212,6 +222,25 @@ class SqliteLog implements StoreLog {
       void this.#ask('prepare', { kind: 'prepare' }).catch(() => {});
     }
     return { full: this.#full };
+  }
+
+  /** The disk is looked at often while it is scarce; else filling up again what is set aside would cost more writing than it is worth. */
+  async #look(): Promise<void> {
+    const nowMs = performance.now();
+    try {
+      const { scarce } = roomOn(await statfs(this.#options.directory));
+      if (!scarce && nowMs - this.#lookedAtMs < SELDOM_MS) return;
+      this.#lookedAtMs = nowMs;
+      const { full, asideBytes } = await this.#ask('look', { kind: 'look' });
+      this.#asideBytes = asideBytes;
+      if (full) this.#full = true;
+    } catch {
+      // Closed meanwhile; or what is wrong shows in the next commit as well.
+    }
+  }
+
+  reserveBytes(): number {
+    return Math.floor(this.#asideBytes * RESERVE_SHARE);
   }
 
   /** Goes on in the other half. Throws CodedError 'no-space' when the database has no room for what is in it. */
@@ -350,6 +379,7 @@ class SqliteLog implements StoreLog {
 
   async close(): Promise<void> {
     const worker = this.#worker;
+    clearInterval(this.#looking);
     if (worker === undefined) return;
     if (this.#dead === undefined) await this.#inOrder(() => this.#closeFiles());
     this.#worker = undefined;
@@ -383,20 +413,12 @@ class SqliteLog implements StoreLog {
     return to;
   }
 
-  async noteOthers(peerUrls: PeerUrls): Promise<void> {
-    const known = await this.notedOthers();
-    if (known !== undefined && JSON.stringify(known) === JSON.stringify(peerUrls)) return;
-    await replaceFile(this.#options.directory, OTHERS, `${JSON.stringify(peerUrls)}\n`);
+  noteOthers(peerUrls: PeerUrls): Promise<void> {
+    return noteOthers(this.#options.directory, peerUrls);
   }
 
-  async notedOthers(): Promise<PeerUrls | undefined> {
-    try {
-      const noted: unknown = JSON.parse(await readFile(join(this.#options.directory, OTHERS), 'utf8'));
-      return isPeerUrls(noted) ? noted : undefined;
-    } catch {
-      // Not there, or damaged as the store may be: then nothing is known.
-      return undefined;
-    }
+  notedOthers(): Promise<PeerUrls | undefined> {
+    return notedOthers(this.#options.directory);
   }
 
   #ask<K extends WorkerRequest['kind']>(
@@ -440,26 +462,6 @@ class SqliteLog implements StoreLog {
     for (const asked of this.#asked.values()) asked.reject(error);
     this.#asked.clear();
     this.#onFatal(error);
-  }
-}
-
-function isPeerUrls(value: unknown): value is PeerUrls {
-  return (
-    Array.isArray(value) &&
-    value.every((urls) => Array.isArray(urls) && urls.every((url: unknown) => typeof url === 'string'))
-  );
-}
-
-/** Durably, and as a whole or not at all. */
-async function replaceFile(directory: string, name: string, text: string): Promise<void> {
-  const path = join(directory, name);
-  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

@@ -30,6 +30,8 @@ export type WorkerRequest =
   | { readonly kind: 'absorb'; readonly part: JournalPart }
   /** Past the journal; everything in it has been absorbed. */
   | { readonly kind: 'commit'; readonly body: CommitBody; readonly sequence: number }
+  /** Sets room aside inside the database. */
+  | { readonly kind: 'look' }
   | { readonly kind: 'recoverSpace' }
   | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }
   | { readonly kind: 'read'; readonly revisions: readonly number[] }
@@ -66,6 +68,7 @@ export interface WorkerAnswers {
   readonly prepare: undefined;
   readonly absorb: { readonly full: boolean };
   readonly commit: { readonly full: boolean };
+  readonly look: { readonly full: boolean; readonly asideBytes: number };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
   /** Those that are there, in the order asked. */

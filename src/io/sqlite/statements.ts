@@ -38,7 +38,14 @@ export interface Statements {
   readonly removeEntriesFrom: Database.Statement<[number]>;
   readonly removeEntriesUpTo: Database.Statement<[number]>;
   readonly replace: Database.Statement<[number, Buffer, number]>;
+  /** Documents that are there to be removed again: what they were made of is then free inside the file. */
+  readonly insertAside: Database.Statement<[string, number]>;
+  readonly changeAside: Database.Statement<[number, string]>;
+  readonly removeAside: Database.Statement<[]>;
 }
+
+/** The beginning of their names. */
+export const ASIDE = '.aside';
 
 export function prepare(db: Database.Database): Statements {
   const columns = 'SELECT revision, idx, term, CAST(lease AS TEXT) AS lease, crc, events FROM revision';
@@ -57,5 +64,8 @@ export function prepare(db: Database.Database): Statements {
     removeEntriesFrom: db.prepare('DELETE FROM entry WHERE idx >= ?'),
     removeEntriesUpTo: db.prepare('DELETE FROM entry WHERE idx <= ?'),
     replace: db.prepare('UPDATE revision SET crc = ?, events = ? WHERE revision = ?'),
+    insertAside: db.prepare('INSERT OR REPLACE INTO document (name, value, crc) VALUES (?, randomblob(?), 0)'),
+    changeAside: db.prepare('UPDATE document SET value = randomblob(?) WHERE name = ?'),
+    removeAside: db.prepare(`DELETE FROM document WHERE name LIKE '${ASIDE}%'`),
   };
 }

@@ -5,7 +5,6 @@
  * Commits come in bulk, out of the journal. So SQLite rolls back instead of writing ahead: what is appended is written once, not twice, and what a
  * transaction costs beyond that, its flushes first of all, nobody waits for.
  */
-import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -23,13 +22,14 @@ import {
   type StoredHardState,
   type StoreIdentity,
 } from '../../components/etcd/port.ts';
+import { keepPrivate, noteOwner, ownerOf } from './data-directory.ts';
 import { LogMap } from './log-map.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
 import type { CommitBody } from './protocol.ts';
 import { checksum, createSchema, setJournalInUse } from './schema.ts';
 import { OWN_FILE } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
-import { type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
+import { ASIDE, type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
 import { checkWriteAheadLog } from './write-ahead-log.ts';
 
 /** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
@@ -43,6 +43,7 @@ const SPARE_BYTES = 4 << 20;
 const FILE_NAME = 'revisions.db';
 /** What stays of SQLite's own journal. */
 const JOURNAL_BYTES = 256 << 10;
+const JOURNAL_SLACK_BYTES = 32 << 10;
 /** Of `auto_vacuum`. */
 const INCREMENTAL = 2;
 
@@ -55,12 +56,16 @@ export class StoreFile {
   readonly #map: LogMap;
   #lastIndex: number;
   readonly #pageBytes: number;
+  /** What `setAside` made free last. */
+  #asideBytes = 0;
 
   private constructor(db: Database.Database) {
     this.#db = db;
     this.#statements = prepare(db);
     this.#state = new StateTables(db);
     this.#state.requireIndexes();
+    // What a crash left of `setAside`.
+    this.#statements.removeAside.run();
     this.#pageBytes = pragmaNumber(db, 'page_size');
     this.#inTransaction = db.transaction((bodies: readonly CommitBody[], sequence: number) => {
       for (const body of bodies) this.#write(body);
@@ -248,10 +253,12 @@ export class StoreFile {
     }
   }
 
+  /** Without what is set aside. */
   size(): LogSize {
     const pages = pragmaNumber(this.#db, 'page_count');
     const free = pragmaNumber(this.#db, 'freelist_count');
-    return { bytes: pages * this.#pageBytes, inUseBytes: (pages - free) * this.#pageBytes };
+    const aside = Math.min(free * this.#pageBytes, this.#asideBytes);
+    return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
   /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
@@ -262,6 +269,30 @@ export class StoreFile {
     this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
     // A file that cannot be made shorter stays as it is.
     return pragmaNumber(this.#db, 'freelist_count') < free;
+  }
+
+  /** Free inside the file. */
+  get freeBytes(): number {
+    return pragmaNumber(this.#db, 'freelist_count') * this.#pageBytes;
+  }
+
+  /**
+   * Keeps about `bytes` of this file free inside, and SQLite's journal long enough, so that small commits need nothing more of a full disk. Throws
+   * SQLITE_FULL when there is no room for that.
+   */
+  setAside(bytes: number): void {
+    const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
+    this.#asideBytes = bytes + journalBytes;
+    if (this.freeBytes >= bytes / 2) return;
+    const { insertAside, changeAside, removeAside } = this.#statements;
+    try {
+      // What a row is made of is written, and then free. Changing it in its place puts its former pages into the journal.
+      insertAside.run(ASIDE, bytes);
+      insertAside.run(`${ASIDE}-journal`, journalBytes);
+      changeAside.run(journalBytes, `${ASIDE}-journal`);
+    } finally {
+      removeAside.run();
+    }
   }
 
   async copyTo(path: string): Promise<void> {
@@ -457,29 +488,6 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
-}
-
-/** SQLite gives its journal the mode of the database, which holds every secret of the cluster. */
-function keepPrivate(path: string): void {
-  closeSync(openSync(path, 'a', 0o600));
-  chmodSync(path, 0o600);
-}
-
-/** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */
-function noteOwner(directory: string): void {
-  try {
-    writeFileSync(join(directory, 'owner'), `${process.pid}\n`, { mode: 0o600 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-  }
-}
-
-function ownerOf(directory: string): string {
-  try {
-    return readFileSync(join(directory, 'owner'), 'utf8').trim();
-  } catch {
-    return 'unknown';
-  }
 }
 
 /** The extended result code of an SQLite error, '' for others. */

@@ -74,19 +74,34 @@ function commit(bodies: readonly CommitBody[], sequence: number): { readonly ful
 async function absorb(records: readonly JournalRecord[]): Promise<{ readonly full: boolean }> {
   const { sequence: present } = opened();
   let full = false;
-  let bodies: CommitBody[] = [];
+  let some: JournalRecord[] = [];
   let bytes = 0;
-  for (const [i, { sequence, body }] of records.entries()) {
-    if (sequence <= present) continue;
-    bodies.push(body);
-    bytes += body.entries.data.length;
+  for (const [i, record] of records.entries()) {
+    if (record.sequence <= present) continue;
+    some.push(record);
+    bytes += record.body.entries.data.length;
     if (bytes < ABSORB_BYTES && i < records.length - 1) continue;
-    if (commit(bodies, sequence).full) full = true;
-    bodies = [];
+    if (commitRecords(some).full) full = true;
+    some = [];
     bytes = 0;
     await new Promise((resolve) => setImmediate(resolve));
   }
   return { full };
+}
+
+/** What does not fit together may fit one by one: SQLite's journal then needs less. */
+function commitRecords(records: readonly JournalRecord[]): { readonly full: boolean } {
+  const last = records.at(-1)?.sequence ?? 0;
+  try {
+    return commit(
+      records.map(({ body }) => body),
+      last,
+    );
+  } catch (error) {
+    if (!isFull(error) || records.length < 2) throw error;
+    for (const { body, sequence } of records) commit([body], sequence);
+    return { full: true };
+  }
 }
 
 function absorbPart({ stretches, upTo }: JournalPart): Promise<{ readonly full: boolean }> {
@@ -242,6 +257,19 @@ async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<
   return opening();
 }
 
+function look(): WorkerAnswers['look'] {
+  const target = opened();
+  const room = ballast?.room();
+  let full = room?.full === true;
+  try {
+    if (room !== undefined) target.setAside(room.asideBytes);
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    full = true;
+  }
+  return { full, asideBytes: target.freeBytes };
+}
+
 function opening(): Opening {
   const { path, shape } = journal as JournalFile;
   return { state: opened().state(), journal: { ...shape, path, sequence: opened().sequence } };
@@ -288,6 +316,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return absorbPart(request.part);
     case 'commit':
       return commit([request.body], request.sequence);
+    case 'look':
+      return look();
     case 'recoverSpace':
       return ballast?.put(true) ?? true;
     case 'entries':

@@ -12,7 +12,7 @@ import type { HttpPort } from '../../components/apiserver/port.ts';
 import { openAuditLog } from '../../io/audit/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { parseAuditPolicy } from '../config/audit-policy.ts';
-import { readReferenced } from '../config/files.ts';
+import { type OpenSecret, readReferenced } from '../config/files.ts';
 import { systemClock as clock } from '../process.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
@@ -20,6 +20,7 @@ interface Access {
   readonly referredToBy: string;
   readonly http: HttpPort;
   readonly log: Log;
+  readonly onOpenSecret?: OpenSecret | undefined;
 }
 
 type Sink = AuditSettings['sinks'][number];
@@ -121,14 +122,18 @@ async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink>
   }
 }
 
-async function openWebhook(file: string, values: ApiValues, { referredToBy, http, log }: Access): Promise<Sink> {
+async function openWebhook(
+  file: string,
+  values: ApiValues,
+  { referredToBy, http, log, onOpenSecret }: Access,
+): Promise<Sink> {
   const truncate = {
     maxBatchBytes: values.number('audit-webhook-truncate-max-batch-size'),
     maxEventBytes: values.number('audit-webhook-truncate-max-event-size'),
   };
   return createAuditWebhook(
     {
-      endpoint: await readRemoteEndpoint(file, referredToBy),
+      endpoint: await readRemoteEndpoint(file, referredToBy, onOpenSecret),
       mode: modeOf(values, 'webhook'),
       ...batchesOf(values, 'webhook'),
       backoffMs: values.milliseconds('audit-webhook-initial-backoff'),

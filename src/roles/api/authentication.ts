@@ -34,7 +34,7 @@ export async function authenticationOf(
   values: ApiValues,
   { referredToBy, ownHost, onOpenSecret }: Surroundings,
 ): Promise<AuthenticationConfig> {
-  const { authorizers } = await authorizersOf(values, referredToBy);
+  const { authorizers } = await authorizersOf(values, referredToBy, onOpenSecret);
   const identities = await identitiesOf(values, authorizers, { referredToBy, ownHost });
   const clientCa = values.file('client-ca-file');
   const tokens = values.file('token-auth-file');
@@ -51,7 +51,7 @@ export async function authenticationOf(
       ? {}
       : {
           tokenWebhook: {
-            endpoint: await readRemoteEndpoint(webhook, referredToBy),
+            endpoint: await readRemoteEndpoint(webhook, referredToBy, onOpenSecret),
             version: values.text('authentication-token-webhook-version') === 'v1beta1' ? 'v1beta1' : 'v1',
             cacheMs: values.milliseconds('authentication-token-webhook-cache-ttl'),
           },

@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiServerConfig, AuthorizationMode, Authorizer } from '../../components/apiserver/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { parseAuthorization } from '../config/authorization.ts';
-import { readReferenced } from '../config/files.ts';
+import { type OpenSecret, readReferenced } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { resolveBeside } from '../config/master-config.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
@@ -21,14 +21,15 @@ const EXCLUDED = [
 export async function authorizersOf(
   values: ApiValues,
   referredToBy: string,
+  onOpenSecret?: OpenSecret,
 ): Promise<Required<Pick<ApiServerConfig, 'authorizers'>>> {
   const file = values.file('authorization-config');
-  if (file === undefined) return { authorizers: await authorizersOfFlags(values, referredToBy) };
+  if (file === undefined) return { authorizers: await authorizersOfFlags(values, referredToBy, onOpenSecret) };
   for (const name of EXCLUDED) {
     if (values.has(name))
       values.refuse('authorization-config', `and --${name} exclude each other; write it into the file`);
   }
-  return { authorizers: await parsed(file)(await readReferenced(file, referredToBy)) };
+  return { authorizers: await parsed(file, onOpenSecret)(await readReferenced(file, referredToBy)) };
 }
 
 /** The configuration file of the flags, reloaded on change; undefined: no flag names one. */
@@ -36,26 +37,33 @@ export async function followAuthorizers(
   values: ApiValues,
   referredToBy: string,
   log: Log,
+  onOpenSecret?: OpenSecret,
 ): Promise<FollowedFile<readonly Authorizer[]> | undefined> {
   const file = values.file('authorization-config');
   if (file === undefined) return undefined;
   const first = (): Promise<string> => readReferenced(file, referredToBy);
-  return followFile(file, { what: 'authorization', log, first, parse: parsed(file) });
+  return followFile(file, { what: 'authorization', log, first, parse: parsed(file, onOpenSecret) });
 }
 
 const parsed =
-  (file: string) =>
+  (file: string, onOpenSecret?: OpenSecret) =>
   (text: string): Promise<readonly Authorizer[]> =>
-    parseAuthorization(text, file, (kubeconfig) => readRemoteEndpoint(resolveBeside(file, kubeconfig), file));
+    parseAuthorization(text, file, (kubeconfig) =>
+      readRemoteEndpoint(resolveBeside(file, kubeconfig), file, onOpenSecret),
+    );
 
-async function authorizersOfFlags(values: ApiValues, referredToBy: string): Promise<readonly Authorizer[]> {
+async function authorizersOfFlags(
+  values: ApiValues,
+  referredToBy: string,
+  onOpenSecret?: OpenSecret,
+): Promise<readonly Authorizer[]> {
   const modes = authorizationModes(values);
   const file = values.file('authorization-webhook-config-file');
   if (!modes.includes('Webhook')) return modes.map((type) => ({ type }) as Authorizer);
   if (file === undefined)
     return values.refuse('authorization-webhook-config-file', 'is missing beside --authorization-mode=Webhook');
   const webhook = {
-    endpoint: await readRemoteEndpoint(file, referredToBy),
+    endpoint: await readRemoteEndpoint(file, referredToBy, onOpenSecret),
     version: values.text('authorization-webhook-version') === 'v1beta1' ? 'v1beta1' : 'v1',
     allowedMs: values.milliseconds('authorization-webhook-cache-authorized-ttl'),
     deniedMs: values.milliseconds('authorization-webhook-cache-unauthorized-ttl'),

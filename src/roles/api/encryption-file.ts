@@ -19,7 +19,7 @@ export async function openEncryption(
     readonly referredToBy: string;
     readonly follow: boolean;
     readonly log: Log;
-    /** Called for a world-readable file; undefined: it is rejected. */
+    /** Called for a file that others can read or write; undefined: it is rejected. */
     readonly onOpenSecret?: OpenSecret | undefined;
   },
 ): Promise<FollowedEncryption> {
@@ -38,6 +38,7 @@ export async function openEncryption(
     what: 'encryption',
     log,
     first: () => readSecret(file, options.referredToBy, options.onOpenSecret),
+    read: () => readSecret(file, options.referredToBy, options.onOpenSecret === undefined ? undefined : () => {}),
     parse: (text) => parseEncryption(text, file, open),
   });
   if (!options.follow) followed.stop();

@@ -146,7 +146,12 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
           log: log.named('encryption'),
           onOpenSecret: options.onOpenSecret,
         });
-  const authorizers = await followAuthorizers(values, options.referredToBy, log.named('authorization'));
+  const authorizers = await followAuthorizers(
+    values,
+    options.referredToBy,
+    log.named('authorization'),
+    options.onOpenSecret,
+  );
   const identities = await followIdentities(
     values,
     config.authorizers ?? [],
@@ -155,8 +160,13 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   );
   const certificates = await followCertificates(values, config, options, log.named('certificates'));
   const store = await openStore(values, options.referredToBy, log, options.onOpenSecret);
-  const http = createHttp(await egressOf(values, options.referredToBy));
-  const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
+  const http = createHttp(await egressOf(values, options.referredToBy, options.onOpenSecret));
+  const audit = await openAudit(values, {
+    referredToBy: options.referredToBy,
+    http,
+    log: log.named('audit'),
+    onOpenSecret: options.onOpenSecret,
+  });
   const server = createApiServer({
     store,
     http,

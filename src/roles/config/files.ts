@@ -1,6 +1,7 @@
 /** File access of the composition: referenced files and secrets. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { secretFileProblem } from '../../base/secret-file.ts';
 
 /** True when it was written. Throws CodedError 'unwritable'. */
 export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
@@ -22,19 +23,23 @@ export async function readReferenced(path: string, referredToBy: string): Promis
   }
 }
 
-/** Called with the problem and the fix of a world-readable secret file. */
+/** Called with the problem and the fix of a secret file that others have access to. */
 export type OpenSecret = (problem: string) => void;
 
-/** As `readReferenced` for secrets: a world-readable file is rejected, or reported to `tolerated`. */
+/**
+ * As `readReferenced` for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write is CodedError
+ * 'bad-config' with the command that repairs it, unless `tolerated` is given.
+ */
 export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
-  const mode = await stat(path).then(
-    (found) => found.mode,
-    () => 0,
-  );
-  if ((mode & 0o007) !== 0) {
-    const problem = `${path} is world-readable; run chmod 600 on it`;
-    if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
-    tolerated(problem);
-  }
+  await checkSecret(path, referredToBy, tolerated);
   return readReferenced(path, referredToBy);
+}
+
+/** The check alone. A file that does not exist passes. */
+export async function checkSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);
+  if (problem === undefined) return;
+  if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
+  tolerated(problem);
 }

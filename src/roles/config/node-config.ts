@@ -34,6 +34,12 @@ const shape = {
     'pod-max-pids': argument,
     'seccomp-default': argument,
     'manifest-url': argument,
+    'eviction-hard': argument,
+    'eviction-soft': argument,
+    'eviction-soft-grace-period': argument,
+    'eviction-minimum-reclaim': argument,
+    'eviction-pressure-transition-period': argument,
+    'eviction-max-pod-grace-period': argument,
   }),
   proxyArguments: object({ 'proxy-mode': argument }),
 } as const;
@@ -75,16 +81,18 @@ export function singleArgument(file: string, name: string, values: readonly stri
   return value;
 }
 
-/** `key=value` pairs, several to a value when separated by commas. Throws CodedError 'bad-config'. */
+/** `key=value` pairs (or with another separator), several to a value when separated by commas. Throws CodedError 'bad-config'. */
 export function pairArgument(
   file: string,
   name: string,
   values: readonly string[] | undefined,
+  separator = '=',
 ): Readonly<Record<string, string>> {
   const pairs = new Map<string, string>();
   for (const pair of (values ?? []).flatMap((value) => value.split(','))) {
-    const at = pair.indexOf('=');
-    if (at <= 0) throw new CodedError('bad-config', `${file}: kubeletArguments.${name}: "${pair}" is not key=value`);
+    const at = pair.indexOf(separator);
+    if (at <= 0)
+      throw new CodedError('bad-config', `${file}: kubeletArguments.${name}: "${pair}" is not key${separator}value`);
     pairs.set(pair.slice(0, at), pair.slice(at + 1));
   }
   return Object.fromEntries(pairs);

@@ -3,6 +3,10 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { hostname } from 'node:os';
+import type { TLSSocket } from 'node:tls';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
+import { GatedServer } from '../../base/connections/gated-server.ts';
+import { HttpConnection } from '../../base/connections/http-connection.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
@@ -123,6 +127,15 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
   };
 }
 
+/** For the kubelet's probe and those of monitoring: no request is authenticated. */
+const HEALTH_LIMITS: GateLimits = {
+  authenticated: 0,
+  unauthenticated: 32,
+  idleMs: 0,
+  unauthenticatedIdleMs: 15_000,
+  handshakeMs: 32_000,
+};
+
 /** The endpoint of the kubelet's liveness probe. Any answer shows that the event loop runs. */
 async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
   const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
@@ -130,11 +143,24 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     readReferenced(resolveBeside(configFile, config.servingInfo.certFile), configFile),
     readSecret(resolveBeside(configFile, config.servingInfo.keyFile), configFile),
   ]);
-  const server = createServer({ cert, key }, (request, response) => {
+  const server = createServer({ cert, key });
+  const gate = new ConnectionGate(HEALTH_LIMITS);
+  const gated = new GatedServer(
+    server,
+    gate,
+    (socket: TLSSocket, admitted: GatedConnection) => new HttpConnection(socket, admitted),
+  );
+  server.prependListener('secureConnection', (socket) => {
+    if (gated.secured(socket) === undefined) socket.destroy();
+  });
+  server.on('request', (request, response) => {
+    const connection = gated.of(request.socket);
+    if (connection === undefined || !connection.admits()) return;
+    connection.response = response;
+    connection.identified('anonymous');
     const known = request.url === '/healthz' || request.url === '/livez' || request.url === '/readyz';
     response.writeHead(known ? 200 : 404, { 'content-type': 'text/plain' }).end(known ? 'ok' : 'not found\n');
   });
-  server.maxConnections = 16;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       reject(
@@ -151,6 +177,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
   return {
     stop: () =>
       new Promise((resolve) => {
+        gate.stop();
         server.close(() => resolve());
         server.closeAllConnections();
       }),

@@ -164,7 +164,7 @@ export async function runEtcd({
 
 /** The etcd version whose API the store serves. */
 export async function etcdVersion(): Promise<string> {
-  return (await import('../../components/etcd/maintenance-service.ts')).ETCD_VERSION;
+  return (await import('../../components/etcd/services/maintenance-service.ts')).ETCD_VERSION;
 }
 
 function openOutput(output: string): number {

@@ -77,7 +77,10 @@ export async function startEtcd({
   const tokens = await createTokens(
     settings.auth.token,
     clock,
-    (path, kind) => (kind === 'private' && strictKeys ? readSecret : readReferenced)(path, '--auth-token'),
+    (path, kind) =>
+      kind === 'public'
+        ? readReferenced(path, '--auth-token')
+        : readSecret(path, '--auth-token', strictKeys ? undefined : (problem) => log.warn(problem)),
     settings.auth.simpleTokenTtlSeconds * 1000,
   );
   const listener = combineListeners([first, ...others]);

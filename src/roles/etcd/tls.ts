@@ -9,11 +9,12 @@ import type { Log } from '../../base/log.ts';
 import type { TlsMaterials, TlsSource } from '../../io/grpc/index.ts';
 import { createSelfSigned, isRevoked, lifetimeFrom, parseRevocationList } from '../../io/pki/index.ts';
 import type { EtcdTlsLimits, EtcdTlsSettings } from '../config/etcd/index.ts';
+import { checkSecret } from '../config/files.ts';
 
 export interface TlsFilesOptions {
   readonly tls: EtcdTlsSettings;
   readonly limits: EtcdTlsLimits;
-  /** Reject a world-readable key instead of logging a warning. */
+  /** Reject a key that others can read or write, instead of logging a warning. */
   readonly strictKeys: boolean;
   readonly nowMs: () => number;
   readonly log: Log;
@@ -115,13 +116,9 @@ class TlsFiles implements TlsSource {
   }
 
   async #readKey(): Promise<Buffer> {
-    const key = await read(this.#keyFile);
-    if (((await stat(this.#keyFile)).mode & 0o007) !== 0) {
-      const what = `${this.#keyFile} is world-readable; run chmod 600 on it`;
-      if (this.#options.strictKeys) throw new CodedError('bad-config', what);
-      this.#options.log.warn(what);
-    }
-    return key;
+    const { strictKeys, log } = this.#options;
+    await checkSecret(this.#keyFile, this.#certFile, strictKeys ? undefined : (problem) => log.warn(problem));
+    return read(this.#keyFile);
   }
 }
 

@@ -18,8 +18,10 @@ import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { createStreamingServer } from '../../io/streaming/index.ts';
 import { createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
+import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { readSecret } from '../config/files.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -36,6 +38,7 @@ import { kubeletConfigOf } from './kubelet-config.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts } from './port-check.ts';
+import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 
@@ -179,6 +182,7 @@ interface PreparedHost {
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
 async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+  await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
   const assets = await openAssets();
@@ -246,10 +250,11 @@ function hostKubelet({
     host: createHostFacts({ nowMs: () => clock.nowMs() }),
     files: createFileWatch(),
     mounts: createMounter(),
+    trees,
     streaming,
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: async () => {
-      const pem = await readFile(files.serverCurrent, 'utf8');
+      const pem = await readSecret(files.serverCurrent, 'kubelet');
       return { cert: pem, key: pem };
     },
     clientCa: () => readFile(files.clientCa, 'utf8'),

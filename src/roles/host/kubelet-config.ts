@@ -1,10 +1,14 @@
 /** node-config.yaml and settings → the kubelet's configuration. */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../components/kubelet/index.ts';
+import { type EvictionSettings, parseThresholds } from '../../core/eviction/thresholds.ts';
 import { parseBindAddress } from '../config/master-config.ts';
 import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
+
+type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 
 /** Throws CodedError 'bad-config' naming file and argument. */
 export function kubeletConfigOf(
@@ -58,7 +62,58 @@ export function kubeletConfigOf(
     fileCheckFrequencyMs: (config.podManifestConfig.fileCheckIntervalSeconds ?? 20) * 1000,
     containerLogMaxBytes: sizeOf(file, single('container-log-max-size')) ?? DEFAULT_KUBELET_CONFIG.containerLogMaxBytes,
     containerLogMaxFiles: count('container-log-max-files', DEFAULT_KUBELET_CONFIG.containerLogMaxFiles),
+    eviction: evictionSettings(file, given),
   };
+}
+
+/** As the kubelet's flags of the same names; an empty `eviction-hard` evicts for nothing. */
+function evictionSettings(file: string, given: KubeletArguments): EvictionSettings {
+  const bad = (name: string, why: string): CodedError =>
+    new CodedError('bad-config', `${file}: kubeletArguments.${name}: ${why}`);
+  const pairs = (name: keyof KubeletArguments, separator: '<' | '='): Readonly<Record<string, string>> | undefined => {
+    const values = given[name];
+    return values === undefined
+      ? undefined
+      : pairArgument(
+          file,
+          name,
+          values.filter((value) => value !== ''),
+          separator,
+        );
+  };
+  const milliseconds = (name: string, text: string): number => {
+    const ms = parseDuration(text);
+    if (ms === undefined || ms < 0) throw bad(name, `"${text}" is not a duration such as 1m30s`);
+    return ms;
+  };
+  const hard = pairs('eviction-hard', '<');
+  const periods = Object.entries(pairs('eviction-soft-grace-period', '=') ?? {});
+  const transition = 'eviction-pressure-transition-period';
+  const transitionText = singleArgument(file, transition, given[transition]);
+  const most = 'eviction-max-pod-grace-period';
+  const mostText = singleArgument(file, most, given[most]);
+  if (mostText !== undefined && !/^\d{1,9}$/.test(mostText))
+    throw bad(most, `"${mostText}" is not a whole number of seconds`);
+  try {
+    return {
+      thresholds: parseThresholds({
+        ...(hard === undefined ? {} : { hard }),
+        soft: pairs('eviction-soft', '<') ?? {},
+        softGracePeriods: Object.fromEntries(
+          periods.map(([signal, text]) => [signal, milliseconds('eviction-soft-grace-period', text)]),
+        ),
+        minimumReclaim: pairs('eviction-minimum-reclaim', '=') ?? {},
+      }),
+      pressureTransitionMs:
+        transitionText === undefined
+          ? DEFAULT_KUBELET_CONFIG.eviction.pressureTransitionMs
+          : milliseconds(transition, transitionText),
+      maxPodGraceSeconds: Number(mostText ?? DEFAULT_KUBELET_CONFIG.eviction.maxPodGraceSeconds),
+    };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new CodedError('bad-config', `${file}: kubeletArguments.${error.message}`);
+  }
 }
 
 function sizeOf(file: string, text: string | undefined): number | undefined {

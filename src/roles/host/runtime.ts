@@ -9,6 +9,7 @@ import { createImageStore, type ImageStore } from '../../io/images/index.ts';
 import { type BridgeNetwork, createBridgeNetwork } from '../../io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
+import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
@@ -30,7 +31,7 @@ export async function startRuntime(
   reservedPorts: () => readonly ReservedPort[],
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({ root: settings.paths.images, log });
+  const images = createImageStore({ root: settings.paths.images, trees, log });
   const network = createBridgeNetwork({
     stateDirectory: settings.paths.networkState,
     bridge: settings.network.bridge,
@@ -46,6 +47,7 @@ export async function startRuntime(
     runRoot: join(settings.paths.run, 'containers'),
     images,
     network,
+    trees,
     cgroupDriver,
     monitorScopes: serviceManager,
     clock,

@@ -23,7 +23,7 @@ function pod(spec: Partial<PodSpec>, requests: Record<string, string> = {}): Pod
   };
 }
 
-const free = { reservedPorts: [], services: () => [] };
+const free = { reservedPorts: [], services: () => [], underPressure: undefined };
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
   admissionRejection({ pod: wanted, others, node, allocatable, maxPods, ...free })?.reason;
 

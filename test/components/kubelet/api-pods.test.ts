@@ -147,7 +147,10 @@ describe('pods of the API', { timeout: 120_000 }, () => {
         (each) => each.state === 'running' && each.labels['io.kubernetes.pod.name'] === 'full',
       )?.id ?? '';
     await eventually('the changed file', async () => {
-      const result = await lab.runtime().execSync(id, ['cat', '/etc/conf/app.conf'], 5_000);
+      const result = await lab.runtime().execSync(id, ['cat', '/etc/conf/app.conf'], {
+        timeoutMs: 5_000,
+        maxOutputBytes: 1024,
+      });
       return Buffer.from(result.stdout).toString() === 'two' || undefined;
     });
 

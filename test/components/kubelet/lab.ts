@@ -21,6 +21,7 @@ import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../../src/io/oci/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
 import { createStreamingServer } from '../../../src/io/streaming/index.ts';
+import { trees } from '../../../src/io/trees/index.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
 
 export const realClock: Clock = {
@@ -64,7 +65,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
   const cgroup = `kubelet-test-${randomBytes(4).toString('hex')}`;
   const manifests = join(directory, 'manifests');
   await mkdir(manifests);
-  const images = createImageStore({ root: join(directory, 'images'), log: silentLog });
+  const images = createImageStore({ root: join(directory, 'images'), trees, log: silentLog });
   const archive = join(directory, 'busybox.tar');
   await writeBusyboxArchive(archive, IMAGE);
   await images.importArchive(archive);
@@ -141,6 +142,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         runRoot: join(directory, 'run'),
         images,
         network,
+        trees,
         cgroupDriver: 'cgroupfs',
         clock: realClock,
         log: silentLog,
@@ -154,6 +156,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         host: createHostFacts({ nowMs: Date.now }),
         files: createFileWatch(),
         mounts,
+        trees,
         streaming,
         api,
         servingCertificate: async () => ({ cert: serving.certPem, key: serving.keyPem }),

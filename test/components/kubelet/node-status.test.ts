@@ -12,7 +12,7 @@ test('conditions that the host adds stand behind the kubelet’s own, and change
     nodeStatus({
       config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,
       info: { hostname: 'n', cpus: 1, memoryBytes: 1 << 30 } as never,
-      usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
+      pressures: [],
       disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
       runtimeVersion: 'x://1',
       features: { recursiveReadOnlyMounts: true },
@@ -38,7 +38,7 @@ test('what the API gives back of a status is no change: sizes of zero are left o
   const status = nodeStatus({
     config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,
     info: { hostname: 'n', cpus: 1, memoryBytes: 1 << 30 } as never,
-    usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
+    pressures: [],
     disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
     runtimeVersion: 'x://1',
     features: { recursiveReadOnlyMounts: true },

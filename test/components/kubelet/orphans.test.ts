@@ -10,6 +10,7 @@ import type { PodManager } from '../../../src/components/kubelet/pods/pod-manage
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
 import { collectOrphans } from '../../../src/components/kubelet/upkeep/collection.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
+import { trees } from '../../../src/io/trees/index.ts';
 
 describe('what pods left behind', () => {
   it('is removed when it was ours, and left alone when it is another kubelet`s', async () => {
@@ -24,13 +25,16 @@ describe('what pods left behind', () => {
       cpuCfsQuota: true,
     });
     try {
-      const directories = new PodDirectories({
-        volumes: directory,
-        podLogs: '',
-        containerLogs: '',
-        staticPods: '',
-        images: '',
-      });
+      const directories = new PodDirectories(
+        {
+          volumes: directory,
+          podLogs: '',
+          containerLogs: '',
+          staticPods: '',
+          images: '',
+        },
+        trees,
+      );
       const pods = ['ours', 'kept', 'theirs'];
       for (const uid of pods) await cgroups.ensurePod({ metadata: { uid }, spec: { containers: [] } });
       for (const uid of ['ours', 'kept']) {

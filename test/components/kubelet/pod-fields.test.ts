@@ -165,7 +165,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
   const directory = await mkdtemp(join(tmpdir(), 'pod-fields-'));
   try {
     const manager = new VolumeManager({
-      directories: new PodDirectories({ volumes: directory } as never),
+      directories: new PodDirectories({ volumes: directory } as never, {} as never),
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
       tokens: {} as never,

@@ -38,7 +38,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${SCHEDULING}/filters/node.ts`]: 'nodeName',
     [`${SCHEDULING}/node-affinity.ts`]: 'nodeSelector',
     [`${SCHEDULING}/preemption.ts`]: 'preemptionPolicy',
-    'src/components/scheduler/term.ts': 'schedulerName',
+    'src/components/scheduler/epoch.ts': 'schedulerName',
     [`${ADMISSION}/priority.ts`]: 'priorityClassName',
     [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
     [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
@@ -99,7 +99,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
   // A gate counts by being there.
-  PodSchedulingGate: { 'src/components/scheduler/term.ts': 'name' },
+  PodSchedulingGate: { 'src/components/scheduler/epoch.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
     'src/core/reconcile/nodelifecycle/eviction.ts': 'tolerationSeconds',

@@ -4,12 +4,14 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
-import { expand, serviceEnvironment } from '../../../src/components/kubelet/pods/environment.ts';
+import { environmentOf, serviceEnvironment } from '../../../src/components/kubelet/pods/environment.ts';
+import { ExpansionBudget, expand } from '../../../src/components/kubelet/pods/expansion.ts';
 import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/components/kubelet/pods/network-files.ts';
 import { registryAuth } from '../../../src/components/kubelet/pods/registry-auth.ts';
 import { statusPatch } from '../../../src/components/kubelet/pods/status-patch.ts';
 import { routeOf } from '../../../src/components/kubelet/server/routes.ts';
 import { decodeStaticPod } from '../../../src/components/kubelet/sources/static-pod.ts';
+import { volumePayload } from '../../../src/components/kubelet/volumes/sources.ts';
 import { strategicMergePatch } from '../../../src/core/patch/index.ts';
 import type { PodStatus } from '../../../src/core/podplan/status.ts';
 
@@ -146,13 +148,121 @@ describe('static pods', () => {
 describe('what containers find around them', () => {
   const pod: Pod = { metadata: { name: 'p', namespace: 'ns' }, spec: { containers: [] } };
 
+  const budget = (limit = 4096): ExpansionBudget => new ExpansionBudget('a text', limit);
+
   it('expands references once and leaves unknown ones', () => {
     const lookup = (name: string): string | undefined => ({ A: '1', B: '$(A)' })[name];
-    assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup), '1 $(A) $(C) $(A) $A $( $');
+    assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup, budget()), '1 $(A) $(C) $(A) $A $( $');
+  });
+
+  it('reads references in time that grows with the text alone', () => {
+    const begun = performance.now();
+    const open = '$('.repeat(500_000);
+    assert.equal(
+      expand(open, () => undefined, budget(4_000_000)),
+      open,
+    );
+    assert.equal(
+      expand('$$('.repeat(300_000), () => undefined, budget(4_000_000)),
+      '$('.repeat(300_000),
+    );
+    assert.equal(
+      expand('$(A$(B)$(', () => '1', budget()),
+      '1$(',
+    );
+    assert.ok(performance.now() - begun < 1_000);
+  });
+
+  it('an environment beyond the limit is refused before it is built', async () => {
+    const none = async (): Promise<undefined> => undefined;
+    const given = {
+      pod,
+      services: [],
+      podIps: [],
+      hostIps: [],
+      allocatable: {},
+      config: { configMap: none, secret: none, secretObject: none },
+    };
+    const refused = { message: /more than 1048576 bytes once references are expanded/ };
+    const doubling = Array.from({ length: 40 }, (_, index) => ({
+      name: `V${index}`,
+      value: index === 0 ? 'x' : `$(V${index - 1})$(V${index - 1})`,
+    }));
+    const begun = performance.now();
+    await assert.rejects(environmentOf({ ...given, container: { name: 'c', env: doubling } }), refused);
+    const small = await environmentOf({ ...given, container: { name: 'c', env: doubling.slice(0, 15) } });
+    assert.equal(small.at(-1)?.value.length, 2 ** 14);
+
+    const annotated: Pod = { ...pod, metadata: { ...pod.metadata, annotations: { a: 'x'.repeat(250_000) } } };
+    const env = Array.from({ length: 5_000 }, (_, index) => ({
+      name: `A${index}`,
+      valueFrom: { fieldRef: { fieldPath: 'metadata.annotations' } },
+    }));
+    await assert.rejects(environmentOf({ ...given, pod: annotated, container: { name: 'c', env } }), refused);
+
+    const control = [{ name: 'C', value: '\u0001'.repeat(200_000) }];
+    await assert.rejects(
+      environmentOf({ ...given, container: { name: 'c', env: control } }),
+      refused,
+      'as written in JSON',
+    );
+
+    const services = Array.from({ length: 10_000 }, (_, index) => ({
+      metadata: { name: `service-${index}`, namespace: 'ns' },
+      spec: { clusterIP: '10.0.0.5', ports: [{ port: 80 }] },
+    }));
+    await assert.rejects(environmentOf({ ...given, services, container: { name: 'c' } }), refused);
+    const unlinked: Pod = { ...pod, spec: { containers: [], enableServiceLinks: false } };
+    assert.deepEqual(await environmentOf({ ...given, pod: unlinked, services, container: { name: 'c' } }), []);
+    assert.ok(performance.now() - begun < 2_000);
+  });
+
+  it('an object that many variables refer to is decoded once', async () => {
+    let decoded = 0;
+    const configMap = async (): Promise<Map<string, Uint8Array>> => {
+      decoded += 1;
+      return new Map([['key', Buffer.from('value')]]);
+    };
+    const none = async (): Promise<undefined> => undefined;
+    const env = Array.from({ length: 1000 }, (_, index) => ({
+      name: `V${index}`,
+      valueFrom: { configMapKeyRef: { name: 'map', key: 'key' } },
+    }));
+    const config = { configMap, secret: none, secretObject: none };
+    const given = { pod, services: [], podIps: [], hostIps: [], allocatable: {}, config };
+    assert.equal((await environmentOf({ ...given, container: { name: 'c', env } })).length, 1000);
+    assert.equal(decoded, 1);
+  });
+
+  it('files of volumes that repeat a key are bounded for the whole pod', async () => {
+    const data = new Map([['key', Buffer.alloc(1_000_000)]]);
+    const none = async (): Promise<undefined> => undefined;
+    const items = Array.from({ length: 10 }, (_, index) => ({ key: 'key', path: `file-${index}` }));
+    const input = {
+      pod,
+      config: { configMap: async () => data, secret: none, secretObject: none },
+      tokens: { token: async () => '' },
+      podIps: [],
+      hostIps: [],
+      allocatable: {},
+      budget: budget(16 * 1024 * 1024),
+    };
+    const volume = { name: 'v', configMap: { name: 'm', items } };
+    assert.equal((await volumePayload(input, volume))?.size, 10);
+    await assert.rejects(volumePayload(input, volume), /more than 16777216 bytes/);
+  });
+
+  it('DNS options of a pod are read in linear time', () => {
+    const options = Array.from({ length: 50_000 }, (_, index) => ({ name: `option-${index}` }));
+    const own: Pod = { ...pod, spec: { containers: [], dnsPolicy: 'None', dnsConfig: { options } } };
+    const begun = performance.now();
+    const none = { servers: [], searches: [], options: [] };
+    assert.equal(podDns(own, none, { servers: [], domain: '' }).options.length, 50_000);
+    assert.ok(performance.now() - begun < 500);
   });
 
   it('names services as Docker links did', () => {
-    const env = serviceEnvironment(pod, [
+    const services = [
       {
         metadata: { name: 'db-main', namespace: 'ns' },
         spec: {
@@ -169,7 +279,8 @@ describe('what containers find around them', () => {
         spec: { clusterIP: '10.0.0.1', ports: [{ port: 443 }] },
       },
       { metadata: { name: 'headless', namespace: 'ns' }, spec: { clusterIP: 'None', ports: [{ port: 1 }] } },
-    ]);
+    ];
+    const env = serviceEnvironment(pod, services, budget());
     assert.equal(env.get('DB_MAIN_SERVICE_HOST'), '10.0.0.5');
     assert.equal(env.get('DB_MAIN_SERVICE_PORT_PG'), '5432');
     assert.equal(env.get('DB_MAIN_PORT'), 'tcp://10.0.0.5:5432');

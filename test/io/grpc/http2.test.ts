@@ -35,6 +35,13 @@ function piecesOf(length: number): Buffer[] {
   return pieces;
 }
 
+/** Calls of /stuck that have ended. */
+let endedCalls = 0;
+const STUCK = [
+  { name: ':method', value: 'POST' },
+  { name: ':path', value: '/stuck' },
+];
+
 /** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror; as many bytes as asked on /pieces. */
 const service: RpcService = {
   hasService: () => false,
@@ -47,6 +54,15 @@ const service: RpcService = {
     return undefined;
   },
   stream: (path) => {
+    if (path === '/stuck')
+      return (): StreamHandler => ({
+        message: () => {},
+        ended: () => {},
+        closed: () => {
+          endedCalls += 1;
+        },
+        drained: () => {},
+      });
     if (path !== '/chat') return undefined;
     return (call: StreamCall): StreamHandler => ({
       message: (message) => void call.send(Buffer.from(message)),
@@ -404,6 +420,42 @@ describe('a hostile HTTP/2 client', () => {
     const endless = flood(frame(FrameType.continuation, 0, 1, Buffer.alloc(100)));
     assert.equal(await attack(Buffer.concat([frame(FrameType.headers, 0, 1, HEADERS), endless])), 11);
     await others();
+  });
+
+  it('is sent away for a flood of window updates, headers of open or closed streams, or streams that it has reset', async () => {
+    const flood = (make: (at: number) => Buffer): Buffer =>
+      Buffer.concat(Array.from({ length: 5000 }, (_, at) => make(at)));
+    assert.equal(await attack(flood(() => Buffer.from(windowUpdateFrame(0, 1)))), 11);
+    const open = headersFrames(1, HEADERS, false);
+    assert.equal(await attack(flood(() => open)), 11);
+    const done = headersFrames(1, HEADERS, true);
+    assert.equal(
+      await attack(Buffer.concat([done, frame(FrameType.resetStream, 0, 1, Buffer.alloc(4)), flood(() => done)])),
+      11,
+    );
+    // The server is made to reset the stream (CVE-2025-8671).
+    const provoke = (at: number): Buffer => {
+      const id = 2 * at + 1;
+      return Buffer.concat([headersFrames(id, HEADERS, false), headersFrames(id, HEADERS, false)]);
+    };
+    assert.equal(await attack(flood(provoke)), 11);
+    await others();
+  });
+
+  it('ends the work of a stream on which it sends data after the end', async () => {
+    const before = endedCalls;
+    const id = 1;
+    await attack((socket) => {
+      socket.write(
+        Buffer.concat([
+          headersFrames(id, encodeHeaders([...STUCK, { name: 'content-type', value: 'application/grpc' }]), true),
+          frame(FrameType.data, 0, id, Buffer.alloc(1)),
+        ]),
+      );
+      setTimeout(() => socket.destroy(), 300);
+      setTimeout(() => assert.equal(endedCalls, before + 1), 150);
+    });
+    assert.equal(endedCalls, before + 1);
   });
 
   it('is cut off when it does not speak first', async () => {

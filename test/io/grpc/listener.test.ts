@@ -350,3 +350,51 @@ test('a channel speaks TLS on a socket named by unixs, and asks for the name bef
     await rm(directory, { recursive: true, force: true });
   }
 });
+
+test('a header over HTTP/1.1 that does not come to its end is not waited for', async () => {
+  const served = listener({ limits: { authenticated: 2 } });
+  const { port } = await served.listen(service);
+  try {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: '));
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(text));
+    });
+    assert.match(answer, /^HTTP\/1\.1 408 /);
+  } finally {
+    await served.close(0);
+  }
+});
+
+test('where the port is full, the idle client makes room and the busy one stays', async () => {
+  const stuck: RpcService = { ...service, http: () => new Promise(() => {}) };
+  const served = listener({ limits: { authenticated: 2 } });
+  const { port } = await served.listen(stuck);
+  const ask = (): Promise<Socket> =>
+    new Promise((resolve, reject) => {
+      const socket: Socket = connect(port, '127.0.0.1', () => {
+        socket.write(Buffer.concat([PREFACE, settingsFrame([])]));
+        socket.once('data', () => resolve(socket));
+      });
+      socket.on('error', reject);
+    });
+  try {
+    const busy = connectHttp2(`http://127.0.0.1:${port}`);
+    busy.request({ ':path': '/stuck' }).on('error', () => {});
+    await new Promise((resolve) => busy.once('remoteSettings', resolve));
+    const idle = await ask();
+    const ended = new Promise((resolve) => idle.once('close', resolve));
+    const next = await ask();
+    await ended;
+    assert.equal(busy.destroyed, false);
+    assert.equal(next.destroyed, false);
+    busy.destroy();
+    next.destroy();
+  } finally {
+    await served.close(0);
+  }
+});

@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { silentLog } from '../../../src/base/log.ts';
 import { createImageStore, type ImageStore } from '../../../src/io/images/index.ts';
+import { trees } from '../../../src/io/trees/index.ts';
 import { sha256, tarBytes } from '../../conformance/busybox-image.ts';
 import { file, type OciImage, ociImage } from './archives.ts';
 
@@ -60,7 +61,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     });
     host = await listen(registry);
     storageHost = await listen(storage);
-    store = createImageStore({ root: join(scratch, 'store'), log: silentLog });
+    store = createImageStore({ root: join(scratch, 'store'), trees, log: silentLog });
   });
   after(async () => {
     registry.closeAllConnections();
@@ -188,6 +189,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
   it('uses mirrors', async () => {
     const mirrored = createImageStore({
       root: join(scratch, 'mirrored'),
+      trees,
       log: silentLog,
       registry: { mirrors: { 'docker.io': host } },
     });

@@ -10,6 +10,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { silentLog } from '../../../src/base/log.ts';
 import { createImageStore, type ImageStore } from '../../../src/io/images/index.ts';
 import { parseReference } from '../../../src/io/images/reference.ts';
+import { trees } from '../../../src/io/trees/index.ts';
 import { dockerArchive, sha256, type TarEntry, tarBytes } from '../../conformance/busybox-image.ts';
 import { directory, file, link, ociArchive, ociImage } from './archives.ts';
 
@@ -73,7 +74,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
   });
   beforeEach(() => {
     storeRoot = join(scratch, `store${++counter}`);
-    store = createImageStore({ root: storeRoot, log: silentLog });
+    store = createImageStore({ root: storeRoot, trees, log: silentLog });
   });
 
   async function archive(bytes: Buffer): Promise<string> {
@@ -428,6 +429,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
   });
 
   const STORE = new URL('../../../src/io/images/index.ts', import.meta.url).href;
+  const TREES = new URL('../../../src/io/trees/index.ts', import.meta.url).href;
   const child = (script: string): ReturnType<typeof spawn> =>
     spawn(
       process.execPath,
@@ -435,8 +437,9 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
         '--input-type=module',
         '-e',
         `import { createImageStore } from '${STORE}';
+      import { trees } from '${TREES}';
       const log = { error() {}, warn() {}, info() {}, v() {}, enabled: () => false, named: () => log };
-      const store = createImageStore({ root: '${storeRoot}', log });
+      const store = createImageStore({ root: '${storeRoot}', trees, log });
       ${script}`,
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -493,7 +496,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       await new Promise((resolve) => setTimeout(resolve, round * 12));
       victim.kill('SIGKILL');
       await closed;
-      const reopened = createImageStore({ root: storeRoot, log: silentLog });
+      const reopened = createImageStore({ root: storeRoot, trees, log: silentLog });
       const there = await reopened.status('crash:1');
       assert.deepEqual(await reopened.verify(), [], `round ${round}`);
       if (there === undefined) await reopened.collectGarbage();

@@ -10,6 +10,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime, type OciRuntimeDeps } from '../../../src/io/oci/index.ts';
+import { trees } from '../../../src/io/trees/index.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
 import type { RuntimeUnderTest } from '../../conformance/runtime.ts';
 
@@ -46,7 +47,7 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
       nftTable: 'he-oci-pods',
       log: silentLog,
     });
-  const images = createImageStore({ root: join(directory, 'images'), log: silentLog });
+  const images = createImageStore({ root: join(directory, 'images'), trees, log: silentLog });
   const archive = join(directory, 'busybox.tar');
   await writeBusyboxArchive(archive, BUSYBOX);
   await images.importArchive(archive);
@@ -61,6 +62,7 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
       runRoot: join(directory, 'run'),
       images,
       network: currentNetwork,
+      trees,
       cgroupDriver: 'cgroupfs',
       clock: realClock,
       log: silentLog,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -151,10 +151,33 @@ test('keys that cannot be made again are never overwritten', () =>
     createPrivateKey(key);
     await rm(masterFiles(root).ca.key);
     await assert.rejects(install(root, NOW), { code: 'bad-authority', message: /ca\.key is missing/ });
-    await writeFile(masterFiles(root).ca.key, 'torn');
+    await writeFile(masterFiles(root).ca.key, 'torn', { mode: 0o600 });
     await assert.rejects(install(root, NOW), { code: 'bad-authority', message: /ca\.key holds no readable/ });
     await writeFile(masterFiles(root).ca.key, key);
     assert.deepEqual(await install(root, NOW), []);
     await writeFile(masterFiles(root).serviceAccountsPrivateKey, 'torn');
     await assert.rejects(install(root, NOW), { code: 'bad-key' });
+  }));
+
+test('a key that others can read or write is not used', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const { ca, server, serviceAccountsPrivateKey } = masterFiles(root);
+    const files = [
+      ca.key,
+      server.key,
+      serviceAccountsPrivateKey,
+      etcdFiles(root).signer.key,
+      nodeFiles(root).clientCurrent,
+    ];
+    for (const path of files) {
+      await chmod(path, 0o640);
+      await assert.rejects(install(root, NOW), (error: Error & { code?: string }) => {
+        assert.equal(error.code, 'bad-config');
+        assert.ok(error.message.includes(`run chmod 0600 ${path}`), error.message);
+        return true;
+      });
+      await chmod(path, 0o600);
+    }
+    assert.deepEqual(await install(root, NOW), []);
   }));

@@ -10,8 +10,9 @@ import { silentLog } from '../../../src/base/log.ts';
 import { EntryKind, type LogState, type StoredEntry } from '../../../src/components/etcd/port.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 import { Random } from '../../sim/raft/random.ts';
+import { perRun } from '../../soak.ts';
 
-const SEEDS = 20;
+const SEEDS = perRun(20, 200);
 const ROWS = 120;
 const FILES = ['revisions.db', 'revisions.db-log'] as const;
 

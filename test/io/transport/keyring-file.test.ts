@@ -47,8 +47,8 @@ test('what is no private keyring is refused with the file and the mend', () =>
   inDirectory(async (path) => {
     const good = JSON.stringify([key(1).toString('base64')]);
     const wrong: readonly [string, number, RegExp][] = [
-      [good, 0o644, /keyring\.json is open to others than its owner; run chmod 600/],
-      [good, 0o640, /chmod 600/],
+      [good, 0o644, /keyring\.json: private material that every user can read; run chmod 0600/],
+      [good, 0o640, /its group can read; run chmod 0600/],
       ['nonsense', 0o600, /is not JSON; .*hyperedge gossip keygen/],
       ['{"a":1}', 0o600, /not a list of texts/],
       ['["*"]', 0o600, /entry 1 is not base64/],

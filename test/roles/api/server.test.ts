@@ -234,7 +234,10 @@ describe('kube-apiserver by its own flags', () => {
     }
     await answers(`https://localhost:${port}/healthz`, await readFile(join(certDir, 'apiserver.crt'), 'utf8'), api);
     assert.match(api.output(), /--feature-gates has no meaning here/);
-    assert.match(api.output(), /tokens\.csv is world-readable; run chmod 600 on it/);
+    assert.match(
+      api.output(),
+      /tokens\.csv: private material that every user can read; run chmod 0600 \/.*tokens\.csv/,
+    );
   });
 
   it('refuses what it does not know, and what it cannot do', async () => {
@@ -252,7 +255,10 @@ describe('kube-apiserver by its own flags', () => {
       [['--enable-admission-plugins=ImagePolicyWebhook'], /"ImagePolicyWebhook" is not supported/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],
       [[], /--service-account-signing-key-file: is missing/],
-      [[...withKey, `--token-auth-file=${open}`], /open\.csv is world-readable; run chmod 600 on it/],
+      [
+        [...withKey, `--token-auth-file=${open}`],
+        /open\.csv: private material that every user can read; run chmod 0600/,
+      ],
       [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is missing beside/],
       [[...withKey, '--proxy-client-key-file=/x.key'], /--proxy-client-cert-file: is missing beside/],
     ];

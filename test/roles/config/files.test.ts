@@ -3,12 +3,18 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { DEFAULT_KUBELET_CONFIG } from '../../../src/components/kubelet/index.ts';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../../src/roles/config/etcd/index.ts';
 import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/config/generate.ts';
 import { writeGenerated } from '../../../src/roles/config/generated-file.ts';
 import { readMasterConfig } from '../../../src/roles/config/master-config.ts';
 import { parseMasterLogLevel } from '../../../src/roles/config/master-env.ts';
-import { pairArgument, readNodeConfig, singleArgument } from '../../../src/roles/config/node-config.ts';
+import {
+  type NodeConfig,
+  pairArgument,
+  readNodeConfig,
+  singleArgument,
+} from '../../../src/roles/config/node-config.ts';
 import { settingsOf } from '../../../src/roles/config/settings.ts';
 import { kubeletConfigOf } from '../../../src/roles/host/kubelet-config.ts';
 
@@ -105,4 +111,46 @@ test('kubelet arguments are checked', () => {
     /f: kubeletArguments\.node-labels: "a" is not key=value/,
   );
   assert.throws(() => singleArgument('f', 'max-pods', ['1', '2']), /exactly one/);
+});
+
+test('eviction arguments are the kubelet’s flags', () => {
+  const config = (kubeletArguments: NonNullable<NodeConfig['kubeletArguments']>) =>
+    kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }, []).eviction;
+  assert.deepEqual(config({}), DEFAULT_KUBELET_CONFIG.eviction);
+  assert.deepEqual(config({ 'eviction-hard': [''] }).thresholds, []);
+  assert.deepEqual(
+    config({
+      'eviction-hard': ['memory.available<500Mi,nodefs.available<5%'],
+      'eviction-soft': ['nodefs.available<20%'],
+      'eviction-soft-grace-period': ['nodefs.available=1m30s'],
+      'eviction-minimum-reclaim': ['nodefs.available=1Gi'],
+      'eviction-pressure-transition-period': ['30s'],
+      'eviction-max-pod-grace-period': ['60'],
+    }),
+    {
+      thresholds: [
+        { signal: 'memory.available', value: { quantity: 500 << 20 } },
+        { signal: 'nodefs.available', value: { fraction: 0.05 }, minimumReclaim: { quantity: 1 << 30 } },
+        {
+          signal: 'nodefs.available',
+          value: { fraction: 0.2 },
+          gracePeriodMs: 90_000,
+          minimumReclaim: { quantity: 1 << 30 },
+        },
+      ],
+      pressureTransitionMs: 30_000,
+      maxPodGraceSeconds: 60,
+    },
+  );
+  for (const [given, wanted] of [
+    [
+      { 'eviction-hard': ['memory.available=1Gi'] },
+      /kubeletArguments\.eviction-hard: "memory\.available=1Gi" is not key<value/,
+    ],
+    [{ 'eviction-hard': ['memory<1Gi'] }, /kubeletArguments\.eviction-hard: unsupported eviction signal memory/],
+    [{ 'eviction-soft': ['nodefs.available<20%'] }, /kubeletArguments\.eviction-soft: grace period must be specified/],
+    [{ 'eviction-pressure-transition-period': ['soon'] }, /"soon" is not a duration/],
+    [{ 'eviction-max-pod-grace-period': ['1m'] }, /"1m" is not a whole number of seconds/],
+  ] as const)
+    assert.throws(() => config(given as never), { code: 'bad-config', message: wanted });
 });

@@ -90,7 +90,7 @@ test('a keyring that is missing, readable by others or rubbish is told before an
     await mkdir(dirname(joining.gossip.keyringFile), { recursive: true });
     await writeFile(joining.gossip.keyringFile, '["x"]');
     await chmod(joining.gossip.keyringFile, 0o644);
-    await assert.rejects(startGossip(joining, silentLog), { code: 'bad-keyring', message: /chmod 600/ });
+    await assert.rejects(startGossip(joining, silentLog), { code: 'bad-keyring', message: /chmod 0600/ });
     await chmod(joining.gossip.keyringFile, 0o600);
     await assert.rejects(startGossip(joining, silentLog), { code: 'bad-keyring', message: /entry 1 is not base64/ });
   }));

@@ -1,5 +1,5 @@
 import { decodeWatchResponse } from '../../../src/api/etcd/watch.ts';
-import { Cluster } from '../../../src/components/etcd/cluster.ts';
+import { Cluster } from '../../../src/components/etcd/membership/cluster.ts';
 import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';

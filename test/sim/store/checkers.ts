@@ -1,8 +1,8 @@
 import { EventType, encodedValue, splitEvents } from '../../../src/api/etcd/event.ts';
 import type { WireEvent } from '../../../src/api/etcd/watch.ts';
-import { decodeCommand } from '../../../src/components/etcd/entry-codec.ts';
-import { LogLevel } from '../../../src/components/etcd/log-level.ts';
 import { EntryKind, type StoredEntry } from '../../../src/components/etcd/port.ts';
+import { decodeCommand } from '../../../src/components/etcd/replication/entry-codec.ts';
+import { LogLevel } from '../../../src/components/etcd/replication/log-level.ts';
 import { decodeProposal } from '../../../src/core/etcdauth/command.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import { Violation as BrokenPromise } from '../outcome.ts';

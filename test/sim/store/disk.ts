@@ -204,6 +204,10 @@ export class SimulatedLog implements StoreLog {
     return this.#write(effect);
   }
 
+  reserveBytes(): number {
+    return 0;
+  }
+
   recoverSpace(): Promise<boolean> {
     return this.#read(() => {
       if (!this.#disk.full) this.#disk.ballastUsed = false;

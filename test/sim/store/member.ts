@@ -1,13 +1,13 @@
 import type { Clock } from '../../../src/base/clock.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
-import { simpleTokens, type Tokens } from '../../../src/components/etcd/auth-tokens.ts';
+import { simpleTokens, type Tokens } from '../../../src/components/etcd/auth/auth-tokens.ts';
+import type { PasswordHasher } from '../../../src/components/etcd/auth/password.ts';
 import { createEtcdServer, type EtcdServer, type Fallback } from '../../../src/components/etcd/index.ts';
-import { NEWEST_LEVEL } from '../../../src/components/etcd/log-level.ts';
-import { decodeMessages, encodeMessages } from '../../../src/components/etcd/message-codec.ts';
-import type { PasswordHasher } from '../../../src/components/etcd/password.ts';
-import { decodeHello, PeerPath } from '../../../src/components/etcd/peer-protocol.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
+import { NEWEST_LEVEL } from '../../../src/components/etcd/replication/log-level.ts';
+import { decodeMessages, encodeMessages } from '../../../src/components/etcd/replication/message-codec.ts';
+import { decodeHello, PeerPath } from '../../../src/components/etcd/replication/peer-protocol.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import { Violation } from './checkers.ts';
 import { Disk, SimulatedLog } from './disk.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { perRun } from '../../soak.ts';
 import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 
-/** With those of raft alone (test/sim/raft) more than two thousand. */
-const SEEDS = 400;
+const SEEDS = perRun(100, 400);
 /** What has to have happened often enough for the rest to mean something. */
 const OFTEN = [
   'installed snapshot',
@@ -70,8 +70,8 @@ describe('a simulated store', () => {
     assert.ok(answered > SEEDS * 50, `only ${answered} operations were answered`);
     const atLeast = (times: number) => (what: string) =>
       assert.ok((seen.get(what) ?? 0) >= times, `${what}: ${seen.get(what) ?? 0} times`);
-    NOW_AND_THEN.forEach(atLeast(2));
-    OFTEN.forEach(atLeast(10));
+    NOW_AND_THEN.forEach(atLeast(perRun(0, 2)));
+    OFTEN.forEach(atLeast(perRun(1, 10)));
   });
 
   it('replays a seed to the same trace', async () => {

@@ -4,7 +4,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, restoreMetadata, restorePart } from '../../registry/strategies.ts';
+import { ALL_VERBS, METADATA_AND_SPEC, restoreMetadata, restorePart } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import {
@@ -116,6 +116,7 @@ export const apiServices: KindDefinition<APIService> = {
     prepareForUpdate: (service, old) => restorePart(service, old, 'status'),
     validate,
   },
+  statusResetFields: METADATA_AND_SPEC,
   statusStrategy: {
     prepareForUpdate(service, old) {
       restorePart(service, old, 'spec');

@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue, KubeObject } from '../../meta/object.ts';
 import { nextGeneration } from '../../meta/object.ts';
 import { finalizerWarnings } from '../../meta/validation.ts';
 import type { CustomKind, KindDefinition, ScaleMapping, WriteStrategy } from '../../registry/definition.ts';
-import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import { ALL_VERBS, keepGeneration, METADATA_AND_SPEC, metadataOf } from '../../registry/strategies.ts';
 import type { DecodeFindings } from '../../schema/decode.ts';
 import type { ObjectNode } from '../../schema/node.ts';
 import { applyDefaults } from '../../structural/defaults.ts';
@@ -123,7 +123,7 @@ export function customKind(
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
     },
     strategy: mainStrategy(lazy, hasStatus, scale),
-    ...(hasStatus ? { statusStrategy: statusStrategy(lazy, scale) } : {}),
+    ...(hasStatus ? { statusStrategy: statusStrategy(lazy, scale), statusResetFields: METADATA_AND_SPEC } : {}),
     ...(scale === undefined ? {} : { scale }),
     columns: columnsOf(version),
     fieldSelectors: selectorsOf(version),

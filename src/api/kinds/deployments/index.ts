@@ -136,6 +136,7 @@ export const deployments: KindDefinition<Deployment> = {
   },
   strategy,
   statusStrategy,
+  statusResetFields: [['spec'], ['metadata', 'labels']],
   columns: [
     nameColumn,
     column<Deployment>(

@@ -2,7 +2,7 @@
 import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, METADATA_AND_SPEC, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateFlowSchema, validateFlowStatus } from './validation.ts';
 
@@ -41,6 +41,7 @@ export const flowSchemas: KindDefinition<FlowSchema> = {
   },
   strategy,
   statusStrategy,
+  statusResetFields: METADATA_AND_SPEC,
   columns: [
     nameColumn,
     column<FlowSchema>(

@@ -60,6 +60,10 @@ function durationText(job: Job, nowMs: number): string {
   return humanDuration((completionTime === undefined ? nowMs : Date.parse(completionTime)) - Date.parse(startTime));
 }
 
+/** Source: k8s.io/kubernetes/pkg/registry/batch/job/storage. */
+const ORPHANED_PODS =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning';
+
 export const jobs: KindDefinition<Job> = {
   group: 'batch',
   version: 'v1',
@@ -74,6 +78,8 @@ export const jobs: KindDefinition<Job> = {
   storagePrefix: 'jobs',
   // As it was before there were dependents to delete.
   defaultPropagation: 'Orphan',
+  warningsOnDelete: (propagation) => (propagation === undefined ? [ORPHANED_PODS] : []),
+  unknownFieldLabel: (field) => `field label ${JSON.stringify(field)} not supported for Job`,
   setDefaults(job) {
     job.spec ??= { template: {} };
     setJobSpecDefaults(job.spec);

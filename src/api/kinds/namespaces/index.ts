@@ -77,6 +77,14 @@ export const namespaces: KindDefinition<Namespace> = {
   },
   strategy,
   statusStrategy,
+  answersDeleted: true,
+  finalization: {
+    isHeld: (namespace) => (namespace.spec?.finalizers ?? []).length > 0,
+    mark(namespace) {
+      namespace.status = { ...namespace.status, phase: 'Terminating' };
+      delete metadataOf(namespace).deletionGracePeriodSeconds;
+    },
+  },
   subresourceStrategies: {
     finalize: {
       prepareForUpdate(namespace, old) {

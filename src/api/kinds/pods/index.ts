@@ -91,6 +91,7 @@ export const pods: KindDefinition<Pod> = {
   setDefaults: setPodDefaults,
   strategy,
   statusStrategy: { ...statusStrategy, warnings: podStatusWarnings },
+  statusResetFields: [['spec'], ['metadata', 'deletionTimestamp'], ['metadata', 'ownerReferences']],
   subresourceStrategies: {
     ephemeralcontainers: {
       prepareForUpdate(pod, old) {

@@ -6,7 +6,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, METADATA_AND_SPEC, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateFlowStatus } from '../flowschemas/validation.ts';
 
@@ -183,6 +183,7 @@ export const priorityLevelConfigurations: KindDefinition<Level> = {
   },
   strategy,
   statusStrategy,
+  statusResetFields: METADATA_AND_SPEC,
   columns: [
     nameColumn,
     column<Level>('Type', 'Whether requests of the level are limited.', (level) => level.spec?.type ?? ''),

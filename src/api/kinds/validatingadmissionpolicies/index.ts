@@ -6,7 +6,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, utf8Length } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, METADATA_AND_SPEC, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateStandardConditions } from '../../validation/conditions.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
@@ -107,6 +107,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   },
   strategy,
   statusStrategy,
+  statusResetFields: METADATA_AND_SPEC,
   columns: [
     nameColumn,
     column<Policy>('Validations', 'How many validations there are.', (each) => each.spec?.validations?.length ?? 0, {

@@ -1,10 +1,12 @@
 /**
- * Images are always asked for at their registry, with the pod's own secrets: whoever may not have an image cannot use one that happens
+ * Sets imagePullPolicy Always, so that a pod without credentials for an image cannot use a copy that happens
  * to be on the node. Source: plugin/pkg/admission/alwayspullimages.
  */
+
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;

@@ -1,7 +1,8 @@
 /**
- * The `authorizer` of expressions: what the one who makes a request, or a service account, may do. Each question is asked once for a
+ * The `authorizer` variable of expressions: permissions of the requesting user or a service account. Each check is cached for the
  * request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
  */
+
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action, Decision } from '../../../core/authz/types.ts';
 import {
@@ -13,15 +14,15 @@ import {
 } from '../../../core/cel/library/authorizer.ts';
 import type { Value } from '../../../core/cel/values.ts';
 import { selectorsOf } from '../authorization/selectors.ts';
-import { inTurns } from '../rest/turns.ts';
-import type { AdmissionRequest } from './index.ts';
+import { runSteps } from '../event-loop.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 
-/** Who is asked; a promise where somebody elsewhere has to be. */
+/** The authorizer; a promise when a webhook decides. */
 export interface AccessSource {
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision>;
 }
 
-/** Thrown through an evaluation that has to wait: it is run anew when the answer is there. */
+/** Thrown by an evaluation that needs an authorizer's decision: it is repeated once the decision is there. */
 class PendingAnswer extends Error {
   readonly arrived: Promise<void>;
   constructor(arrived: Promise<void>) {
@@ -30,19 +31,19 @@ class PendingAnswer extends Error {
   }
 }
 
-/** To be called first by whoever catches what an evaluation throws. */
+/** Call first in every catch around an evaluation. */
 export function rethrowPending(error: unknown): void {
   if (error instanceof PendingAnswer) throw error;
 }
 
 /**
- * Runs what evaluates expressions, in turns with others, and anew after each answer that it had to wait for; so it must not do anything
- * else.
+ * Evaluates expressions, yielding to the event loop, and repeats the evaluation after each awaited decision; so `evaluate` must
+ * have no side effects.
  */
 export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
   for (;;) {
     try {
-      return await inTurns(evaluate());
+      return await runSteps(evaluate());
     } catch (error) {
       if (!(error instanceof PendingAnswer)) throw error;
       await error.arrived;

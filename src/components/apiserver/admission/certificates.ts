@@ -1,7 +1,8 @@
 /**
- * Who may approve and sign, and what nobody may ask for.
+ * Restricts approval and signing of certificate requests, and their subjects.
  * Sources: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
  */
+
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { LEGACY_SIGNER } from '../../../api/kinds/certificatesigningrequests/validation.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
@@ -12,7 +13,8 @@ import { CodedError } from '../../../base/errors.ts';
 import { inferredSigner } from '../../../core/reconcile/certificatesigningrequest/policy.ts';
 import type { CertificateRequestFacts } from '../../../core/reconcile/certificatesigningrequest/port.ts';
 import type { Authorization } from '../authorization/index.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 const GROUP = 'certificates.k8s.io';

@@ -1,12 +1,14 @@
-/** All plug-ins in the order they run; upstream's recommended order. */
+/** The plug-ins in upstream's recommended order. */
+
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { Metrics } from '../metrics.ts';
-import type { Kinds } from '../rest/kinds.ts';
-import { randomSuffix } from '../rest/write-request.ts';
+import type { Admission } from '../pipeline/admission.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
+import { randomSuffix } from '../pipeline/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
@@ -26,7 +28,7 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
-import { type Admission, createAdmission } from './index.ts';
+import { createAdmission } from './index.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
@@ -40,8 +42,8 @@ import { extendedResourceToleration, podTolerationRestriction } from './pod-tole
 import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
+import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
-import type { QuotaStore } from './quota/keeper.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';

@@ -1,5 +1,5 @@
 /**
- * Claims grow only where their class can make them, and stay, as volumes do, while they are in use.
+ * Rejects the expansion of claims without support by their class, and protects claims and volumes in use.
  * Sources: plugin/pkg/admission/storage/{persistentvolume/resize,storageobjectinuseprotection}.
  */
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -41,7 +41,7 @@ export function persistentVolumeClaimResize(classes: (name: string) => CachedObj
   };
 }
 
-/** The controllers take the finalizers away when nobody uses the object any more. */
+/** The protection controllers remove the finalizers once no pod uses the object. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
   resources: ['persistentvolumeclaims', 'persistentvolumes'],

@@ -1,11 +1,13 @@
 /**
- * Devices that others use are looked at from namespaces only that an administrator has labelled for it. Source: KEP-5018,
+ * Restricts adminAccess to devices in use to namespaces labelled by an administrator. Source: KEP-5018,
  * k8s.io/kubernetes/pkg/registry/resource, where it is part of the kinds' strategies.
  */
+
 import type { ClaimSpec, DeviceRequest, ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import type { NamespaceSource } from './namespace-lifecycle.ts';
 import { isFor } from './subject.ts';
 

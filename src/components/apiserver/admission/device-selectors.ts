@@ -1,4 +1,4 @@
-/** Expressions that choose devices: that they can be compiled. Source: k8s.io/dynamic-resource-allocation/cel. */
+/** Compiles the CEL selectors of devices. Source: k8s.io/dynamic-resource-allocation/cel. */
 import type { DeviceSelector } from '../../../api/devices/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { compile } from '../../../core/cel/compile.ts';

@@ -1,8 +1,10 @@
-/** Nobody hands out rights they do not have, on whichever path a role or binding is written. */
+/** Prevents RBAC privilege escalation on all write paths of roles and bindings. */
+
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import { bindingEscalation, roleEscalation } from '../../../core/authz/index.ts';
 import type { Authorization } from '../authorization/index.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid } from './subject.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';

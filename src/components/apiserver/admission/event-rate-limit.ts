@@ -1,7 +1,9 @@
-/** So many events may be written, by everybody, a namespace, a user, or about one thing. Source: plugin/pkg/admission/eventratelimit. */
+/** Rate limits for Events: per server, namespace, user, or source and object. Source: plugin/pkg/admission/eventratelimit. */
+
 import type { Event } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../api/meta/status.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import type { EventLimit } from './settings.ts';
 
 /** Tokens come at `qps`, at most `burst` of them are kept. */

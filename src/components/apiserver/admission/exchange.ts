@@ -1,9 +1,10 @@
-/** Putting another object in the place of a request's: what webhooks and policies that change objects end with. */
+/** Replaces the object of a request by the one that a webhook or policy returned. */
+
 import type { JsonObject } from '../../../api/meta/object.ts';
-import type { ServedKind } from '../rest/kinds.ts';
-import type { WriteOptions } from '../rest/options.ts';
-import { decodeObject } from '../rest/write-request.ts';
-import type { AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import { decodeObject } from '../pipeline/decode-object.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import type { WriteOptions } from '../pipeline/options.ts';
 import { takeBack } from './review.ts';
 
 /** What can be changed of a request; undefined: nothing, as of one that deletes. */

@@ -1,5 +1,5 @@
 /**
- * Expressions that judge requests: match conditions of webhooks, and policies.
+ * CEL expressions on requests: match conditions of webhooks, and policies.
  * Source: k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
  */
 import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
@@ -244,7 +244,7 @@ export class FailedExpression extends Error {
 export interface Condition {
   readonly name: string;
   readonly source: string;
-  /** Undefined: it cannot be compiled, which was accepted by somebody else. */
+  /** Undefined: does not compile, although another API server accepted it. */
   readonly program: Program | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The image that stands for a host's own root is refused to pods of the API. Mirror pods of static pods name it, which only the node itself
- * creates; the kubelet runs none of them, so what a mirror says gives no access.
+ * Rejects pods with the image of the host's root file system. Mirror pods of static pods may name it, which only the node
+ * creates; the kubelet does not run mirror pods, so they grant no access.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';

@@ -1,86 +1,11 @@
-/** The built-in admission plug-ins: an ordered list, each changing or refusing a write. */
-import type { GroupVersionKind, JsonValue, KubeObject } from '../../../api/meta/object.ts';
-import type { UserInfo } from '../../../api/registry/definition.ts';
+/** The admission chain: an ordered list of plug-ins that mutate or reject a write. */
+
+import type { JsonValue } from '../../../api/meta/object.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
-import type { DeleteOptions } from '../rest/delete-options.ts';
-import type { ServedKind } from '../rest/kinds.ts';
-import type { WriteOptions } from '../rest/options.ts';
+import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 
-export interface AdmissionRequest {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
-  readonly kind: ServedKind;
-  readonly subresource: string;
-  readonly namespace: string;
-  /** '' while it is not known (generateName). */
-  readonly name: string;
-  /** One of a collection that is deleted: webhooks and policies are told no name, as upstream. */
-  readonly collective?: boolean;
-  /** As it is to be stored; absent for DELETE. A body of a sub-resource that is not the object itself (Eviction, TokenRequest) is in `body`. */
-  readonly object?: KubeObject;
-  /** The object as it is; absent for CREATE of the object itself. */
-  readonly old?: KubeObject;
-  readonly body?: unknown;
-  /** What `body` is, where webhooks and policies are to see it in the object's place. */
-  readonly bodyKind?: GroupVersionKind;
-  /** What `body` would be of the object as it is. */
-  readonly oldBody?: unknown;
-  /** The consequence of a request that webhooks and policies have judged already (the delete of an eviction), or this server's own. */
-  readonly derived?: boolean;
-  /** About `body` alone: only plug-ins that ask somebody else are concerned. */
-  readonly bodyOnly?: boolean;
-  readonly user: UserInfo;
-  readonly dryRun: boolean;
-  readonly options?: WriteOptions | DeleteOptions;
-  /** Sent to the client as `Warning` headers. */
-  readonly warnings: string[];
-  /** Adds to what the audit log says of the request; undefined: nobody reads it. */
-  readonly annotate?: Annotate | undefined;
-  /** Notes who has written what so far; whoever lets somebody from outside change the object calls it first. */
-  noteOwners?(): Promise<void>;
-  /** When the request has to have ended, in monotonic milliseconds; undefined: it has time. */
-  readonly deadlineMs?: number | undefined;
-  /** What plug-ins have set aside for the object. */
-  readonly reservations?: Reservation[];
-}
-
-export interface Reservation {
-  /** The object is stored. */
-  used(): void;
-  /** It is not, after all. */
-  giveBack(): Promise<void>;
-}
-
-/** Stores what was admitted and settles what was set aside for it. `store` may say that nothing was stored, or fail. */
-export function storeAdmitted<T>(
-  { reservations = [] }: AdmissionRequest,
-  store: () => Promise<T>,
-  isStored: (result: T) => boolean,
-): Promise<T> {
-  return reservations.length === 0 ? store() : storeReserved(reservations, store, isStored);
-}
-
-async function storeReserved<T>(
-  reservations: readonly Reservation[],
-  store: () => Promise<T>,
-  isStored: (result: T) => boolean,
-): Promise<T> {
-  let stored = false;
-  try {
-    const result = await store();
-    stored = isStored(result);
-    return result;
-  } finally {
-    for (const reservation of reservations) {
-      if (stored) reservation.used();
-      else await reservation.giveBack();
-    }
-  }
-}
-
-/** `level`: of the audit log, from which on it is said. */
-export type Annotate = (key: string, value: string, level?: 'Request') => void;
-
-/** One request's way through the plug-ins that change it: a second time when a webhook has changed what earlier ones saw. */
+/** One mutating pass, with reinvocation when a webhook changed what earlier plug-ins saw. */
 export class Mutation {
   /** True in the second pass. */
   again = false;
@@ -89,10 +14,10 @@ export class Mutation {
   /** Webhooks that saw the object and want to see it again when others change it, and those of them that have to. */
   readonly seen = new Set<unknown>();
   readonly due = new Set<unknown>();
-  /** What they left behind; undefined: nobody has to look whether plug-ins of this server have changed it since. */
+  /** The object after the last webhook; undefined: no reinvocation check is needed. */
   #left: unknown;
 
-  /** Everybody looks at the object once more. */
+  /** All plug-ins see the object a second time. */
   repeat({ object }: AdmissionRequest): void {
     this.again = true;
     if (this.seen.size > 0 && object !== undefined) this.#left = structuredClone(object);
@@ -119,15 +44,9 @@ export interface AdmissionPlugin {
   validate?(request: AdmissionRequest): void | Promise<void>;
 }
 
-/** Both throw, or reject with, the refusal. A promise comes only from somebody who has to wait, and hardly anybody has. */
-export interface Admission {
-  mutate(request: AdmissionRequest): void | Promise<void>;
-  validate(request: AdmissionRequest): void | Promise<void>;
-}
-
 export type AdmissionStep = 'admit' | 'validate';
 
-/** Told how long each plug-in takes. */
+/** Observes the duration of each plug-in. */
 export interface PluginTimes {
   nowMs(): number;
   /** Returns the time it is now: when the next one begins. */

@@ -1,4 +1,5 @@
-/** Limit ranges: what containers that say nothing get, and what pods and claims may ask for. Source: plugin/pkg/admission/limitranger. */
+/** LimitRange: defaults and limits for containers, pods and claims. Source: plugin/pkg/admission/limitranger. */
+
 import type {
   Container,
   LimitRange,
@@ -15,8 +16,9 @@ import {
   quantityOf,
   tryParseQuantity,
 } from '../../../base/quantity.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 type Amounts = Readonly<Record<string, string>>;

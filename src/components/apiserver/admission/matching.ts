@@ -1,7 +1,8 @@
 /**
- * Which requests webhooks and policies want to see: rules, match policy, selectors.
+ * Matches requests to webhooks and policies: rules, match policy, selectors.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
  */
+
 import type { MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -12,9 +13,9 @@ import {
   labelSelectorOf,
   matchesLabels,
 } from '../../../base/selector.ts';
-import type { Kinds, ServedKind } from '../rest/kinds.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionRequest } from './index.ts';
 
 /** The declarations know fewer of a rule's fields than it has. */
 type Rule = RuleWithOperations & {
@@ -149,12 +150,12 @@ function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
 const REGISTRATION = 'admissionregistration.k8s.io';
 const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
-/** Nobody from outside has a say in who has a say: a wrong configuration could not be mended any more. */
+/** Webhook and policy configurations are exempt from webhooks: a wrong one could not be repaired any more. */
 export function isExempt({ kind, derived }: AdmissionRequest): boolean {
   return kind.definition.group === REGISTRATION || derived === true;
 }
 
-/** Policies do not judge questions of who somebody is and what they may do either; webhooks do. */
+/** Policies skip authentication and authorization reviews too; webhooks do not. */
 export function isExemptOfPolicies(request: AdmissionRequest): boolean {
   const { group, virtual } = request.kind.definition;
   return isExempt(request) || (virtual === true && REVIEWS.has(group));

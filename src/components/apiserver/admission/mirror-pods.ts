@@ -1,4 +1,4 @@
-/** Mirror pods of anybody who may create pods: they get no identity, and a pod never becomes or stops being one. */
+/** Mirror pods have no service account, and the mirror annotation is immutable. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';

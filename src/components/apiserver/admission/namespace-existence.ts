@@ -1,6 +1,8 @@
 /** Sources: plugin/pkg/admission/namespace/{exists,autoprovision}. */
+
 import { errors } from '../../../api/meta/status.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import type { NamespaceSource } from './matching.ts';
 
 const isInside = ({ kind, namespace }: AdmissionRequest): boolean => kind.definition.namespaced && namespace !== '';

@@ -1,8 +1,10 @@
-/** Nothing is created in a namespace that is not there or is going; some namespaces stay. Source: plugin/namespace/lifecycle. */
+/** Rejects creates in missing and terminating namespaces, and the deletion of system namespaces. Source: plugin/namespace/lifecycle. */
+
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 const IMMORTAL: ReadonlySet<string> = new Set([

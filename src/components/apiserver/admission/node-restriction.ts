@@ -1,7 +1,8 @@
 /**
- * What a kubelet may write in detail; which objects it may touch at all is the node authorizer's business.
+ * Restricts which fields a kubelet may write; the node authorizer decides on which objects.
  * Source: plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
+
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
@@ -9,9 +10,10 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { type Decision, nodeNameOf } from '../../../core/authz/index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AccessSource } from './authorizer.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
 import { type AudienceSources, wantsAudience } from './token-audiences.ts';
 
@@ -288,7 +290,7 @@ function checkToken(
   if (!wantsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
 }
 
-/** What no volume names (a registry's credential provider does) somebody must have allowed. */
+/** Audiences that no volume names (a credential provider's) need an explicit grant. */
 function requireAudience(request: AdmissionRequest, audience: string, access: AccessSource): void | Promise<void> {
   const decided = access.authorize(request.user, {
     verb: 'request-serviceaccounts-token-audience',

@@ -2,11 +2,13 @@
  * An owner reference lets the collector delete the dependent, and a blocking one holds up the owner's deletion: so both need the
  * right to do just that. Source: plugin/pkg/admission/gc.
  */
+
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { Authorization } from '../authorization/index.ts';
-import type { Kinds, ServedKind } from '../rest/kinds.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid } from './subject.ts';
 
 type OwnerReference = NonNullable<ObjectMeta['ownerReferences']>[number];

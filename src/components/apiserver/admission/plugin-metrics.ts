@@ -1,7 +1,9 @@
-/** How long each plug-in takes, changing and judging. Source: k8s.io/apiserver/pkg/admission/metrics (WithControllerMetrics). */
+/** Duration of each plug-in, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics (WithControllerMetrics). */
+
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';
-import type { AdmissionPlugin, AdmissionRequest, AdmissionStep, PluginTimes } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './index.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];

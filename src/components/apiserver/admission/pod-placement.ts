@@ -1,11 +1,13 @@
 /**
- * What administrators say of where pods run, and what pods learn of it.
+ * Placement plug-ins: node selectors by namespace, anti-affinity limits, topology labels of the node.
  * Sources: plugin/pkg/admission/{podnodeselector,antiaffinity,podtopologylabels}.
  */
+
 import type { Binding, Pod } from 'kubernetes-types/core/v1';
 import { type Labels, labelsOfText } from '../../../base/selector.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodNodeSelectorSettings } from './settings.ts';
 import { forbid, isFor } from './subject.ts';

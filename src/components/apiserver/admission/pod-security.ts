@@ -1,7 +1,8 @@
 /**
- * Pods against the profile that their namespace asks for by its labels; of workloads' templates one is warned.
+ * Checks pods against the profile of their namespace's labels; templates of workloads only cause warnings.
  * Source: k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity. The checks are in core/podsecurity.
  */
+
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
@@ -24,8 +25,9 @@ import {
   policyOf,
   versionLabel,
 } from '../../../core/podsecurity/policy.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodSecuritySettings } from './settings.ts';
 import { forbid, isFor } from './subject.ts';

@@ -1,13 +1,15 @@
 /**
- * Tolerations by namespace, and for what pods ask for.
+ * Tolerations by namespace, and for extended resources.
  * Sources: plugin/pkg/admission/{podtolerationrestriction,extendedresourcetoleration}, pkg/util/tolerations.
  */
+
 import type { Pod, Toleration } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { qosClassOf } from '../../../api/podspec/qos.ts';
 import { isExtended } from '../../../api/podspec/resources.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodTolerationSettings } from './settings.ts';
 import { forbid, forbidPlainly, isFor } from './subject.ts';

@@ -1,4 +1,4 @@
-/** The kinds that hold expressions about requests, completed by what only this server can check: that they can be compiled. */
+/** Adds the compilation of CEL expressions to the validation of kinds that hold expressions. */
 import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { claimSelectors } from '../../../api/devices/claims.ts';
 import { MAX_EXPRESSION } from '../../../api/devices/parts.ts';

@@ -1,12 +1,13 @@
 /**
- * The request as it is shown to those outside: `AdmissionRequest` of admission.k8s.io/v1.
+ * The `AdmissionRequest` of admission.k8s.io/v1 for webhooks and expressions.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
  */
+
 import type { GroupVersionKind, JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
-import { fromStored, type ServedKind, toStored } from '../rest/kinds.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import { encodeObject } from '../storage/encode.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionRequest } from './index.ts';
 
 const OPTIONS = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions', CONNECT: '' } as const;
 

@@ -1,9 +1,11 @@
-/** What a pod's runtime class adds to it: the overhead of its sandbox, and where it can run. Source: plugin/pkg/admission/runtimeclass. */
+/** Applies a RuntimeClass to a pod: overhead and scheduling constraints. Source: plugin/pkg/admission/runtimeclass. */
+
 import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 export function runtimeClass(classes: (name: string) => CachedObject | undefined): AdmissionPlugin {

@@ -1,8 +1,10 @@
-/** Every pod runs as a service account of its namespace and finds its token. Source: plugin/pkg/admission/serviceaccount. */
+/** Defaults a pod's service account and mounts its token. Source: plugin/pkg/admission/serviceaccount. */
+
 import type { Container, Pod, PodSpec, ServiceAccount, Volume } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';

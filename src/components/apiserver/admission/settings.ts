@@ -1,4 +1,4 @@
-/** What plug-ins can be told beside whether they run: upstream's AdmissionConfiguration. */
+/** Configuration of admission plug-ins: upstream's AdmissionConfiguration. */
 import type { Toleration } from 'kubernetes-types/core/v1';
 import type { Labels } from '../../../base/selector.ts';
 import type { Policy } from '../../../core/podsecurity/policy.ts';
@@ -51,7 +51,7 @@ export interface AdmissionSettings {
   readonly eventLimits?: readonly EventLimit[];
   /** What may be used only where a quota covers it, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
-  /** Whom webhooks that change objects, and those that judge them, are spoken to as; absent: nobody. */
+  /** Client credentials for mutating and validating webhooks; absent: none. */
   readonly mutatingAs?: WebhookIdentities;
   readonly validatingAs?: WebhookIdentities;
 }

@@ -1,7 +1,9 @@
-/** How long admission takes as a whole, changing and judging. Source: k8s.io/apiserver/pkg/admission/metrics (WithStepMetrics). */
+/** Duration of the admission steps, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics (WithStepMetrics). */
+
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';
-import type { Admission, AdmissionRequest, AdmissionStep } from './index.ts';
+import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionStep } from './index.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];

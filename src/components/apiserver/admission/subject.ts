@@ -1,7 +1,8 @@
-/** Predicates and refusals that plug-ins share. */
+/** Predicates and errors shared by plug-ins. */
+
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
-import type { AdmissionRequest } from './index.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 

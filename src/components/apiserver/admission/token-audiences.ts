@@ -1,5 +1,5 @@
 /**
- * For whom a kubelet may have a pod's tokens made: for those that the pod's volumes name, its own and those of the drivers of its CSI
+ * Audiences for which a kubelet may request a pod's tokens: those of the pod's projected volumes and of the drivers of its CSI
  * volumes. Source: plugin/pkg/admission/noderestriction; KEP-4412.
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';

@@ -1,5 +1,5 @@
 /**
- * Tells servers that extend this one whom to believe: the config map extension-apiserver-authentication in kube-system. What another API
+ * Publishes the client and request-header CAs for aggregated API servers in kube-system/extension-apiserver-authentication. What another API
  * server has written stays beside ours until it expires. Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
  */
 import { X509Certificate } from 'node:crypto';
@@ -38,7 +38,7 @@ export class AuthenticationMap {
     });
   }
 
-  /** Writes it, and again whenever somebody spoils it. Rejects when it cannot be written now. */
+  /** Writes the config map, and again after each foreign change. Rejects when the write fails. */
   async start(): Promise<void> {
     await this.#sync();
     if (this.#isFollowing) return;

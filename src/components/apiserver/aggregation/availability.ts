@@ -14,11 +14,11 @@ import {
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
 import { Work } from '../rest/work.ts';
-import { timestamp } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type HostPort, SERVICE_NAME_LABEL, serviceEndpoints, slicesOf } from '../webhooks/service-endpoints.ts';
 import { ask, authorityOf } from './backend.ts';

@@ -1,4 +1,4 @@
-/** Requests of this server's own to one that extends it: discovery, probes, OpenAPI. Bounded in time and size. */
+/** This server's own requests to aggregated API servers: discovery, probes, OpenAPI. Bounded in time and size. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { CodedError } from '../../../base/errors.ts';
 import type { BackendRequest, BackendTls } from '../port.ts';

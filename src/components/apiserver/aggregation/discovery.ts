@@ -1,5 +1,5 @@
 /**
- * What other servers have, for our discovery and OpenAPI documents: asked when something changes and every minute, kept with its tag, and
+ * Discovery and OpenAPI of aggregated API servers: fetched on changes and every minute, cached with the ETag, and
  * marked stale while its server does not answer. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, controllers/openapiv3.
  */
 import { resourcesInDiscovery, resourcesInList } from '../../../api/discovery/foreign.ts';
@@ -44,7 +44,8 @@ export class ForeignDiscovery {
       firstRetryMs: 1_000,
       lastRetryMs: REFRESH_MS,
       sync: (name) => this.#sync(name),
-      failed: (name, error) => context.log.v(2, 'no discovery from an APIService', { name, error: messageOf(error) }),
+      failed: (name, error) =>
+        context.log.v(2, 'cannot fetch discovery of an APIService', { name, error: messageOf(error) }),
     });
   }
 

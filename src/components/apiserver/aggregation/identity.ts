@@ -1,4 +1,4 @@
-/** Who asks, told to a server that believes this one. Source: k8s.io/client-go/transport SetAuthProxyHeaders. */
+/** Front-proxy headers with the user's identity. Source: k8s.io/client-go/transport SetAuthProxyHeaders. */
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 

@@ -1,4 +1,4 @@
-/** Who is not available, and how often that was found. Source: k8s.io/kube-aggregator/pkg/controllers/status/metrics. */
+/** Unavailable APIServices, now and by count. Source: k8s.io/kube-aggregator/pkg/controllers/status/metrics. */
 import type { Availability } from '../../../api/kinds/apiservices/conditions.ts';
 
 export class AvailabilityMetrics {

@@ -1,6 +1,6 @@
 /**
- * What other servers say in OpenAPI v2. The documents are large and few clients still ask for them, so they are fetched when somebody
- * does, kept, and asked for again in the background once they are a minute old.
+ * OpenAPI v2 of aggregated API servers. The documents are large and few clients request them, so they are fetched on
+ * demand, cached, and refreshed in the background once they are a minute old.
  */
 import { createHash } from 'node:crypto';
 import { partOfV2 } from '../../../api/openapi/foreign-v2.ts';
@@ -25,7 +25,7 @@ interface Entry {
   digest: string;
   part: ForeignPart | undefined;
   pending: Promise<void> | undefined;
-  /** Nobody waits a second time for a server that said nothing. */
+  /** Requests wait only once for a server without an answer. */
   wasAsked: boolean;
 }
 
@@ -75,7 +75,7 @@ export class ForeignOpenApi {
       asked.askedMs = clock.monotonicMs();
       asked.pending = this.#fetch(to, asked)
         .catch((error: unknown) => {
-          this.#context.log.v(2, 'no OpenAPI from an APIService', { name: to.name, error: messageOf(error) });
+          this.#context.log.v(2, 'cannot fetch OpenAPI of an APIService', { name: to.name, error: messageOf(error) });
         })
         .finally(() => {
           asked.pending = undefined;

@@ -1,6 +1,6 @@
 /**
- * Requests for groups and versions that another server has: passed on with the user's name in headers and our certificate to prove that
- * we may say it. The client's credentials stay here. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go.
+ * Proxies requests of aggregated groups and versions, with the user in front-proxy headers and the proxy client certificate. The
+ * client's credentials are not forwarded. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go.
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -20,7 +20,7 @@ import type { Delegated } from './services.ts';
 const LONG_RUNNING: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 const UNAVAILABLE = 'service unavailable';
 
-/** Who is asked instead of this server; undefined: nobody. */
+/** The aggregated API server that serves the request; undefined: this server does. */
 export function delegateOf(context: RestContext, info: RequestInfo): Delegated | undefined {
   if (context.apiServices.delegated.length === 0) return undefined;
   if (info.resource) return context.apiServices.delegate(info.group, info.version);

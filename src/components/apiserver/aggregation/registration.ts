@@ -1,6 +1,6 @@
 /**
  * APIServices of what this server has itself: of built-in groups and versions made at the start, of custom ones kept as their definitions
- * are. One that somebody wrote without our label is theirs. Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
+ * are. An APIService without our label belongs to its author. Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
  */
 import { servedGroupVersions } from '../../../api/discovery/index.ts';
 import { builtinPriority, CUSTOM_PRIORITY, REGISTRATION_GROUP } from '../../../api/discovery/priorities.ts';
@@ -44,7 +44,8 @@ export class Registration {
       firstRetryMs: 250,
       lastRetryMs: 30_000,
       sync: (name) => this.#sync(name),
-      failed: (name, error) => context.log.v(2, 'an APIService must wait', { name, error: messageOf(error) }),
+      failed: (name, error) =>
+        context.log.v(2, 'cannot write an APIService; retrying', { name, error: messageOf(error) }),
     });
   }
 

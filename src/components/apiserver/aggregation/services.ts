@@ -77,7 +77,7 @@ export class ApiServices {
         deliver: (batch) => {
           for (const { type, object } of batch.events) this.#take(object, type === 'DELETED');
         },
-        // Loaded anew: what is gone is noticed by comparing.
+        // After a reload, deletions are found by comparison.
         reset: () => queueMicrotask(() => this.start()),
       },
       undefined,
@@ -93,7 +93,7 @@ export class ApiServices {
     this.#unsubscribe?.();
   }
 
-  /** Told the name of each that came, changed or went; at once, so it must not wait. */
+  /** Calls `listener` synchronously with the name of each added, changed or deleted APIService; it must not wait. */
   onChange(listener: (name: string) => void): void {
     this.#listeners.push(listener);
   }
@@ -127,7 +127,7 @@ export class ApiServices {
       if (gone) this.#byName.delete(object.name);
       else this.#byName.set(object.name, this.#read(object));
     } catch (error) {
-      this.#deps.log.error('an APIService cannot be read', { name: object.name, error: messageOf(error) });
+      this.#deps.log.error('cannot decode an APIService', { name: object.name, error: messageOf(error) });
       return;
     }
     this.#generation += 1;

@@ -1,6 +1,6 @@
 /**
- * Audit events in batches: as many as a batch takes, or as there are when the first of them has waited long enough, and no more batches in a
- * second than a bucket of tokens allows. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
+ * Batches of audit events: sent when full or when the first event has waited long enough, with a token bucket on batches per
+ * second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { AuditSink } from './port.ts';
@@ -117,7 +117,7 @@ export class EventBatches {
   }
 }
 
-/** Has the events of a sink wait for each other: for one that does so nowhere itself. `dropped` is told when one is lost. */
+/** Batches the events of a sink that does not batch by itself. Calls `dropped` for each lost event. */
 export function batchedSink(sink: AuditSink, settings: BatchSettings, clock: Clock, dropped: () => void): AuditSink {
   const deliver = async (events: readonly string[]): Promise<void> => {
     await Promise.all(events.map((event) => sink.accept(event)));

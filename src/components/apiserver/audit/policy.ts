@@ -1,4 +1,4 @@
-/** Which requests are recorded, and how much of them. Source: audit.k8s.io/v1 Policy; k8s.io/apiserver/pkg/audit/policy. */
+/** The audit level of a request. Source: audit.k8s.io/v1 Policy; k8s.io/apiserver/pkg/audit/policy. */
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 

@@ -1,11 +1,12 @@
-/** Where audit events go. Implemented by `src/io/audit` and by the webhook of this room. */
+/** The audit sink. Implemented by `src/io/audit` and by the webhook of this room. */
 export interface AuditSink {
   /** Answers wait until what is recorded of them has been written. */
   readonly blocks?: boolean;
   /** Larger events go without bodies, and not at all when they are larger still; undefined: no limit. Bytes. */
   readonly maxEventBytes?: number;
   /**
-   * Takes one event, as JSON on one line. Never throws: what cannot be kept is dropped, counted and logged. Undefined: nobody has to wait for it. Otherwise the
+   * Takes one event, as JSON on one line. Never throws: an event that cannot be stored is dropped, counted and logged.
+   * Undefined: the request does not wait. Otherwise the
    * promise, which never rejects, says whether the request may be served.
    */
   accept(event: string): Promise<boolean> | undefined;

@@ -1,4 +1,4 @@
-/** The events of requests, in upstream's shape. Source: audit.k8s.io/v1 Event; k8s.io/apiserver/pkg/audit, filters/audit.go. */
+/** Audit events of requests. Source: audit.k8s.io/v1 Event; k8s.io/apiserver/pkg/audit, filters/audit.go. */
 import type { IncomingMessage } from 'node:http';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -19,7 +19,7 @@ const MAX_AGENT = 1024;
 export interface AuditSettings {
   readonly policy: AuditPolicy;
   readonly sinks: readonly AuditSink[];
-  /** Told of an event that is larger than a sink takes, even without bodies, and so is not kept. */
+  /** Called for an event dropped because it exceeds the sink's limit even without bodies. */
   readonly tooLarge?: (auditId: string) => void;
 }
 

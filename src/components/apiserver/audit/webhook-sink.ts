@@ -1,4 +1,4 @@
-/** Audit events for another server, in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
+/** The audit webhook: events in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
 
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -37,7 +37,7 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
         return true;
       } catch (error) {
         if (attempt === ATTEMPTS || closing) {
-          log.error('audit events could not be delivered and are dropped', {
+          log.error('audit events dropped: delivery failed', {
             events: events.length,
             error: messageOf(error),
           });
@@ -73,7 +73,7 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
       if (batches.offer(event)) return undefined;
       dropped += 1;
       if (dropped === 1 || dropped % 1000 === 0)
-        log.error('audit events are dropped: the webhook is too slow', { dropped });
+        log.error('audit events dropped: the webhook is too slow', { dropped });
       return undefined;
     },
     async close() {

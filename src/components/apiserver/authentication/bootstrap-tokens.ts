@@ -1,5 +1,5 @@
 /**
- * Tokens that new nodes come with: `id.secret`, kept in secrets of kube-system. Source: k8s.io/kubernetes/plugin/pkg/auth/authenticator
+ * Bootstrap tokens of joining nodes: `id.secret`, kept in secrets of kube-system. Source: k8s.io/kubernetes/plugin/pkg/auth/authenticator
  * /token/bootstrap; docs "Authenticating with bootstrap tokens".
  */
 import { timingSafeEqual } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** Who a verified client certificate names: CN the user, O the groups, its fingerprint the credential. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
+/** The user of a verified client certificate: CN is the user, O the groups. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
 import { createHash, X509Certificate } from 'node:crypto';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ConnectionInfo } from '../port.ts';
@@ -66,15 +66,15 @@ export function createCertificateAuthenticator(clientCa: string) {
   };
   return {
     /**
-     * The connection's user, 'nobody' where no certificate says so, 'refused' for one that is not good (here, or any more). Looked at
-     * once per connection, except that a certificate may run out while it is open.
+     * The connection's user, 'none' without a client certificate, 'refused' for an invalid or expired one. Verified
+     * once per connection; the expiry is checked for each request.
      */
-    authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'nobody' | 'refused' {
+    authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'none' | 'refused' {
       const { peerChain, peerRefused } = connection;
-      if (peerChain === undefined) return peerRefused ? 'refused' : 'nobody';
+      if (peerChain === undefined) return peerRefused ? 'refused' : 'none';
       const identity = identify(connection, peerChain);
       if (identity === null || identity.notAfterMs < nowMs) return 'refused';
-      return identity.user ?? 'nobody';
+      return identity.user ?? 'none';
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What the claims of a verified token make of its bearer: mappings, expressions, and rules that have to hold.
+ * Maps the claims of a verified token to a user: claim mappings, expressions and validation rules.
  * Source: k8s.io/apiserver/plugin/pkg/authenticator/token/oidc, k8s.io/apiserver/pkg/authentication/cel, KEP-3331.
  */
 import type { JsonValue } from '../../../api/meta/object.ts';
@@ -86,7 +86,7 @@ export function userOfClaims(rules: ClaimRules, claims: Claims): UserInfo {
   const evaluate = evaluator();
   const ofClaims = (expression: ClaimExpression): JsonValue => evaluate(expression, claims as JsonValue);
   for (const [claim, value] of rules.requiredClaims) {
-    if (claimed(claims, claim) !== value) throw new Error(`required claim ${claim} is not there or is another`);
+    if (claimed(claims, claim) !== value) throw new Error(`required claim ${claim}: missing or has another value`);
   }
   holdAll(rules.claimRules, ofClaims);
   const name = nameOf(rules.username, claims, ofClaims);
@@ -132,11 +132,11 @@ function holdAll(rules: readonly Rule[] | undefined, evaluate: Evaluate): void {
 function nameOf(source: ClaimRules['username'], claims: Claims, evaluate: Evaluate): string {
   const mapped = 'claim' in source;
   const name = mapped ? claimed(claims, source.claim) : evaluate(source);
-  if (typeof name !== 'string' || name === '') throw new Error('the username is empty or no string');
+  if (typeof name !== 'string' || name === '') throw new Error('username: must be a non-empty string');
   if (!mapped) return name;
-  // An address that somebody merely typed in names nobody.
+  // An unverified address does not identify a user.
   if (source.claim === 'email' && claims['email_verified'] !== undefined && claims['email_verified'] !== true) {
-    throw new Error('the address is not verified');
+    throw new Error('email: not verified');
   }
   return `${source.prefix}${name}`;
 }
@@ -144,7 +144,7 @@ function nameOf(source: ClaimRules['username'], claims: Claims, evaluate: Evalua
 function groupsOf(source: ClaimRules['groups'], claims: Claims, evaluate: Evaluate): string[] {
   if (source === undefined) return [];
   const found = stringsOf('claim' in source ? claimed(claims, source.claim) : evaluate(source));
-  if (found === undefined) throw new Error('the groups are no strings');
+  if (found === undefined) throw new Error('groups: must be a string or an array of strings');
   return 'claim' in source ? found.map((each) => `${source.prefix}${each}`) : found;
 }
 
@@ -155,7 +155,7 @@ function uidOf(source: ClaimRules['uid'], claims: Claims, evaluate: Evaluate): s
     return typeof uid === 'string' ? uid : undefined;
   }
   const uid = evaluate(source);
-  if (typeof uid !== 'string') throw new Error('the uid is no string');
+  if (typeof uid !== 'string') throw new Error('uid: must be a string');
   return uid;
 }
 
@@ -163,7 +163,7 @@ function extraOf(sources: ClaimRules['extra'], claims: Claims, evaluate: Evaluat
   const extra: Record<string, string[]> = {};
   for (const { key, value } of sources ?? []) {
     const found = stringsOf(evaluate(value));
-    if (found === undefined) throw new Error(`the extra ${key} is no strings`);
+    if (found === undefined) throw new Error(`extra[${key}]: must be a string or an array of strings`);
     if (found.length > 0) extra[key] = found;
   }
   if (typeof claims['jti'] === 'string') {

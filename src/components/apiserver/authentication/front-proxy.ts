@@ -1,4 +1,4 @@
-/** Identities asserted by a front proxy: believed only with a certificate of the request-header CA. */
+/** Identities asserted by a front proxy: trusted only with a client certificate of the request-header CA. */
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ApiServerConfig } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';

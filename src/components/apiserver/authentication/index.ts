@@ -57,7 +57,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       const { certificates, frontProxy } = byCertificate();
       const proxied = frontProxy?.authenticate(request, connection);
       if (proxied !== undefined) return proxied;
-      const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'nobody';
+      const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'none';
       if (typeof certified === 'object') return certified;
       const token = tokenOf(sent, request, connection);
       if (token === undefined) {
@@ -72,7 +72,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   };
 }
 
-/** Anew when the authorities are others: then connections of those who were known by the former ones are looked at again. */
+/** Rebuilt when the authorities change, so that open connections are verified again. */
 function certificateAuthenticators({ config, certificates: followed }: AuthenticatorDeps) {
   const { requestHeader } = config;
   const made = (settings: CertificateSettings) => ({
@@ -106,7 +106,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
   const remembered = new Map<string, { readonly user: UserInfo; readonly untilMs: number }>();
   let configured: IdentitySettings['tokenIssuers'];
   let known: readonly IssuerTokens[] = [];
-  /** Anew when the configuration is another: then what was verified by the former one counts no more. */
+  /** Rebuilt when the configuration changes, which discards the cache of verified tokens. */
   const issuersNow = (): readonly IssuerTokens[] => {
     const { tokenIssuers = NO_ISSUERS } = deps.identities.current;
     if (tokenIssuers !== configured) {
@@ -126,7 +126,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     const issuers = issuersNow();
     for (const issuer of issuers) {
       if (!issuer.claims(parsed)) continue;
-      const found = await issuer.authenticate(parsed).catch(() => undefined);
+      const found = await issuer.authenticate(parsed, token).catch(() => undefined);
       if (found === undefined) continue;
       // Asking may have taken its time.
       if (issuersNow() !== issuers) return undefined;
@@ -140,7 +140,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     const answer = webhook?.authenticate(token, audiences);
     if (!(answer instanceof Promise)) return answer;
     return answer.catch((error: unknown) => {
-      log.warn('cannot ask about a bearer token', { error: messageOf(error) });
+      log.warn('token webhook failed', { error: messageOf(error) });
       return undefined;
     });
   };

@@ -2,7 +2,7 @@
  * ID tokens of OpenID Connect issuers: keys by discovery, claims to users. Source: OpenID Connect Core and Discovery 1.0;
  * k8s.io/apiserver/plugin/pkg/authenticator/token/oidc.
  */
-import { createPublicKey, constants as cryptoConstants, type KeyObject, verify } from 'node:crypto';
+import { compactVerify, createLocalJWKSet, errors, type JWK } from 'jose';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -24,31 +24,25 @@ export interface TokenIssuer extends ClaimRules {
 }
 
 const TIMEOUT_MS = 10_000;
-/** Whoever sends unknown key ids must not make us ask without end. */
+/** Minimum pause between key set requests: tokens with unknown key ids must not cause one each. */
 const ASK_PAUSE_MS = 10_000;
 /** How old keys may be before they are looked at again. */
 const KEYS_MS = 60 * 60_000;
 const LEEWAY_MS = 10_000;
 const MAX_KEYS = 200;
 
-const HASHES: Readonly<Record<string, string>> = { '256': 'sha256', '384': 'sha384', '512': 'sha512' };
-const CURVES: Readonly<Record<string, string>> = { '256': 'prime256v1', '384': 'secp384r1', '512': 'secp521r1' };
-
 /** What may be asked for; "none" and shared secrets are not among them. */
 export const SIGNING_ALGORITHMS: readonly string[] = ['RS', 'ES', 'PS'].flatMap((family) =>
-  Object.keys(HASHES).map((bits) => `${family}${bits}`),
+  ['256', '384', '512'].map((bits) => `${family}${bits}`),
 );
 
-interface IssuerKey {
-  readonly id: string | undefined;
-  readonly algorithm: string | undefined;
-  readonly key: KeyObject;
-}
+/** Finds the key for a token's `kid` and `alg` (RFC 7517). */
+type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 export class IssuerTokens {
   readonly #issuer: TokenIssuer;
   readonly #deps: RemoteDeps & { readonly log: Log };
-  #keys: readonly IssuerKey[] = [];
+  #keys: KeySet = createLocalJWKSet({ keys: [] });
   #askedMs = Number.NEGATIVE_INFINITY;
   #gotMs = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
@@ -63,24 +57,23 @@ export class IssuerTokens {
     return token.claims['iss'] === this.#issuer.url;
   }
 
-  /** The user and when the token ends; undefined: not a good token. Rejects when the issuer cannot be asked for its keys. */
-  async authenticate(token: ParsedToken): Promise<{ readonly user: UserInfo; readonly expiresMs: number } | undefined> {
-    const { alg, kid, crit } = token.header;
+  /**
+   * The user of `token`, which `parsed` was parsed from, and when it expires; undefined when the token is not valid. Rejects when the
+   * issuer's keys cannot be fetched.
+   */
+  async authenticate(
+    parsed: ParsedToken,
+    token: string,
+  ): Promise<{ readonly user: UserInfo; readonly expiresMs: number } | undefined> {
+    const { alg, crit } = parsed.header;
     if (typeof alg !== 'string' || !this.#issuer.algorithms.includes(alg) || crit !== undefined) return undefined;
-    const verified = (): boolean =>
-      this.#keys.some(
-        (key) =>
-          (key.id === undefined || kid === undefined || key.id === kid) &&
-          (key.algorithm === undefined || key.algorithm === alg) &&
-          isSignedBy(token, alg, key.key),
-      );
     const nowMs = this.#deps.clock.nowMs();
-    const known = nowMs - this.#gotMs < KEYS_MS && verified();
+    const known = nowMs - this.#gotMs < KEYS_MS && (await isSignedBy(token, this.#keys));
     if (!known) {
       await this.#renew(nowMs);
-      if (!verified()) return undefined;
+      if (!(await isSignedBy(token, this.#keys))) return undefined;
     }
-    return this.#user(token.claims, nowMs);
+    return this.#user(parsed.claims, nowMs);
   }
 
   #renew(nowMs: number): Promise<void> {
@@ -88,7 +81,7 @@ export class IssuerTokens {
     this.#askedMs = nowMs;
     this.#asking ??= this.#ask()
       .catch((error: unknown) => {
-        this.#deps.log.warn('cannot get the keys of a token issuer', {
+        this.#deps.log.warn('cannot fetch the keys of a token issuer', {
           issuer: this.#issuer.url,
           error: messageOf(error),
         });
@@ -116,7 +109,7 @@ export class IssuerTokens {
       throw new Error('jwks_uri is not an https address');
     const { keys } = await get(address);
     if (!Array.isArray(keys)) throw new Error(`${address}: no keys`);
-    this.#keys = keys.slice(0, MAX_KEYS).flatMap(keyOf);
+    this.#keys = createLocalJWKSet({ keys: keys.slice(0, MAX_KEYS).filter(isJwk) });
     this.#gotMs = this.#deps.clock.nowMs();
   }
 
@@ -134,46 +127,32 @@ export class IssuerTokens {
       const user = userOfClaims(this.#issuer, claims);
       return { user: { ...user, groups: [...user.groups, 'system:authenticated'] }, expiresMs: exp * 1000 };
     } catch (error) {
-      this.#deps.log.v(2, 'an ID token makes no user', { issuer: url, error: messageOf(error) });
+      this.#deps.log.v(2, 'ID token rejected', { issuer: url, error: messageOf(error) });
       return undefined;
     }
   }
 }
 
-function keyOf(jwk: unknown): IssuerKey[] {
-  if (typeof jwk !== 'object' || jwk === null) return [];
-  const { use, kid, alg, kty } = jwk as Record<string, unknown>;
-  if (use !== undefined && use !== 'sig') return [];
-  if (kty !== 'RSA' && kty !== 'EC') return [];
-  try {
-    return [
-      {
-        id: typeof kid === 'string' ? kid : undefined,
-        algorithm: typeof alg === 'string' ? alg : undefined,
-        key: createPublicKey({ key: jwk as Record<string, string>, format: 'jwk' }),
-      },
-    ];
-  } catch {
-    // A key of a kind that nobody here can use.
-    return [];
-  }
+/** jose leaves out keys for encryption and those that do not fit a token's algorithm. */
+function isJwk(value: unknown): value is JWK {
+  return typeof value === 'object' && value !== null && 'kty' in value && typeof value.kty === 'string';
 }
 
-/** The algorithm must fit the key, so that a token cannot choose how it is looked at. */
-function isSignedBy({ input, signature }: ParsedToken, algorithm: string, key: KeyObject): boolean {
-  const family = algorithm.slice(0, 2);
-  const bits = algorithm.slice(2);
-  const hash = HASHES[bits];
-  if (hash === undefined) return false;
-  if (family === 'ES') {
-    if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== CURVES[bits]) return false;
-    return verify(hash, input, { key, dsaEncoding: 'ieee-p1363' }, signature);
+/** Verification runs on the thread pool. The key must fit the algorithm, so that a token cannot choose how it is verified. */
+async function isSignedBy(token: string, keys: KeySet): Promise<boolean> {
+  try {
+    await compactVerify(token, keys);
+    return true;
+  } catch (error) {
+    // Without `kid` any of the issuer's keys may have signed the token.
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return false;
+    for await (const key of error) {
+      const signed = await compactVerify(token, key).then(
+        () => true,
+        () => false,
+      );
+      if (signed) return true;
+    }
+    return false;
   }
-  if (key.asymmetricKeyType !== 'rsa') return false;
-  if (family === 'RS') return verify(hash, input, key, signature);
-  const padding = cryptoConstants.RSA_PKCS1_PSS_PADDING;
-  return (
-    family === 'PS' &&
-    verify(hash, input, { key, padding, saltLength: cryptoConstants.RSA_PSS_SALTLEN_DIGEST }, signature)
-  );
 }

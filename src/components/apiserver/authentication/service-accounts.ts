@@ -61,7 +61,7 @@ interface Verified {
     seen: CachedObject | undefined;
     /** The day that its secret says it was last used on. */
     lastUsed: string | undefined;
-    /** Somebody has put it out of use. */
+    /** The legacy token was invalidated. */
     invalid: boolean;
   };
 }
@@ -261,7 +261,7 @@ export class ServiceAccountTokens {
 const DAY_MS = 24 * 3600 * 1000;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Undefined when the token is for somebody else. */
+/** Undefined when the token has another audience. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
   const common = audiences.filter((audience) => wanted.includes(audience));
   return common.length === 0 ? undefined : { user, audiences: common };

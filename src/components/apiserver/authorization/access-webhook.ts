@@ -17,7 +17,7 @@ export interface AccessWebhook {
   readonly deniedMs: number;
   /** What requests have to be like to be asked about; undefined: all are. */
   readonly conditions?: AccessConditions;
-  /** What it means that nobody answers, or that a condition fails. Default: no opinion. */
+  /** Decision when the webhook does not answer or a condition fails to evaluate. Default: no opinion. */
   readonly failurePolicy?: 'NoOpinion' | 'Deny';
 }
 
@@ -59,7 +59,7 @@ export class AccessWebhookClient {
         return opinion;
       },
       (error: unknown) => {
-        this.#deps.log.warn('cannot ask about a request', { error: messageOf(error) });
+        this.#deps.log.warn('authorization webhook failed', { error: messageOf(error) });
         if (this.#webhook.failurePolicy !== 'Deny') this.#deps.metrics.failedOpen(this.#name, outcomeOf(error));
         return this.#failed(error);
       },
@@ -79,7 +79,7 @@ export class AccessWebhookClient {
       return holds ? undefined : NO_OPINION;
     } catch (error) {
       metrics.conditions(this.#name, 'fail', took());
-      log.warn('cannot say whether to ask about a request', { error: messageOf(error) });
+      log.warn('cannot evaluate the match conditions of an authorization webhook', { error: messageOf(error) });
       return this.#failed(error);
     }
   }

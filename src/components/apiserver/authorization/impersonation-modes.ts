@@ -1,4 +1,4 @@
-/** The ways to act as somebody else, and what each demands. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go. */
+/** The impersonation modes and the permissions that each requires. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go. */
 import type { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -98,7 +98,7 @@ interface Checks {
   readonly by: UserInfo;
   /** All of these are needed … */
   readonly actions: readonly Action[];
-  /** … and then it fails for what nobody may in this mode. */
+  /** … and the mode then still rejects what it never allows. */
   readonly never: ApiError | undefined;
 }
 
@@ -139,7 +139,7 @@ function userCheck(
   need: (group: string, resource: string, name: string, more?: Partial<ResourceAction>) => ResourceAction,
 ): ResourceAction {
   const node = mode === LEGACY ? undefined : nodeOf(user);
-  // Whoever may act as the node they run on may so wherever they run.
+  // A grant for the associated node holds on every node.
   if (node !== undefined) return need(group, 'nodes', mode === ASSOCIATED_NODE ? '*' : node);
   const account = accountOf(user);
   if (account === undefined) return need(group, 'users', user);

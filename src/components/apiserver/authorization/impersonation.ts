@@ -1,6 +1,6 @@
 /**
- * Acting as somebody else, by those who may. Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation; KEP-5284: whoever may not act as
- * somebody whatever they do (`impersonate`) may be allowed to do so for certain requests only (`impersonate:MODE` with `impersonate-on:MODE:VERB`).
+ * User impersonation. Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation; KEP-5284: a user without the verb
+ * `impersonate` may be allowed certain requests only (`impersonate:MODE` with `impersonate-on:MODE:VERB`).
  */
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -37,7 +37,7 @@ export class Impersonation {
     return this.#try(modes, 0, asked, user, info, note, undefined);
   }
 
-  /** What the first mode that applies has to say against it is what is told. */
+  /** The refusal of the first applicable mode is reported. */
   #try(
     modes: readonly Mode[],
     at: number,
@@ -75,7 +75,7 @@ export class Impersonation {
   }
 }
 
-/** Undefined: nobody. Throws 'BadRequest' for groups and the like of nobody. */
+/** Undefined: no impersonation. Throws 'BadRequest' for groups, uid or extra without a user. */
 function askedBy(request: HttpRequest): Asked | undefined {
   const { headers } = request;
   const name = String(headers['impersonate-user'] ?? '');

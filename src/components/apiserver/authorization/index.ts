@@ -31,7 +31,7 @@ interface Remembered {
   readonly requests: Set<RequestInfo>;
 }
 
-/** Somebody who is asked: in this server, or elsewhere. */
+/** An authorizer: built-in or a webhook. */
 type Link = { readonly decisions: Decisions } & (
   | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
   | { readonly type: 'Webhook'; readonly client: AccessWebhookClient }
@@ -58,7 +58,7 @@ export class Authorization {
     this.#deps = deps;
   }
 
-  /** Whether somebody elsewhere is asked too. */
+  /** Whether an authorization webhook is configured. */
   get asksOthers(): boolean {
     return this.#chain.some(({ type }) => type === 'Webhook');
   }
@@ -85,7 +85,7 @@ export class Authorization {
     return this.#metrics.render();
   }
 
-  /** Follows roles, bindings, pods, volumes and their attachments. Call after the cache has been loaded, and again whenever it was loaded anew. */
+  /** Follows roles, bindings, pods, volumes and their attachments. Call after each load of the cache. */
   follow(cache: WatchCache): void {
     this.#followKind<ClusterRole>(
       cache.kind('clusterroles'),
@@ -250,7 +250,7 @@ export class Authorization {
     }
   }
 
-  /** As `requireRequest`; `decided` is told what has been decided, and why. */
+  /** As `requireRequest`; calls `decided` with the decision and its reason. */
   requireRecorded(user: UserInfo, info: RequestInfo, decided: (decision: Decision) => void): void | Promise<void> {
     const action = actionOf(info);
     const settle = (decision: Decision): void => {
@@ -310,7 +310,7 @@ export function actionOf(info: RequestInfo): Action {
     : { ...action, ...selectorsOf(verb, query.get('fieldSelector'), query.get('labelSelector')) };
 }
 
-/** Whether nobody further is asked; counts it. */
+/** Whether the decision is final, so that no further authorizer runs; counts it. */
 function settles({ decisions }: Link, { allowed, denied }: Decision): boolean {
   if (allowed) decisions.allowed += 1;
   else if (denied === true) decisions.denied += 1;
@@ -326,7 +326,7 @@ function undecided(heard: readonly Decision[]): Decision {
   return { allowed: false, reason, error: errors.length === 1 ? (errors[0] as string) : `[${errors.join(', ')}]` };
 }
 
-/** Where somebody could not be asked, that is what is told, as upstream. */
+/** An authorizer's failure is reported instead of the denial, as upstream. */
 function refusal(user: UserInfo, action: Action, { reason, error }: Decision): ApiError {
   return error === undefined
     ? denied(user, action, reason)

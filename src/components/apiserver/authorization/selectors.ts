@@ -40,7 +40,7 @@ export function fieldTerms(text: string): SelectorTerm[] {
   return inOrder.sort((a, b) => (a.text < b.text ? -1 : 1)).map(({ term }) => term);
 }
 
-/** Without those that compare numbers, which nobody who decides knows. Throws a CodedError. */
+/** Without numeric comparisons, which authorizers do not support. Throws a CodedError. */
 export function labelTerms(text: string): SelectorTerm[] {
   return parseLabelSelector(text).requirements.flatMap(({ key, operator, values }) => {
     const known = LABEL_OPERATORS[operator];

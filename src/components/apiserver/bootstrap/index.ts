@@ -6,11 +6,11 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { updateObject } from '../rest/update.ts';
-import type { WriteRequest } from '../rest/write-request.ts';
 
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 const OWN_MANAGER = 'kube-apiserver';
@@ -74,9 +74,9 @@ export async function ensure(
     return;
   }
   if (reconcile === undefined) return;
-  const mended = reconcile(cached.parse());
-  if (mended === undefined) return;
-  if (mended === 'replace') {
+  const reconciled = reconcile(cached.parse());
+  if (reconciled === undefined) return;
+  if (reconciled === 'replace') {
     await deleteObject(context, request, {
       gracePeriodSeconds: 0,
       propagation: 'Background',
@@ -100,7 +100,7 @@ export async function ensure(
 const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
   context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
 
-/** Writes what is missing and mends what is incomplete. Everything that does not depend on another goes at once, into few commits. */
+/** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([

@@ -1,5 +1,5 @@
 /**
- * Tokens that are kept in secrets: since when their use is noted, and when each was last used, for whoever cleans up those that nobody needs.
+ * Legacy service account tokens in secrets: tracks since when uses are recorded and when each was last used, for their cleaner.
  * Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking, pkg/serviceaccount/legacy.go; KEP-2799.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
@@ -22,7 +22,7 @@ export async function ensureTokenTracking(context: RestContext): Promise<void> {
   });
 }
 
-/** Writes down on which day a token was used; once for each that is under way. Nobody waits for it. */
+/** Records the day of a token's last use in the background, with one write per token at a time. */
 export class TokenUses {
   readonly #underWay = new Set<string>();
 
@@ -39,7 +39,7 @@ export class TokenUses {
       }),
     })
       .catch((error: unknown) =>
-        context.log.warn('cannot note that a token was used', { secret: key, error: messageOf(error) }),
+        context.log.warn('cannot record the use of a legacy token', { secret: key, error: messageOf(error) }),
       )
       .finally(() => this.#underWay.delete(key));
   }

@@ -13,7 +13,7 @@ const HTTPS_PORT = 443;
 const PREFIX = '/registry/masterleases/';
 const TTL_SECONDS = 15;
 const RETRY_MS = 2_000;
-/** A store that does not answer holds up nobody's end for longer. */
+/** Limit on waiting for the store at shutdown. */
 const FAREWELL_MS = 1_000;
 
 /**
@@ -48,7 +48,7 @@ export class MasterEndpoints {
     this.#port = port;
     const { advertiseAddress, soleWriter } = this.#context.config;
     await this.#publishService();
-    // Nobody else reaches a loopback address, and end points must not have one: a control plane for tests has a service alone.
+    // Endpoints must not contain a loopback address: a control plane for tests has only the service.
     if (addressKind(advertiseAddress) === 'loopback') return;
     if (soleWriter) {
       await this.#publishAddresses([advertiseAddress]);
@@ -71,7 +71,7 @@ export class MasterEndpoints {
       const timer = clock.setTimer(FAREWELL_MS, resolve);
       store
         .commit({ guards: [], deletes: [this.#key] })
-        .catch((error: unknown) => log.v(2, 'the address expires by itself', { cause: messageOf(error) }))
+        .catch((error: unknown) => log.v(2, 'cannot delete the master lease; it expires', { cause: messageOf(error) }))
         .finally(() => {
           timer.cancel();
           resolve();
@@ -107,7 +107,7 @@ export class MasterEndpoints {
       const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
       if (!alive && !this.#stopped) await this.#announce();
     } catch (error) {
-      log.v(2, 'cannot keep this server announced', { cause: messageOf(error) });
+      log.v(2, 'cannot renew the master lease; retrying', { cause: messageOf(error) });
     }
   }
 
@@ -152,7 +152,7 @@ export class MasterEndpoints {
 
   #retry(error: unknown): void {
     const { clock, log } = this.#context;
-    log.v(2, 'cannot publish the API servers', { cause: messageOf(error) });
+    log.v(2, 'cannot publish the endpoints of the API servers; retrying', { cause: messageOf(error) });
     this.#again?.cancel();
     if (this.#stopped) return;
     this.#again = clock.setTimer(RETRY_MS, () => {

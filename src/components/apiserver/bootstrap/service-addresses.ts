@@ -38,7 +38,7 @@ export class ServiceAddressRepair {
       lastRetryMs: 30_000,
       sync: (name) => (name === RANGES ? ensureServiceRange(context) : this.#reclaim(name)),
       failed: (name, error) =>
-        context.log.v(2, 'cannot mend an address of a service yet', { name, error: messageOf(error) }),
+        context.log.v(2, 'cannot repair a service address; retrying', { name, error: messageOf(error) }),
     });
   }
 
@@ -90,7 +90,10 @@ export class ServiceAddressRepair {
       const madeMs = Date.parse(each.metadata?.creationTimestamp ?? '');
       if (clock.nowMs() - madeMs < LEAK_GRACE_MS || this.#isUsed(each, object.name)) continue;
       void this.#remove(object).catch((error: unknown) =>
-        log.v(2, 'cannot remove an address that no service has', { name: object.name, error: messageOf(error) }),
+        log.v(2, 'cannot release an orphaned service address; retrying', {
+          name: object.name,
+          error: messageOf(error),
+        }),
       );
     }
   }
@@ -103,7 +106,7 @@ export class ServiceAddressRepair {
   }
 
   async #remove(object: CachedObject): Promise<void> {
-    this.#context.log.info('an address stands for no service and goes', { name: object.name });
+    this.#context.log.info('orphaned service address released', { name: object.name });
     await unlessGone(
       deleteObject(this.#context, ownRequest(this.#context, 'ipaddresses', GROUP, '', object.name), {
         gracePeriodSeconds: undefined,

@@ -17,12 +17,12 @@ import { protectedGroupErrors } from '../../../api/kinds/customresourcedefinitio
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
 import { unlessGone, Work } from '../rest/work.ts';
-import { timestamp } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { EventBatch } from '../watchcache/event-window.ts';
 import { type CustomKinds, DEFINITIONS } from './registry.ts';
@@ -55,7 +55,10 @@ export class DefinitionController {
       lastRetryMs: RETRY_MS,
       sync: (name) => unlessGone(this.#sync(name)),
       failed: (name, error) =>
-        context.log.v(2, 'a definition must wait', { definition: name, error: messageOf(error) }),
+        context.log.v(2, 'cannot reconcile a custom resource definition; retrying', {
+          definition: name,
+          error: messageOf(error),
+        }),
     });
   }
 

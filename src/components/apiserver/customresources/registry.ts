@@ -1,6 +1,6 @@
 /**
  * The custom kinds that are served: what the definitions in the watch cache say, so every member of a control plane serves the same by
- * following the store. A definition costs nothing but its names until somebody uses its kind.
+ * following the store. A definition costs only its names until its kind is used.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { isConditionTrue } from '../../../api/kinds/customresourcedefinitions/conditions.ts';
@@ -11,7 +11,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ChangingKinds, ServedKind } from '../rest/kinds.ts';
+import type { ChangingKinds, ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
@@ -77,7 +77,7 @@ export class CustomKinds implements ChangingKinds {
               else void this.#update(event.object);
             }
           },
-          // Loaded anew: the state is compared with what is served once the cache is complete again.
+          // After a reload, compares the cache with the served kinds.
           reset: () =>
             queueMicrotask(() => {
               follow();
@@ -148,7 +148,7 @@ export class CustomKinds implements ChangingKinds {
       if (cache.kind(DEFINITIONS).get('', object.name) !== object) return;
       this.#replace(object.name, this.#entryOf(object, definition, text, prefix, kindCache));
     } catch (error) {
-      log.error('a custom kind cannot be served', { definition: object.name, error: messageOf(error) });
+      log.error('cannot serve a custom resource definition', { definition: object.name, error: messageOf(error) });
     }
   }
 
@@ -160,7 +160,7 @@ export class CustomKinds implements ChangingKinds {
     cache: KindCache,
   ): Entry {
     const { webhooks, kindOptions, isBuiltIn } = this.#deps;
-    // Schemas are most of a definition; they stay in its bytes until somebody uses the kind.
+    // Schemas are most of a definition; they stay encoded until the kind is used.
     for (const version of definition.spec.versions) delete version.schema;
     const options: CustomKindOptions = { ...kindOptions, schemaOf: (version) => schemaIn(object, version) };
     const converter = converterOf(definition, webhooks);

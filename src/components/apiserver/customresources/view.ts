@@ -1,13 +1,14 @@
 /**
  * Stored custom resources as one version shows them: pruned and defaulted by the schema, as it is now, of
  * the version that they are stored in, converted, and pruned by the schema of the version that is shown. Most are
- * stored just as they are shown; that is found out once for each, when somebody first looks.
+ * stored exactly as served; that is determined once per object, on first read.
  */
+
 import { setImmediate as pause } from 'node:timers/promises';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import type { ObjectView } from '../rest/view.ts';
 import { encodeObject } from '../storage/encode.ts';
+import type { ObjectView } from '../storage/object-view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { Converter } from './conversion.ts';
 
@@ -76,7 +77,7 @@ export class VersionView implements ObjectView {
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
     definition.custom?.coerce(document, true);
-    // Written before there were generations, or by somebody else.
+    // Written by another API server, or before generations were set.
     if ((stored.metadata?.generation ?? 0) === 0) stored.metadata = { ...stored.metadata, generation: 1 };
     definition.setDefaults?.(stored);
     return document;

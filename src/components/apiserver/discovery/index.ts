@@ -8,7 +8,7 @@ import { negotiate } from '../http/negotiate.ts';
 import type { RestContext } from '../rest/context.ts';
 import { noSuchResource } from '../rest/served-at.ts';
 import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
-import { createOpenApi } from './openapi.ts';
+import { OpenApi } from './openapi.ts';
 
 const HASH_BYTES = 8;
 
@@ -23,7 +23,7 @@ export function createDiscovery(
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ): Discovery {
   const { kinds, apiServices } = context;
-  const openapi = createOpenApi(context, foreign, loadDescriptions);
+  const openapi = new OpenApi(context, foreign, loadDescriptions);
   let made: ReturnType<typeof discoveryDocuments> | undefined;
   let generation = '';
   const documents = (): ReturnType<typeof discoveryDocuments> => {
@@ -78,7 +78,7 @@ export function createDiscovery(
     answer(exchange, path) {
       const opened = openapi.answer(exchange, path);
       if (opened !== undefined) return opened;
-      // Also makes the documents anew when kinds have come or gone.
+      // Also rebuilds the documents after kinds were added or removed.
       if (valueAt(path) === undefined) throw noSuchResource();
       const form = negotiate(exchange.request.headers.accept, true);
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {

@@ -1,4 +1,4 @@
-/** `/openapi/v2` and `/openapi/v3`: large, so made on demand, one at a time, with a pause for others in between. */
+/** `/openapi/v2` and `/openapi/v3`: large documents, built on demand, one at a time, with pauses in between. */
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../../api/meta/status.ts';
 import { besideKnown } from '../../../api/openapi/foreign-v2.ts';
@@ -22,150 +22,189 @@ import { type StaticDocument, sendDocument, staticDocument } from './documents.t
 
 const V3 = '/openapi/v3';
 
-export function createOpenApi(
-  context: RestContext,
-  foreign: ForeignDiscovery,
-  loadDescriptions: (() => Promise<unknown>) | undefined,
-) {
-  const { kinds, apiServices } = context;
-  const builtinKinds = kinds.builtin;
-  const builtinPaths = openapiV3Paths(builtinKinds);
-  const foreignV2 = new ForeignOpenApi(context);
-  const made = new Map<string, Made>();
-  const always: readonly KindDefinition[] = [];
-  let descriptions: Promise<Descriptions> | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  const describe = (): Promise<Descriptions> => {
-    descriptions ??= (loadDescriptions?.() ?? Promise.resolve({})) as Promise<Descriptions>;
-    return descriptions;
-  };
-  /** Kept while it would be made of the same. */
-  const once = <T>(key: string, of: readonly object[], make: (descriptions: Descriptions) => T): Promise<T> => {
-    const known = made.get(key);
+/** Builds the OpenAPI documents, one at a time, and keeps each until its kinds change. */
+export class OpenApi {
+  readonly #context: RestContext;
+  readonly #foreign: ForeignDiscovery;
+  readonly #foreignV2: ForeignOpenApi;
+  readonly #loadDescriptions: (() => Promise<unknown>) | undefined;
+  readonly #builtinKinds: readonly KindDefinition[];
+  readonly #builtinPaths: readonly string[];
+  readonly #made = new Map<string, Made>();
+  readonly #jsonPieces = new WeakMap<KindDefinition, V2Parts>();
+  readonly #protobufPieces = new WeakMap<KindDefinition, Uint8Array>();
+  #descriptions: Promise<Descriptions> | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(context: RestContext, foreign: ForeignDiscovery, loadDescriptions: (() => Promise<unknown>) | undefined) {
+    this.#context = context;
+    this.#foreign = foreign;
+    this.#foreignV2 = new ForeignOpenApi(context);
+    this.#loadDescriptions = loadDescriptions;
+    this.#builtinKinds = context.kinds.builtin;
+    this.#builtinPaths = openapiV3Paths(this.#builtinKinds);
+  }
+
+  paths(): string[] {
+    return ['/openapi/v2', V3, ...this.#documentPaths().map((path) => `${V3}/${path}`)];
+  }
+
+  /** Undefined: there is no such document. */
+  answer(exchange: Exchange, path: string): Promise<void> | undefined {
+    if (path === '/openapi/v2') {
+      return this.#v2(exchange.header('accept') ?? '').then((document) => sendDocument(exchange, document));
+    }
+    if (path === V3) return this.#v3Index().then((document) => sendDocument(exchange, document));
+    const tail = path.startsWith(`${V3}/`) ? path.slice(V3.length + 1) : '';
+    const delegate = tail === '' ? undefined : this.#delegateAt(tail);
+    if (delegate !== undefined) {
+      if (this.#foreign.openapiHashOf(delegate.name) !== undefined) return passOn(this.#context, exchange, delegate);
+      return this.#convertedV3(delegate).then((document) =>
+        document === undefined ? passOn(this.#context, exchange, delegate) : sendDocument(exchange, document),
+      );
+    }
+    if (!this.#documentPaths().includes(tail)) return undefined;
+    return this.#v3(tail).then((document) => {
+      const asked = exchange.info.query.get('hash');
+      sendDocument(exchange, document, asked === document.hash);
+    });
+  }
+
+  #describe(): Promise<Descriptions> {
+    this.#descriptions ??= (this.#loadDescriptions?.() ?? Promise.resolve({})) as Promise<Descriptions>;
+    return this.#descriptions;
+  }
+
+  /** Cached while `of` is the same. Builds one document at a time, with a pause before each. */
+  #once<T>(key: string, of: readonly object[], make: (descriptions: Descriptions) => T): Promise<T> {
+    const known = this.#made.get(key);
     if (known !== undefined && areSame(known.of, of)) return known.document as Promise<T>;
-    const before = last;
+    const before = this.#last;
     const document = (async () => {
       await before.catch(() => {});
-      const texts = await describe();
+      const texts = await this.#describe();
       await pause();
       return make(texts);
     })();
     const entry = { of, document };
     document.catch(() => {
-      if (made.get(key) === entry) made.delete(key);
-      descriptions = undefined;
+      if (this.#made.get(key) === entry) this.#made.delete(key);
+      this.#descriptions = undefined;
     });
-    last = document;
-    made.set(key, entry);
+    this.#last = document;
+    this.#made.set(key, entry);
     return document;
-  };
-  const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON.stringify(value)));
-  /** Whoever else has the group and version of a document. */
-  const delegateAt = (path: string): Delegated | undefined =>
-    apiServices.delegated.find((each) => openapiPathOf(each) === path);
-  const paths = (): string[] => [...new Set([...builtinPaths, ...openapiV3Paths(kinds.custom).filter(isCustom)])];
-  const isCustom = (path: string): boolean =>
-    kinds.custom.some((each) => `apis/${each.group}/${each.version}` === path);
-  const v3 = (path: string): Promise<StaticDocument> => {
-    const custom = kinds.custom.filter((each) => `apis/${each.group}/${each.version}` === path);
+  }
+
+  /** The aggregated API server of a document's group and version. */
+  #delegateAt(path: string): Delegated | undefined {
+    return this.#context.apiServices.delegated.find((each) => openapiPathOf(each) === path);
+  }
+
+  #documentPaths(): string[] {
+    const { custom } = this.#context.kinds;
+    const isCustom = (path: string): boolean => custom.some((each) => isOf(each, path));
+    return [...new Set([...this.#builtinPaths, ...openapiV3Paths(custom).filter(isCustom)])];
+  }
+
+  #v3(path: string): Promise<StaticDocument> {
+    const custom = this.#context.kinds.custom.filter((each) => isOf(each, path));
     // Built-in kinds are all passed, for their shared types; custom ones only with their own group and version.
-    const of = builtinPaths.includes(path) ? [...builtinKinds, ...custom] : custom;
-    return once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
-  };
-  /** Of a server that has only the older version. */
-  const convertedV3 = async (to: Delegated): Promise<StaticDocument | undefined> => {
-    const part = await foreignV2.partOf(to);
+    const of = this.#builtinPaths.includes(path) ? [...this.#builtinKinds, ...custom] : custom;
+    return this.#once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
+  }
+
+  /** The document of a server that has OpenAPI v2 only. */
+  async #convertedV3(to: Delegated): Promise<StaticDocument | undefined> {
+    const part = await this.#foreignV2.partOf(to);
     return part === undefined
       ? undefined
-      : once(`v3 ${to.name}`, [part], () => json(asV3(part, `${to.group}/${to.version}`)));
-  };
-  const v3Index = async (): Promise<StaticDocument> => {
+      : this.#once(`v3 ${to.name}`, [part], () => json(asV3(part, `${to.group}/${to.version}`)));
+  }
+
+  async #v3Index(): Promise<StaticDocument> {
     const hashes = new Map<string, string>();
-    for (const path of paths()) hashes.set(path, (await v3(path)).hash);
-    for (const each of apiServices.delegated) {
-      const hash = foreign.openapiHashOf(each.name) ?? (await convertedV3(each))?.hash;
+    for (const path of this.#documentPaths()) hashes.set(path, (await this.#v3(path)).hash);
+    for (const each of this.#context.apiServices.delegated) {
+      const hash = this.#foreign.openapiHashOf(each.name) ?? (await this.#convertedV3(each))?.hash;
       if (hash === undefined) hashes.delete(openapiPathOf(each));
       else hashes.set(openapiPathOf(each), hash);
     }
     return json(openapiV3Index([...hashes.keys()], (path) => hashes.get(path) ?? ''));
-  };
-  const jsonPieces = new WeakMap<KindDefinition, V2Parts>();
-  const protobufPieces = new WeakMap<KindDefinition, Uint8Array>();
-  const parts = (): Promise<V2Parts> => once('v2 parts', always, (texts) => v2Parts(openapiV2(builtinKinds, texts)));
-  /** Kinds come and go one by one: what one adds is made once, with a pause for others after each. */
-  const pieces = async <T>(
-    custom: readonly KindDefinition[],
-    known: WeakMap<KindDefinition, T>,
-    make: (kind: KindDefinition) => T,
-  ): Promise<T[]> => {
-    const found: T[] = [];
-    for (const kind of custom) {
-      let piece = known.get(kind);
-      if (piece === undefined) {
-        piece = make(kind);
-        known.set(kind, piece);
-        await pause();
-      }
-      found.push(piece);
-    }
-    return found;
-  };
-  /** What other servers add, each beside ours and those before it. */
-  const besideOurs = async (
+  }
+
+  #parts(): Promise<V2Parts> {
+    return this.#once('v2 parts', ALWAYS, (texts) => v2Parts(openapiV2(this.#builtinKinds, texts)));
+  }
+
+  /** What aggregated servers add, each beside this server's documents and those before it. */
+  async #besideOurs(
     builtin: V2Parts,
     custom: readonly KindDefinition[],
     foreignParts: readonly ForeignPart[],
-  ): Promise<readonly OpenApiV2[]> => {
+  ): Promise<readonly OpenApiV2[]> {
     if (foreignParts.length === 0) return [];
-    const ours = await pieces(custom, jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
-    return once('v2 of others', [...custom, ...foreignParts], () => addedByOthers(builtin, ours, foreignParts));
-  };
-  const v2 = async (accept: string): Promise<StaticDocument> => {
+    const ours = await pieces(custom, this.#jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
+    return this.#once('v2 of others', [...custom, ...foreignParts], () => addedByOthers(builtin, ours, foreignParts));
+  }
+
+  async #v2(accept: string): Promise<StaticDocument> {
     const protobuf = OPENAPI_V2_PROTOBUF_REQUESTS.some((type) => accept.includes(type));
     if (!protobuf && accept !== '' && !/application\/(?:json|\*)|\*\/\*/.test(accept)) {
       throw new ApiError('NotAcceptable', 'only the following media types are accepted: application/json');
     }
-    const builtin = await parts();
-    const custom = kinds.custom;
-    const others = await besideOurs(builtin, custom, await foreignV2.parts());
-    if (protobuf) {
-      const encoded = await once('v2 protobuf builtin', always, (texts) =>
-        encodeOpenapiV2(openapiV2(builtinKinds, texts)),
-      );
-      const added = await pieces(custom, protobufPieces, (kind) => encodeOpenapiV2(customV2(kind, builtin), 1 << 16));
-      // Messages written one after the other are read as one.
-      return once('v2 protobuf', [...custom, ...others], () => {
-        const theirs = others.map((each) => encodeOpenapiV2(each, 1 << 16));
-        return staticDocument(Buffer.concat([encoded, ...added, ...theirs]), OPENAPI_V2_PROTOBUF);
-      });
-    }
-    const added = await pieces(custom, jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
-    return once('v2', [...custom, ...others], () =>
+    const builtin = await this.#parts();
+    const { custom } = this.#context.kinds;
+    const others = await this.#besideOurs(builtin, custom, await this.#foreignV2.parts());
+    if (protobuf) return this.#v2Protobuf(builtin, custom, others);
+    const added = await pieces(custom, this.#jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
+    return this.#once('v2', [...custom, ...others], () =>
       staticDocument(Buffer.from(joinV2(builtin, [...added, ...others.map(v2Parts)]))),
     );
-  };
-  return {
-    paths: (): string[] => ['/openapi/v2', V3, ...paths().map((path) => `${V3}/${path}`)],
-    answer(exchange: Exchange, path: string): Promise<void> | undefined {
-      if (path === '/openapi/v2') {
-        return v2(exchange.header('accept') ?? '').then((document) => sendDocument(exchange, document));
-      }
-      if (path === V3) return v3Index().then((document) => sendDocument(exchange, document));
-      const tail = path.startsWith(`${V3}/`) ? path.slice(V3.length + 1) : '';
-      const delegate = tail === '' ? undefined : delegateAt(tail);
-      if (delegate !== undefined) {
-        if (foreign.openapiHashOf(delegate.name) !== undefined) return passOn(context, exchange, delegate);
-        return convertedV3(delegate).then((document) =>
-          document === undefined ? passOn(context, exchange, delegate) : sendDocument(exchange, document),
-        );
-      }
-      if (!paths().includes(tail)) return undefined;
-      return v3(tail).then((document) => {
-        const asked = exchange.info.query.get('hash');
-        sendDocument(exchange, document, asked === document.hash);
-      });
-    },
-  };
+  }
+
+  async #v2Protobuf(
+    builtin: V2Parts,
+    custom: readonly KindDefinition[],
+    others: readonly OpenApiV2[],
+  ): Promise<StaticDocument> {
+    const encoded = await this.#once('v2 protobuf builtin', ALWAYS, (texts) =>
+      encodeOpenapiV2(openapiV2(this.#builtinKinds, texts)),
+    );
+    const added = await pieces(custom, this.#protobufPieces, (kind) =>
+      encodeOpenapiV2(customV2(kind, builtin), 1 << 16),
+    );
+    // Concatenated protobuf messages decode as one.
+    return this.#once('v2 protobuf', [...custom, ...others], () => {
+      const theirs = others.map((each) => encodeOpenapiV2(each, 1 << 16));
+      return staticDocument(Buffer.concat([encoded, ...added, ...theirs]), OPENAPI_V2_PROTOBUF);
+    });
+  }
+}
+
+const ALWAYS: readonly KindDefinition[] = [];
+
+const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON.stringify(value)));
+
+const isOf = ({ group, version }: KindDefinition, path: string): boolean => `apis/${group}/${version}` === path;
+
+/** Kinds are added one by one: the piece of each is built once, with a pause after it. */
+async function pieces<T>(
+  custom: readonly KindDefinition[],
+  known: WeakMap<KindDefinition, T>,
+  make: (kind: KindDefinition) => T,
+): Promise<T[]> {
+  const found: T[] = [];
+  for (const kind of custom) {
+    let piece = known.get(kind);
+    if (piece === undefined) {
+      piece = make(kind);
+      known.set(kind, piece);
+      await pause();
+    }
+    found.push(piece);
+  }
+  return found;
 }
 
 function addedByOthers(

@@ -24,7 +24,7 @@ export interface EncryptionConfiguration {
   readonly resources: readonly EncryptedResources[];
 }
 
-/** Where the configuration comes from, and comes anew from when it changes. */
+/** Source of the encryption configuration and of its reloads. */
 export interface EncryptionSource {
   /** Another object whenever it has changed. */
   readonly current: EncryptionConfiguration;

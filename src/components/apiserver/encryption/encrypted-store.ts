@@ -27,7 +27,7 @@ export interface EncryptedStoreDeps {
   nowMs(): number;
 }
 
-/** An unreadable value is looked at again after the configuration was read anew, but not for each of many. */
+/** Minimum pause between reloads of the configuration for unreadable values. */
 const REFRESH_PAUSE_MS = 1_000;
 
 export class EncryptedStore implements Store {
@@ -190,7 +190,7 @@ export class EncryptedStore implements Store {
     };
   }
 
-  /** Without the state before, which nobody asks for. */
+  /** Decrypts the event's value only: no watcher requests the previous one. */
   #openedEvent(event: WatchEvent): WatchEvent | Promise<WatchEvent> {
     if (event.type === 'delete') {
       this.#schemes.delete(event.kv.key);
@@ -246,7 +246,7 @@ class OpeningHandler implements WatchHandler {
       return;
     }
     const ready = Promise.all(opened);
-    // Looked at in its turn; until then nobody else does.
+    // A rejection is handled when its turn comes.
     ready.catch(() => {});
     this.#after(async () => this.#outer.events(await ready, revision));
   }

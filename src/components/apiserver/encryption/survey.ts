@@ -1,4 +1,4 @@
-/** How values are stored, and writing anew those that are stored otherwise than they should be. */
+/** Surveys how values are encrypted at rest and rewrites those that are stale. */
 import { builtinKinds } from '../../../api/registry/index.ts';
 import type { Log } from '../../../base/log.ts';
 import { prefixEnd, type Store } from '../../../core/mvcc/port.ts';
@@ -29,13 +29,13 @@ export interface StoredForm {
 
 export interface Survey {
   readonly forms: readonly StoredForm[];
-  /** Nobody has the key of these. */
+  /** Keys of values that no configured provider can decrypt. */
   readonly unreadable: readonly string[];
-  /** Those that were written anew; changed by somebody else meanwhile: those have written them anew. */
+  /** Rewritten values. Values that another writer changed meanwhile are rewritten by that write. */
   readonly rewritten: number;
 }
 
-/** Reads everything that is covered, and with `rewrite` writes anew what is stale. Rejects with StoreErrors. */
+/** Reads everything that is covered, and with `rewrite` rewrites stale values. Rejects with StoreErrors. */
 export async function surveyEncryption(deps: SurveyDeps, rewrite: boolean): Promise<Survey> {
   const resourceOf = createResourceOf();
   // What expires by itself is left to expire: written without its lease it would stay for ever.

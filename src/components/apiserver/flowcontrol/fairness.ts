@@ -1,10 +1,10 @@
-/** The parts of the gate, put together by what the server is told. */
+/** Builds the gate from the server's configuration. */
 import type { Metrics } from '../metrics.ts';
 import type { RestContext } from '../rest/context.ts';
+import { FlowConfigController } from './config-controller.ts';
 import { dumpsOf } from './dump.ts';
 import { type Gate, InFlightGate } from './gate.ts';
 import { FlowGate, type Waiters } from './index.ts';
-import { FlowConfigurationKeeper } from './keeper.ts';
 import { renderFlows } from './metrics.ts';
 
 /** Upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
@@ -13,7 +13,7 @@ const DEFAULT_REQUEST_SECONDS = 60;
 
 export interface Fairness {
   readonly gate: Gate;
-  /** Texts for whoever looks into the server, by path. */
+  /** Debug pages by path. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   /** Begins, with what is stored; before the first request. */
   load(waiters: Waiters): void;
@@ -34,18 +34,18 @@ export function createFairness(context: RestContext, metrics: Metrics): Fairness
     seats: limits.reading + limits.mutating,
     requestTimeoutMs: (config.requestTimeoutSeconds ?? DEFAULT_REQUEST_SECONDS) * 1000,
   });
-  const keeper = new FlowConfigurationKeeper(context, gate.flows);
+  const controller = new FlowConfigController(context, gate.flows);
   metrics.addGauge(() => renderFlows(gate.flows));
   return {
     gate,
     debug: dumpsOf(gate.flows, clock),
     load(waiters) {
-      keeper.load();
+      controller.load();
       gate.start(waiters);
     },
     async keep() {
-      await keeper.judge();
-      keeper.start();
+      await controller.updateStatuses();
+      controller.start();
     },
     stop: () => gate.stop(),
   };

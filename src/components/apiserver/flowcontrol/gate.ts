@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 
 export interface Gate {
-  /** True: go on. False: the request waits, and whoever waits is told later. Throws 'TooManyRequests'. */
+  /** True: proceed. False: the request is queued and resumed later. Throws 'TooManyRequests'. */
   admit(exchange: Exchange, nowMs: number): boolean;
   /** The request has been answered. Idempotent. */
   leave(exchange: Exchange, nowMs: number): void;
@@ -52,7 +52,7 @@ export class InFlightGate implements Gate {
     const limit = reading ? this.#limits.reading : this.#limits.mutating;
     const inside = reading ? this.#reading : this.#mutating;
     if (limit > 0 && inside >= limit) {
-      // Whoever is to mend an overloaded cluster must get through.
+      // Administrators must be able to repair an overloaded cluster.
       if (user.groups.includes('system:masters')) return true;
       throw tooManyRequests();
     }

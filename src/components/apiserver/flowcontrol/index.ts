@@ -5,7 +5,7 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { FlowControl, type FlowRequest } from '../../../core/flowcontrol/index.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { Kinds } from '../rest/kinds.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
 import { type Gate, isStream, tooManyRequests } from './gate.ts';
 import { WatchTracker } from './watch-tracker.ts';
 import { WorkEstimator } from './work.ts';
@@ -94,7 +94,7 @@ export class FlowGate implements Gate {
     exchange.initialised = () => this.#leave(exchange, this.#clock.monotonicMs());
   }
 
-  /** Most go on when the turn ends; whoever does not is watched, for its client may leave. */
+  /** Most requests are dispatched when the turn ends; the rest are watched for a disconnect of their client. */
   #wait(request: FlowRequest<Exchange>): void {
     this.#newcomers.push(request);
     if (this.#expiry === undefined) this.#expireLater(this.#waitLimitMs);

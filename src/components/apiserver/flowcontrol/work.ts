@@ -7,7 +7,7 @@ import {
   type WorkEstimate,
 } from '../../../core/flowcontrol/index.ts';
 import { isTrue, type RequestInfo, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { Kinds } from '../rest/kinds.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
 import type { WatchTracker } from './watch-tracker.ts';
 
 export class WorkEstimator {
@@ -54,7 +54,7 @@ export class WorkEstimator {
   }
 
   #write(info: ResourceRequestInfo, maxSeats: number, counters: FlowCounters): WorkEstimate {
-    // Nobody is told of a token.
+    // A token request causes no watch events.
     if (info.subresource === 'token') return ONE_SEAT;
     const watches = this.#watches.interested(info);
     counters.watches.observe(watches);

@@ -11,7 +11,7 @@ const EMPTY = Buffer.alloc(0);
 
 /** Reads the whole body, unzipped. Throws, or rejects with, 'RequestEntityTooLarge', also for a small body that unzips to a large one. */
 export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
-  // HTTP/1.1 requests that announce no body have none, and tell nobody of its end (`optimizeEmptyRequests`).
+  // HTTP/1.1 requests that announce no body have none, and emit no 'end' (`optimizeEmptyRequests`).
   if (request.readableEnded) return Promise.resolve(EMPTY);
   const announced = request.headers['content-length'];
   if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);

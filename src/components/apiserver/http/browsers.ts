@@ -1,5 +1,5 @@
 /**
- * What browsers are told besides the answer. Source: k8s.io/apiserver/pkg/server/filters, cors.go and hsts.go.
+ * CORS and HSTS headers. Source: k8s.io/apiserver/pkg/server/filters, cors.go and hsts.go.
  */
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import type { HttpRequest, HttpResponse } from '../port.ts';

@@ -31,7 +31,7 @@ export function writeDeadline(startedMs: number, deadlineMs: number): number {
   return Math.min(deadlineMs, startedMs + WRITE_LIMIT_MS);
 }
 
-/** What the client of a request is told that has not ended in time. */
+/** The error of a request that exceeded its deadline. */
 export function lateness(info: RequestInfo): ApiError {
   return isWrite(info)
     ? new ApiError('Timeout', 'request did not complete within requested timeout - context deadline exceeded')

@@ -166,7 +166,7 @@ export function decodeJson(body: Buffer): JsonValue {
 
 /**
  * What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like it too. It looks at no
- * character of a document more than a few times, whatever somebody writes.
+ * character of a document more than a few times, whatever the input.
  */
 const HUGE_NUMBER = /\de\+?\d{3}|(?<!\d)\d{309}/i;
 

@@ -1,4 +1,4 @@
-/** One request and its answer. */
+/** One HTTP request and its response. */
 import { gzip } from 'node:zlib';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -12,7 +12,7 @@ import { isTrue, type RequestInfo } from './request-info.ts';
 /** Below this, compressing costs more than sending. Upstream's threshold. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
-/** Programs behind which somebody reads. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */
+/** Clients that get indented JSON. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */
 const PEOPLE = /^(?:curl|Wget|Mozilla\/5\.0)/;
 const NO_QUERY = new URLSearchParams();
 const SHORT_BODY = 8 * 1024;
@@ -30,7 +30,7 @@ export class Exchange implements Placed {
   user: UserInfo;
   /** Who it was before any impersonation; undefined until that is known. */
   authenticated: UserInfo | undefined;
-  /** The verb that let it be somebody else for this request only; '' where that does not look at the request. */
+  /** The verb that authorized a constrained impersonation; '' for the legacy verb. */
   impersonation = '';
   /** What is recorded of this request; undefined: nothing. */
   audit: AuditRecord | undefined;
@@ -43,7 +43,7 @@ export class Exchange implements Placed {
   /** Of a watch: called when it has begun. */
   initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
-  /** The answer's body, where it is not compressed; undefined: somebody else's, or one that nobody has counted. */
+  /** Bytes of an uncompressed response body; undefined: proxied or not counted. */
   sentBytes: number | undefined;
   /** Of a body that is compressed: its size then. Never rejects; may stay open when the client goes away. */
   compressedBytes: Promise<number> | undefined;
@@ -168,7 +168,7 @@ export class Exchange implements Placed {
     return recorded;
   }
 
-  /** As `recorded`, of an answer that is sent in pieces: where nobody waits, its end is recorded when it is there. */
+  /** As `recorded`, for a streamed response: without a blocking audit sink its end is recorded when it is reached. */
   recordedFirst(code: number): Promise<unknown> | undefined {
     return this.audit?.blocks === true ? this.recorded(code) : undefined;
   }

@@ -1,4 +1,4 @@
-/** Everything that can go wrong, as the `Status` it is answered with. */
+/** Maps errors to the `Status` of the response. */
 import { ApiError } from '../../../api/meta/status.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { StoreError, type StoreErrorCode } from '../../../core/mvcc/port.ts';

@@ -84,7 +84,7 @@ function keptFields(value: JsonValue): number {
   return count;
 }
 
-/** Whether something was named twice, given what the text was read to: told by counting, without looking at names. */
+/** Whether a field occurs twice: compares the number of fields in the text with those of the decoded document. */
 export function hasDuplicates(bytes: Uint8Array, document: JsonValue): boolean {
   return namedFields(bytes) !== keptFields(document);
 }

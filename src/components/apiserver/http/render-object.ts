@@ -1,4 +1,4 @@
-/** Objects that are made to be answered and never cached: reviews, scales, statuses, lists of what was deleted. */
+/** Renders response objects that are never cached: reviews, scales, statuses, lists of deleted objects. */
 import { stringify } from 'yaml';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { schemaNameOf } from '../../../api/schema/index.ts';

@@ -68,7 +68,7 @@ export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-/** Longer ones are read anew each time: what is remembered is bounded in bytes too. */
+/** Longer URLs are parsed each time: the cache is bounded in bytes too. */
 const MAX_REMEMBERED_URL = 512;
 const MAX_REMEMBERED = 1024;
 type Known = Map<string, RequestInfo>;

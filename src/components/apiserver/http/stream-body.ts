@@ -1,4 +1,4 @@
-/** Bodies in pieces, with back-pressure: a slow client holds one piece, not the whole answer. */
+/** Streams response bodies with back-pressure: a slow client holds one chunk, not the whole body. */
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, type Exchange } from './exchange.ts';
@@ -23,7 +23,7 @@ export function streamBody(
   return stream(exchange, length, contentType, (target) => writeParts(target, parts));
 }
 
-/** As `streamBody`, of JSON that nobody has counted: large ones. */
+/** As `streamBody`, for large JSON of unknown length. */
 export function streamSource(exchange: Exchange, source: ByteSource): Promise<void> {
   let bytes = 0;
   const fill = (target: Buffer): number => {
@@ -106,7 +106,7 @@ export async function writeParts(target: Writable, parts: Iterable<Buffer>): Pro
 
 /** One is filled while the other one is sent. */
 const BUFFERS = 2;
-/** Told to whoever waits for a buffer. */
+/** Emitted when a buffer is free again. */
 const FREED = Symbol('freed');
 
 /**
@@ -123,7 +123,7 @@ class Pieces {
     this.#target = target;
   }
 
-  /** Nobody reads any more. The answer to a request over HTTP/2 says so by its event only. */
+  /** The client stopped reading. An HTTP/2 response reports it by its event only. */
   get isGone(): boolean {
     return this.#gone || this.#target.destroyed;
   }
@@ -147,7 +147,7 @@ class Pieces {
     }
   }
 
-  /** One that is free; undefined when nobody reads any more. */
+  /** A free buffer; undefined when the client stopped reading. */
   async #buffer(): Promise<Buffer | undefined> {
     if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
     return this.isGone ? undefined : (this.#free.pop() ?? this.#another());
@@ -155,7 +155,7 @@ class Pieces {
 
   #write(buffer: Buffer, length: number): void {
     this.#target.write(buffer.subarray(0, length), (error) => {
-      // After a failure nobody knows what may still read it.
+      // After a failure the transport may still read the buffer.
       if (error === undefined || error === null) this.#free.push(buffer);
       else this.#gone = true;
       this.#target.emit(FREED);

@@ -2,7 +2,7 @@
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Status } from '../../../api/meta/status.ts';
-import type { ServedKind } from './kinds.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 
 /** `code`: said where the sub-resource was created, as upstream does. */
 export function success(details?: Status['details'], code?: number): Status {

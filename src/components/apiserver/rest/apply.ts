@@ -1,25 +1,27 @@
 /** Server-side apply. Source: KEP-555. */
+
 import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { applyServerSide, applySteps, checkConfiguration } from '../../../core/patch/index.ts';
+import { isLarge, runSteps } from '../event-loop.ts';
+import { type DecodedKind, decodeObject, shownText } from '../pipeline/decode-object.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { invalidOptions } from './options.ts';
 import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
-import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
-import { type DecodedKind, decodeObject, shownText, timestamp, type WriteRequest } from './write-request.ts';
 
 export interface Applied {
   readonly object: CachedObject;
   readonly created: boolean;
 }
 
-/** The document that an apply sends; nothing is an empty one. Throws 'Invalid' where nobody says who applies. */
+/** The document of an apply; an empty body is an empty document. Throws 'Invalid' without a fieldManager. */
 export function configurationOf(body: JsonValue, query: URLSearchParams): JsonObject {
   if ((query.get('fieldManager') ?? '') === '') {
     throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
@@ -77,7 +79,7 @@ export async function applyObject(
       decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };
-    const object = large ? inTurns(applySteps({ ...configuration, large })) : applyServerSide(configuration);
+    const object = large ? runSteps(applySteps({ ...configuration, large })) : applyServerSide(configuration);
     return object as unknown as KubeObject | Promise<KubeObject>;
   };
   for (let attempt = 1; ; attempt++) {
@@ -105,7 +107,7 @@ export async function applyObject(
     try {
       return { object: await createObject(context, request, object, true), created: true };
     } catch (error) {
-      // Somebody else created it meanwhile: then it is an update after all.
+      // Another request created the object meanwhile: apply again as an update.
       if (!isApiError(error, 'AlreadyExists') || attempt >= 3) throw error;
     }
   }
@@ -117,22 +119,9 @@ function isAbout(error: ApiError, request: WriteRequest): boolean {
 }
 
 function resetFields(request: WriteRequest): readonly (readonly string[])[] {
-  const { definition, plural } = request.kind;
-  if (request.subresource === 'status') {
-    if (definition.custom !== undefined) return METADATA_AND_SPEC;
-    return RESET_BY_STATUS.get(`${definition.group}/${plural}`) ?? [['spec']];
-  }
+  const { definition } = request.kind;
+  if (request.subresource === 'status') return definition.statusResetFields ?? SPEC;
   return request.subresource === '' && definition.statusStrategy !== undefined ? [['status']] : [];
 }
 
-const METADATA_AND_SPEC = [['metadata'], ['spec']];
-
-/** Kinds whose status is written without metadata, or without some of it. Source: GetResetFields of the kinds' status strategies. */
-const RESET_BY_STATUS: ReadonlyMap<string, readonly (readonly string[])[]> = new Map([
-  ['/pods', [['spec'], ['metadata', 'deletionTimestamp'], ['metadata', 'ownerReferences']]],
-  ['apps/deployments', [['spec'], ['metadata', 'labels']]],
-  ['admissionregistration.k8s.io/validatingadmissionpolicies', METADATA_AND_SPEC],
-  ['apiregistration.k8s.io/apiservices', METADATA_AND_SPEC],
-  ['flowcontrol.apiserver.k8s.io/flowschemas', METADATA_AND_SPEC],
-  ['flowcontrol.apiserver.k8s.io/prioritylevelconfigurations', METADATA_AND_SPEC],
-]);
+const SPEC = [['spec']];

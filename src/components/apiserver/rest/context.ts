@@ -1,8 +1,8 @@
-/** What the handlers of the generic pipeline share. */
+/** Dependencies of the resource handlers. */
+
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
-import type { Admission } from '../admission/index.ts';
 import type { ApiServices } from '../aggregation/services.ts';
 import type { AuditTrail } from '../audit/trail.ts';
 import type { Authenticator } from '../authentication/index.ts';
@@ -10,11 +10,13 @@ import type { ServiceAccountTokens } from '../authentication/service-accounts.ts
 import type { Authorization } from '../authorization/index.ts';
 import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
 import type { Destinations } from '../destinations.ts';
+import type { Admission } from '../pipeline/admission.ts';
+import type { Allocator } from '../pipeline/allocator.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
 import type { BackendConnector } from '../port.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ServiceAllocator } from '../storage/service-allocator.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
-import type { Kinds } from './kinds.ts';
 
 export interface RestContext {
   readonly cache: WatchCache;
@@ -34,6 +36,8 @@ export interface RestContext {
   readonly tokens: ServiceAccountTokens;
   readonly admission: Admission;
   readonly services: ServiceAllocator;
+  /** By the storage prefix of the kind. */
+  readonly allocators: ReadonlyMap<string, Allocator>;
   readonly backends: BackendConnector;
   readonly destinations: Destinations;
   /** Aborts when the server stops: watches and streams end. */

@@ -1,4 +1,4 @@
-/** Where a paged list goes on. Opaque to clients; upstream's form, so that it survives a change of API server. */
+/** The continue token of a paged list, in upstream's form, so that other API servers accept it. */
 import { ApiError } from '../../../api/meta/status.ts';
 
 export interface ContinueToken {

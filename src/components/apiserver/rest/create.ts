@@ -1,19 +1,24 @@
-/** POST: decoded → named → defaulted → admitted → validated → committed under the guard that the key does not exist. */
-import type { Service } from 'kubernetes-types/core/v1';
-import { failuresOf, invalid } from '../../../api/meta/field-error.ts';
+/** POST: the stages of a create, committed under the guard that the key does not exist. */
+
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { validateObjectMeta } from '../../../api/meta/validation.ts';
-import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
+import { storeAdmitted } from '../pipeline/admission.ts';
+import { toStored } from '../pipeline/kinds.ts';
+import {
+  metadataOf,
+  placeOf,
+  randomSuffix,
+  strategyContext,
+  timestamp,
+  type WriteRequest,
+} from '../pipeline/write-request.ts';
+import { encoded } from '../storage/encode.ts';
 import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { toStored } from './kinds.ts';
 import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import { giveTurn, isLarge, judgement } from './turns.ts';
-import { encoded } from './view.ts';
-import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
+import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
 const MAX_TRIES = 8;
@@ -30,6 +35,24 @@ const SYSTEM_FIELDS = [
   'generation',
 ] as const;
 
+class Create extends ValidatedWrite {
+  readonly next: KubeObject;
+  readonly old = undefined;
+  /** The managedFields are complete: the object comes from an apply. */
+  readonly owned: boolean;
+  /** `generateName`, where the name is generated. */
+  generateName: string | undefined = undefined;
+  created: CachedObject | undefined = undefined;
+
+  constructor(context: RestContext, request: WriteRequest, next: KubeObject, owned: boolean) {
+    super(context, request, request.kind.definition.strategy);
+    this.next = next;
+    this.owned = owned;
+  }
+}
+
+const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, prepare, ...CHECKS, store];
+
 /** `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an apply). */
 export async function createObject(
   context: RestContext,
@@ -37,32 +60,40 @@ export async function createObject(
   object: KubeObject,
   owned = false,
 ): Promise<CachedObject> {
-  const { definition } = request.kind;
   const refusal = request.kind.refusal?.();
   if (refusal !== undefined) throw refusal;
-  const stored = toStored(request.kind, object);
-  let metadata = metadataOf(stored);
-  checkIdentity(request, stored);
-  const generated = metadata.name === undefined || metadata.name === '' ? metadata.generateName : undefined;
+  const write = new Create(context, request, toStored(request.kind, object), owned);
+  await runStages(STAGES, write);
+  if (write.created === undefined) throw new Error('create: the last stage stored no object');
+  return write.created;
+}
+
+function identify(write: Create): void {
+  const { context, request, next } = write;
+  const metadata = metadataOf(next);
+  checkIdentity(request, next);
+  const generateName = metadata.name === undefined || metadata.name === '' ? metadata.generateName : undefined;
   dropSystemFields(metadata);
-  if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
-  const large = isLarge(request.bodyBytes);
-  if (large) await giveTurn();
-  definition.setDefaults?.(stored, owned);
-  dropDuplicateOwners(stored, request.warnings, { afterAdmission: false });
-  // What admission and the kind's strategy put in is not its creator's.
-  if (!owned) {
-    const tracked = trackWrite(context, request, stored, undefined, large);
-    if (tracked !== undefined) await tracked;
-  }
-  if (large) await giveTurn();
-  const admission: AdmissionRequest = {
+  if (generateName !== undefined && generateName !== '') metadata.name = generatedName(context, generateName);
+  write.generateName = generateName;
+}
+
+function setDefaults({ next, owned, request }: Create): void {
+  request.kind.definition.setDefaults?.(next, owned);
+  dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
+}
+
+/** Fields that admission and the strategy set do not get the creator as manager. */
+function own(write: Create): void | Promise<void> {
+  const { context, request, next, large } = write;
+  const metadata = metadataOf(next);
+  write.admission = {
     operation: 'CREATE',
     kind: request.kind,
     subresource: '',
     namespace: request.namespace,
-    name: generated === undefined ? (metadata.name ?? '') : '',
-    object: stored,
+    name: write.generateName === undefined ? (metadata.name ?? '') : '',
+    object: next,
     user: request.user,
     dryRun: request.options.dryRun,
     options: request.options,
@@ -72,44 +103,34 @@ export async function createObject(
     reservations: [],
     derived: request.own === true,
   };
-  const owners = metadata.managedFields;
-  const mutated = context.admission.mutate(admission);
-  if (mutated !== undefined) await mutated;
-  keepOwners(stored, owners, request.warnings);
-  dropDuplicateOwners(stored, request.warnings, { afterAdmission: true });
-  // Admission may come from outside: what the server sets, it sets afterwards.
-  metadata = metadataOf(stored);
+  const pending = write.owned ? undefined : trackWrite(context, request, next, undefined, large);
+  if (pending !== undefined) {
+    return pending.then(() => {
+      write.owners = metadata.managedFields;
+    });
+  }
+  write.owners = metadata.managedFields;
+}
+
+/** Sets what the server sets after admission, which may have changed anything. */
+function prepare({ context, request, next, owners, strategy }: Create): void {
+  keepOwners(next, owners, request.warnings);
+  dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
+  const metadata = metadataOf(next);
   dropSystemFields(metadata);
-  checkIdentity(request, stored);
+  checkIdentity(request, next);
   metadata.uid = context.random.uuid();
   metadata.creationTimestamp = timestamp(context.clock.nowMs());
-  definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
-  const { strategy } = definition;
-  const failures = failuresOf(() => validateObjectMeta(stored.metadata, definition));
-  if (large) await giveTurn();
-  failures.push(
-    ...failuresOf(
-      () => [
-        ...(strategy.validate?.(stored) ?? []),
-        ...(strategy.validateCreate?.(stored) ?? []),
-        ...(strategy.validateVersion?.(request.kind.apiVersion, stored, undefined) ?? []),
-      ],
-      definition.custom !== undefined,
-    ),
-  );
-  if (definition.strategy.judge !== undefined)
-    failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
-  if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
-  if (large) await giveTurn();
-  const validated = context.admission.validate(admission);
-  if (validated !== undefined) await validated;
-  request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
-  return await storeAdmitted(
+  strategy.prepareForCreate?.(next, strategyContext(context, request.user));
+}
+
+async function store(write: Create): Promise<void> {
+  const { admission, request, next, owned, strategy } = write;
+  if (admission === undefined) return;
+  request.warnings.push(...(strategy.warnings?.(next, undefined) ?? []));
+  write.created = await storeAdmitted(
     admission,
-    () =>
-      storedWithinLimit(stored, owned, () =>
-        commit(context, request, stored, generated === '' ? undefined : generated, large),
-      ),
+    () => storedWithinLimit(next, owned, () => commit(write)),
     () => true,
   );
 }
@@ -138,49 +159,32 @@ function generatedName(context: RestContext, base: string): string {
   return `${base.slice(0, MAX_GENERATED_BASE)}${randomSuffix(context.random, SUFFIX_LENGTH)}`;
 }
 
-async function commit(
-  context: RestContext,
-  request: WriteRequest,
-  stored: KubeObject,
-  generated: string | undefined,
-  large: boolean,
-): Promise<CachedObject> {
-  const { definition } = request.kind;
-  const metadata = metadataOf(stored);
-  // Kept as the client gave it, for another try with other addresses.
-  const unallocated = definition.plural === 'services' ? structuredClone(stored) : undefined;
+async function commit(write: Create): Promise<CachedObject> {
+  const { context, request, next, large } = write;
+  const generateName = write.generateName === '' ? undefined : write.generateName;
+  const allocator = allocatorOf(write);
+  // The object as the client sent it, for a retry with other values.
+  const unallocated = allocator === undefined ? undefined : structuredClone(next);
   for (let attempt = 1; ; attempt++) {
-    const place = placeOf(request, metadata.name ?? '');
-    const effects = unallocated === undefined ? NO_EFFECTS : context.services.allocate(stored as Service, undefined);
+    const place = placeOf(request, metadataOf(next).name ?? '');
+    const effects = allocator?.allocate(next, undefined) ?? NO_EFFECTS;
     if (request.options.dryRun) {
       if ((await existing(context, request, place.name)) !== undefined)
         throw errors.alreadyExists(request.kind, place.name);
-      return new CachedObject(place.namespace, place.name, await encoded(request.kind, stored, large), 0, 0);
+      return new CachedObject(place.namespace, place.name, await encoded(request.kind, next, large), 0, 0);
     }
-    const result = await context.objects.create(place, stored, effects, large);
+    const result = await context.objects.create(place, next, effects, large);
     if (result.written) return result.object;
-    if ('lostGuard' in result) {
-      if (attempt >= MAX_TRIES) throw context.services.taken(stored as Service, result.lostGuard);
-      if (unallocated !== undefined) {
-        // Addresses the client named cannot be exchanged for others.
-        const clone = structuredClone(unallocated);
-        if (namesGuard(clone as Service, result.lostGuard.key)) {
-          throw context.services.taken(stored as Service, result.lostGuard);
-        }
-        Object.assign(stored, clone);
-      }
+    if (allocator !== undefined && unallocated !== undefined && 'lostGuard' in result) {
+      const { lostGuard } = result;
+      const isFinal = attempt >= MAX_TRIES || allocator.isRequested(unallocated, lostGuard.key);
+      if (isFinal) throw allocator.taken(next, lostGuard);
+      Object.assign(next, structuredClone(unallocated));
       continue;
     }
-    if (generated === undefined || attempt >= MAX_TRIES) throw errors.alreadyExists(request.kind, place.name);
-    metadata.name = generatedName(context, generated);
+    if (generateName === undefined || attempt >= MAX_TRIES) throw errors.alreadyExists(request.kind, place.name);
+    metadataOf(next).name = generatedName(context, generateName);
   }
-}
-
-function namesGuard(service: Service, key: string): boolean {
-  const value = key.slice(key.lastIndexOf('/') + 1);
-  return (
-    service.spec?.clusterIP === value || (service.spec?.ports ?? []).some((port) => String(port.nodePort) === value)
-  );
 }
 
 async function existing(context: RestContext, request: WriteRequest, name: string): Promise<CachedObject | undefined> {

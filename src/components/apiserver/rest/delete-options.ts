@@ -1,22 +1,14 @@
 /** Options of a delete, from body and query. */
+
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { bodyFormat, decodeUnnamed } from '../http/decode.ts';
 import { isTrue } from '../http/request-info.ts';
+import { decodeObject } from '../pipeline/decode-object.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
 import { invalidOptions, validateDryRun } from './options.ts';
-import { decodeObject } from './write-request.ts';
-
-export interface DeleteOptions {
-  readonly gracePeriodSeconds: number | undefined;
-  readonly propagation: 'Foreground' | 'Background' | 'Orphan' | undefined;
-  /** Said in the older way: whether dependents are orphaned. */
-  readonly orphans?: boolean | undefined;
-  readonly uid: string | undefined;
-  readonly resourceVersion: string | undefined;
-  readonly dryRun: boolean;
-}
 
 interface Body {
   gracePeriodSeconds?: number;
@@ -26,7 +18,7 @@ interface Body {
   dryRun?: string[];
 }
 
-/** `audit`: is told what a body says. */
+/** `audit` receives the decoded body. */
 export function parseDeleteOptions(
   body: Buffer,
   contentType: string | undefined,

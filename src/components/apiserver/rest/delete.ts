@@ -1,22 +1,22 @@
 /**
- * DELETE: at once, or by marking the object and leaving the rest to finalizers and, for pods, to their kubelet.
+ * DELETE: the stages of a delete. Removes the object, or sets its deletionTimestamp until finalizers and grace period are over.
  * Source: k8s.io/apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { KubeObject } from '../../../api/meta/object.ts';
-import { nextGeneration } from '../../../api/meta/object.ts';
+
+import { type KubeObject, nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import type { AdmissionRequest } from '../admission/index.ts';
+import { isLarge } from '../event-loop.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
+import { metadataOf, placeOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
+import { rendered } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import type { DeleteOptions } from './delete-options.ts';
-import { isLarge } from './turns.ts';
-import { rendered } from './view.ts';
-import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from './write-request.ts';
+import { type Attempt, retryOnConflict } from './optimistic.ts';
+import { admit, allocatorOf, runStages, type Stage, validateAdmission, type Write } from './stages.ts';
 
-const MAX_TRIES = 1000;
 const ORPHAN = 'orphan';
 const FOREGROUND = 'foregroundDeletion';
 
@@ -28,48 +28,56 @@ export interface Deleted {
   readonly revision?: number;
 }
 
-export async function deleteObject(
-  context: RestContext,
-  request: WriteRequest,
-  options: DeleteOptions,
-): Promise<Deleted> {
-  const place = placeOf(request, request.name);
-  let current = request.kind.cache?.get(place.namespace, place.name);
-  let certain = false;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      if (current === undefined) throw errors.notFound(request.kind, request.name);
-      const outcome = await attemptDelete(context, request, options, place, current);
-      if (outcome.done) return outcome.deleted;
-      if (attempt >= MAX_TRIES) throw errors.conflict(request.kind, request.name, conflictMessage);
-      current = outcome.current;
-      certain = true;
-    } catch (error) {
-      if (certain) throw error;
-      const stored = await context.objects.readStored(place);
-      certain = true;
-      if (stored?.revision === current?.revision) throw error;
-      current = stored;
-    }
+/** One attempt at a delete. */
+class Delete implements Write {
+  readonly context: RestContext;
+  readonly request: WriteRequest;
+  readonly options: DeleteOptions;
+  readonly place: Place;
+  readonly current: CachedObject;
+  readonly old: KubeObject;
+  readonly large: boolean;
+  admission: AdmissionRequest | undefined = undefined;
+  outcome: Attempt<Deleted> | undefined = undefined;
+
+  constructor(
+    context: RestContext,
+    request: WriteRequest,
+    options: DeleteOptions,
+    place: Place,
+    current: CachedObject,
+  ) {
+    this.context = context;
+    this.request = request;
+    this.options = options;
+    this.place = place;
+    this.current = current;
+    this.old = current.parse();
+    this.large = isLarge(current.bytes.length);
   }
 }
 
-type Outcome =
-  | { readonly done: true; readonly deleted: Deleted }
-  | { readonly done: false; readonly current: CachedObject | undefined };
+const STAGES: readonly Stage<Delete>[] = [convert, check, admit, validateAdmission, store];
 
-async function attemptDelete(
-  context: RestContext,
-  request: WriteRequest,
-  options: DeleteOptions,
-  place: Place,
-  current: CachedObject,
-): Promise<Outcome> {
-  // Whoever cannot see it in this version cannot delete it in this version either, as upstream, which reads it first.
+export function deleteObject(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<Deleted> {
+  const place = placeOf(request, request.name);
+  return retryOnConflict(context, request, place, async (current) => {
+    const write = new Delete(context, request, options, place, current);
+    await runStages(STAGES, write);
+    if (write.outcome === undefined) throw new Error('delete: the last stage stored no result');
+    return write.outcome;
+  });
+}
+
+/** Upstream reads the object in the requested version first: a failing conversion fails the delete. */
+async function convert({ request, current }: Delete): Promise<void> {
   if (request.own !== true) await request.kind.view?.of(current);
-  const old = current.parse();
+}
+
+function check(write: Delete): void {
+  const { request, options, current, old } = write;
   checkPreconditions(request, options, current, old);
-  const admission: AdmissionRequest = {
+  write.admission = {
     operation: 'DELETE',
     kind: request.kind,
     subresource: '',
@@ -85,33 +93,32 @@ async function attemptDelete(
     deadlineMs: request.deadlineMs,
     derived: request.own === true || request.subresource === 'eviction',
   };
-  await context.admission.mutate(admission);
-  await context.admission.validate(admission);
+}
+
+async function store(write: Delete): Promise<void> {
+  write.outcome = await commit(write);
+}
+
+async function commit(write: Delete): Promise<Attempt<Deleted>> {
+  const { context, request, options, place, current, old, large } = write;
   const next = current.parse();
   const decision = decide(request, options, next, context.clock.nowMs());
-  if (decision === 'pending') return { done: true, deleted: { object: current, removed: false } };
+  if (decision === 'pending') return { done: true, value: { object: current, removed: false } };
+  const removed = decision === 'remove';
   if (options.dryRun) {
-    const removed = decision === 'remove';
-    return {
-      done: true,
-      deleted: {
-        object: removed ? current : await rendered(place, current, next, isLarge(current.bytes.length)),
-        removed,
-      },
-    };
+    const object = removed ? current : await rendered(place, current, next, large);
+    return { done: true, value: { object, removed } };
   }
-  if (decision === 'remove') {
-    const effects = place.definition.plural === 'services' ? context.services.release(old as Service) : NO_EFFECTS;
-    const result = await context.objects.remove(place, current, effects);
-    if (result.written) {
-      const { object, revision = object.revision } = result;
-      return { done: true, deleted: { object, removed: true, revision } };
-    }
-    return { done: false, current: 'current' in result ? result.current : current };
-  }
-  const result = await context.objects.update(place, current, next);
-  if (result.written) return { done: true, deleted: { object: result.object, removed: false } };
-  return { done: false, current: 'current' in result ? result.current : current };
+  const result = removed
+    ? await context.objects.remove(place, current, allocatorOf(write)?.release(old) ?? NO_EFFECTS)
+    : await context.objects.update(place, current, next, {
+        large,
+        // Once for each object: repeated changes of a deletion could use the reserve up.
+        reserve: old.metadata?.deletionTimestamp === undefined,
+      });
+  if (!result.written) return { done: false, current: 'current' in result ? result.current : current };
+  const { object, revision = object.revision } = result;
+  return { done: true, value: removed ? { object, removed, revision } : { object, removed } };
 }
 
 function checkPreconditions(
@@ -140,10 +147,10 @@ function checkPreconditions(
   }
 }
 
-/** No text of a time says more. */
+/** The last time that RFC 3339 can express. */
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
-/** Marks `object` as it must be marked and tells what is to be done with it. */
+/** Sets deletion metadata on `object` and decides how to store it. */
 function decide(
   request: WriteRequest,
   options: DeleteOptions,
@@ -161,7 +168,7 @@ function decide(
   const changed = JSON.stringify(finalizers) !== before;
   const grace = graceOf(request, options, object);
   const graceMs = Number(grace) * 1000;
-  const waits = grace > 0 || finalizers.length > 0 || holdsNamespace(object);
+  const waits = grace > 0 || finalizers.length > 0 || definition.finalization?.isHeld(object) === true;
   if (metadata.deletionTimestamp !== undefined) {
     const left = metadata.deletionGracePeriodSeconds ?? 0;
     if (!waits) return 'remove';
@@ -176,15 +183,11 @@ function decide(
   metadata.deletionTimestamp = timestamp(Math.min(nowMs + graceMs, LAST_MS));
   metadata.deletionGracePeriodSeconds = grace;
   if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation = nextGeneration(object);
-  if (object.kind === 'Namespace') {
-    const namespace = object as { status?: { phase?: string } };
-    namespace.status = { ...namespace.status, phase: 'Terminating' };
-    delete metadata.deletionGracePeriodSeconds;
-  }
+  definition.finalization?.mark(object);
   return 'update';
 }
 
-/** Of what is given time to end: only less time can still be asked for, and nothing else of the deletion changes. */
+/** A graceful deletion in progress only changes when a request shortens the grace period. */
 function isPending(definition: KindDefinition, options: DeleteOptions, object: KubeObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata ?? {};
   if (definition.defaultGraceSeconds === undefined) return false;
@@ -200,13 +203,6 @@ function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObje
   if (asked === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
   // Upstream reads a negative period as the shortest one.
   return asked < 0 ? 1 : asked;
-}
-
-/** Namespaces wait for what `spec.finalizers` stands for: everything in them. */
-function holdsNamespace(object: KubeObject): boolean {
-  if (object.kind !== 'Namespace') return false;
-  const { spec } = object as { spec?: { finalizers?: readonly string[] } };
-  return (spec?.finalizers ?? []).length > 0;
 }
 
 function finalizersFor(

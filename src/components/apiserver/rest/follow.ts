@@ -1,10 +1,10 @@
-/** Parts of the server that act on what is stored, without a watch of their own. */
+/** Subscriptions of the server's own controllers to the watch cache. */
 import type { EventBatch } from '../watchcache/event-window.ts';
 import type { RestContext } from './context.ts';
 
 /**
- * Follows a kind from now on, until the server stops. `all` comes at first and whenever the cache was loaded anew: anything may have
- * happened then. Neither may throw or wait.
+ * Subscribes to a kind until the server stops. `all` runs first and after each reload of the cache, when any event may be
+ * missing. Neither callback may throw or wait.
  */
 export function follow(
   context: Pick<RestContext, 'cache' | 'stopping'>,

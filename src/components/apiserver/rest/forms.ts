@@ -3,8 +3,8 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { AnswerForm } from '../http/negotiate.ts';
+import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
 import { objectEnvelope, partialEnvelope } from './messages.ts';
 
 /** How an answer renders one object of a list or watch. */

@@ -7,13 +7,13 @@ import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import { shown } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { renderSingle } from './forms.ts';
-import type { ServedKind } from './kinds.ts';
 import { speaksProtobuf } from './messages.ts';
 import { parseRevision } from './options.ts';
-import { shown } from './view.ts';
 
 /** Answers at once when the cache is fresh; else the promise settles with the answer. */
 export function get(

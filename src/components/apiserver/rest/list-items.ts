@@ -1,12 +1,12 @@
 /**
- * Items of lists. What is built in does not say in a list of what kind and version it is, for the list does; custom resources do, each on its own.
+ * Items of lists. Built-in kinds omit apiVersion and kind from list items; custom resources keep them.
  * Source: k8s.io/apimachinery's typed and unstructured lists.
  */
 
 import { parseJson } from '../../../base/json.ts';
 import type { ByteSource } from '../http/stream-body.ts';
+import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
 
 const COMMA = Buffer.from(',');
 const NEXT = Buffer.from(',{');

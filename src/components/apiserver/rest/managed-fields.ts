@@ -1,14 +1,14 @@
-/** Who owns which field: kept in `metadata.managedFields` on every write. */
+/** Tracks field ownership in `metadata.managedFields` on every write. */
 
 import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
+import { runSteps } from '../event-loop.ts';
+import { fromStored, type ServedKind } from '../pipeline/kinds.ts';
+import { metadataOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, type ServedKind } from './kinds.ts';
 import { versionsOf } from './owned-versions.ts';
-import { inTurns } from './turns.ts';
-import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const STATUS = [['status']];
 
@@ -37,7 +37,7 @@ export function setOwners(object: KubeObject, owners: ManagedFields): void {
 }
 
 /**
- * What admission made of managedFields stays only if it can be read; else they are as they were `before`, and the client is told.
+ * Keeps managedFields written by admission only when they decode; otherwise restores `before` and adds a warning.
  * Source: k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
  */
 export function keepOwners(object: KubeObject, before: ManagedFields, warnings: string[]): void {
@@ -87,7 +87,7 @@ export function trackWrite(
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
   };
   if (!large) return note(managedFieldsAfter(write));
-  const fields = inTurns(managedFieldsSteps({ ...write, large }));
+  const fields = runSteps(managedFieldsSteps({ ...write, large }));
   return fields instanceof Promise ? fields.then(note) : note(fields);
 }
 

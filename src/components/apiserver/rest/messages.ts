@@ -1,10 +1,10 @@
-/** Objects in protobuf: made when somebody asks for them so, and kept beside their JSON as long as that lives. */
+/** Objects in protobuf: encoded on first request and cached beside their JSON. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';
 import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';
+import { keptBytes } from '../pipeline/kept-bytes.ts';
+import { fromStored, type ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import { keptBytes } from './kept-bytes.ts';
-import { fromStored, type ServedKind } from './kinds.ts';
 
 const PARTIAL = 'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata';
 

@@ -1,6 +1,6 @@
 /**
- * The watches that are open: one timer serves all of them, and one signal ends them when the server stops. A timer and a listener of its own would be a good
- * part of what an idle watch costs, and there are thousands.
+ * The open watches share one timer and one stop signal: with thousands of idle watches, a timer and a listener each would
+ * be a large part of their memory.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { RequestInfo } from '../http/request-info.ts';

@@ -12,8 +12,9 @@ import {
   parseLabelSelector,
 } from '../../../base/selector.ts';
 import { isTrue } from '../http/request-info.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import type { WriteOptions } from '../pipeline/options.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { ServedKind } from './kinds.ts';
 
 export interface ListOptions {
   readonly labels: LabelSelector;
@@ -123,12 +124,10 @@ function selectedFields(kind: ServedKind, text: string): FieldSelector {
   });
 }
 
-/** Kinds with labels of their own say it in other words than the rest. */
+/** Upstream's message depends on whether the kind has field labels of its own. */
 function unknownLabel({ definition }: ServedKind, field: string): string {
   if (definition.fieldSelectors !== undefined && definition.custom === undefined)
-    return definition.kind === 'Job'
-      ? `field label ${JSON.stringify(field)} not supported for Job`
-      : `field label not supported: ${field}`;
+    return definition.unknownFieldLabel?.(field) ?? `field label not supported: ${field}`;
   const own = definition.custom === undefined ? [] : Object.keys(definition.fieldSelectors ?? {});
   if (definition.custom !== undefined && own.length > 0) return `field label not supported: ${field}`;
   return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
@@ -146,13 +145,6 @@ export function matcherOf(
   return (object) =>
     (fields.length === 0 || matchesFields(fields, (field) => object.field(field, readers))) &&
     (anyLabels || matchesLabels(labels, object.labels()));
-}
-
-export interface WriteOptions {
-  readonly dryRun: boolean;
-  readonly validation: 'Ignore' | 'Warn' | 'Strict';
-  readonly fieldManager: string;
-  readonly force: boolean;
 }
 
 const MAX_FIELD_MANAGER = 128;

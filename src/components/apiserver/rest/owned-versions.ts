@@ -1,9 +1,9 @@
-/** How documents of one version become others', for those who own fields in another version than the one that is written. */
+/** Converts an object to the versions in which field managers own its fields. */
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
 import { schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { Versions } from '../../../core/patch/index.ts';
+import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, type ServedKind, toStored } from './kinds.ts';
 
 /** `written`: `group/version` of what is written, one of the kind's. */
 export function versionsOf(context: RestContext, kind: ServedKind, written: string): Versions {
@@ -33,7 +33,7 @@ function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined
   return undefined;
 }
 
-/** The same content by the other version's schema; whoever converts it otherwise, a webhook, is not asked. */
+/** The same content by the other version's schema, without calling a conversion webhook. */
 function customVersions({ kinds }: RestContext, kind: ServedKind): Versions {
   return {
     to(object, apiVersion) {

@@ -1,9 +1,9 @@
-/** The same owner named twice. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+/** Duplicate owner references. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 const LATE = ' after mutating admission happens';
 
-/** Leaves each owner once, and tells the client which were there more than once, in upstream's words. */
+/** Removes duplicate owner references with upstream's warning. */
 export function dropDuplicateOwners(
   { metadata }: KubeObject,
   warnings: string[],
@@ -23,6 +23,6 @@ export function dropDuplicateOwners(
   if (duplicates.length === 0) return;
   metadata.ownerReferences = left;
   const warning = `.metadata.ownerReferences contains duplicate entries${afterAdmission ? LATE : ''}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${duplicates.join(', ')}`;
-  // A write is worked out again after a conflict.
+  // A retry after a conflict must not warn twice.
   if (!warnings.includes(warning)) warnings.push(warning);
 }

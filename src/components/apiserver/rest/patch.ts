@@ -1,4 +1,5 @@
-/** PATCH in all four forms: what the client sends, laid over the object as it is, then the path of every update. */
+/** PATCH in all four forms: applied to the current object, then written as an update. */
+
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -7,11 +8,12 @@ import { goText } from '../../../base/go-text.ts';
 import { jsonPatch } from '../../../core/patch/json-patch.ts';
 import { mergeInto } from '../../../core/patch/merge-patch.ts';
 import { strategicMergePatch } from '../../../core/patch/strategic.ts';
+import { yieldEventLoop } from '../event-loop.ts';
 import { decodeValue } from '../http/decode.ts';
+import { decodeObject, StrictError, shownText, WrongType } from '../pipeline/decode-object.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from './context.ts';
-import { giveTurn } from './turns.ts';
 import { checkVersion, type Updated, updateObject } from './update.ts';
-import { decodeObject, StrictError, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
 
@@ -22,7 +24,7 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
   'application/apply-patch+yaml': 'apply',
 };
 
-/** `custom`: of a custom resource, whose merge keys nobody knows. Throws 'UnsupportedMediaType'. */
+/** `custom`: a custom resource, which has no strategic merge keys. Throws 'UnsupportedMediaType'. */
 export function patchForm(contentType: string | undefined, custom = false): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
@@ -81,7 +83,7 @@ export function patchObject(
         checkVersion(request, next);
         return next;
       };
-      return large ? giveTurn().then(decoded) : decoded();
+      return large ? yieldEventLoop().then(decoded) : decoded();
     },
   });
 }

@@ -1,4 +1,4 @@
-/** A scale as clients ask for it: as it is, or as a table. */
+/** Sends a Scale as JSON or as a Table. */
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import { scales } from '../../../api/kinds/subresources/index.ts';
 import type { Exchange } from '../http/exchange.ts';

@@ -1,4 +1,8 @@
-/** The scale of an object: read, written, patched and applied, and laid back into the object. Source: k8s.io/apiserver's scale REST of apps and of custom resources. */
+/**
+ * The scale sub-resource: get, update, patch and apply.
+ * Source: the ScaleREST of k8s.io/kubernetes/pkg/registry/apps and of k8s.io/apiextensions-apiserver.
+ */
+
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -6,16 +10,18 @@ import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { applyServerSide, jsonPatch, mergePatch, ownersAfterScale, ownersOfScale } from '../../../core/patch/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { decodeObject } from '../pipeline/decode-object.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import { shown } from '../pipeline/kinds.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { checkApplied, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
-import type { ServedKind } from './kinds.ts';
-import { checkName, decodePatched, ofSameKind, type PatchForm } from './patch.ts';
+import { checkName, decodePatched, ofSameKind, type PatchForm, patchForm } from './patch.ts';
+import { readObject, readPatch, writeRequest } from './request-body.ts';
 import { sendScale } from './scale-answer.ts';
 import { updateObject } from './update.ts';
-import { shown } from './view.ts';
-import { decodeObject, timestamp, type WriteRequest } from './write-request.ts';
 
 export async function getScale(
   context: RestContext,
@@ -30,7 +36,32 @@ export async function getScale(
   sendScale(context, exchange, scaleOf(mapping, (await shown(kind, object)).parse()));
 }
 
-export function updateScale(
+export async function putScale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  mapping: ScaleMapping,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
+  await updateScale(context, exchange, request, mapping, asked);
+}
+
+export async function changeScale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  mapping: ScaleMapping,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
+  const { body } = await readPatch(context, exchange, form, request);
+  await patchScale(context, exchange, request, mapping, form, body);
+}
+
+function updateScale(
   context: RestContext,
   exchange: Exchange,
   request: WriteRequest,
@@ -41,7 +72,7 @@ export function updateScale(
   return write(context, exchange, request, mapping, { next: () => asked, whole: true });
 }
 
-export function patchScale(
+function patchScale(
   context: RestContext,
   exchange: Exchange,
   request: WriteRequest,

@@ -1,8 +1,8 @@
-/** Which kind a request is served as, or that there is nothing at its path. Every route passes here: requests and upgrades. */
+/** Looks up the served kind of a request or upgrade; throws 'NotFound' without one. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import type { Kinds, ServedKind } from './kinds.ts';
-import { methodNotAllowed } from './write-request.ts';
+import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
+import { methodNotAllowed } from '../pipeline/write-request.ts';
 
 export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});

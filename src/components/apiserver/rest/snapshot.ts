@@ -1,13 +1,13 @@
-/** Which objects a list shows, and as of when. */
+/** The objects of a list and its resource version. */
 import { ApiError } from '../../../api/meta/status.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import { readLabels } from '../watchcache/label-index.ts';
 import type { RestContext } from './context.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
-import type { ServedKind } from './kinds.ts';
 import { type ListOptions, matcherOf } from './options.ts';
 
 export interface Snapshot {
@@ -23,6 +23,15 @@ export interface Snapshot {
 
 const STORE_PAGE = 500;
 
+/** The list that a snapshot answers. */
+interface Query {
+  readonly context: RestContext;
+  readonly kind: ServedKind;
+  readonly cache: KindCache;
+  readonly namespace: string | undefined;
+  readonly options: ListOptions;
+}
+
 export async function takeSnapshot(
   context: RestContext,
   kind: ServedKind,
@@ -30,18 +39,19 @@ export async function takeSnapshot(
   namespace: string | undefined,
   options: ListOptions,
 ): Promise<Snapshot> {
-  if (options.continueToken !== undefined) return continued(context, kind, cache, namespace, options);
+  const query: Query = { context, kind, cache, namespace, options };
+  if (options.continueToken !== undefined) return continued(query);
   const { resourceVersion, match } = options;
   const exact =
     match === 'Exact' ||
     (match === undefined && options.limit !== undefined && resourceVersion !== undefined && resourceVersion > 0);
   if (exact && resourceVersion !== undefined) {
-    return atRevision(context, kind, cache, namespace, options, resourceVersion, '');
+    return atRevision(query, resourceVersion, '');
   }
   if (resourceVersion === undefined) await context.cache.freshen();
   else if (resourceVersion > context.cache.revision) await context.cache.waitFor(resourceVersion);
   if (!isEverything(options.labels)) await readLabels(cache.list(namespace));
-  return fromCacheViewed(context, kind, cache, namespace, options, '', context.cache.revision);
+  return fromCacheViewed(query, '', context.cache.revision);
 }
 
 /** The part of a listing that can be taken without waiting, when the cache is fresh; for the hot path. */
@@ -52,41 +62,29 @@ export function snapshotNow(
   namespace: string | undefined,
   options: ListOptions,
 ): Snapshot {
-  return fromCache(context, kind, cache, namespace, options, '', context.cache.revision);
+  return fromCache({ context, kind, cache, namespace, options }, '', context.cache.revision);
 }
 
-async function continued(
-  context: RestContext,
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-): Promise<Snapshot> {
+async function continued(query: Query): Promise<Snapshot> {
+  const { context, options } = query;
   const { revision, start } = decodeContinue(options.continueToken ?? '');
   if (options.resourceVersion !== undefined && options.resourceVersion !== 0) {
     throw new ApiError('BadRequest', 'specifying resource version is not allowed when using continue');
   }
   if (revision === undefined) {
     await context.cache.freshen();
-    return fromCacheViewed(context, kind, cache, namespace, options, start, context.cache.revision);
+    return fromCacheViewed(query, start, context.cache.revision);
   }
-  return atRevision(context, kind, cache, namespace, options, revision, start);
+  return atRevision(query, revision, start);
 }
 
-async function atRevision(
-  context: RestContext,
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-  revision: number,
-  start: string,
-): Promise<Snapshot> {
+async function atRevision(query: Query, revision: number, start: string): Promise<Snapshot> {
+  const { context, cache, options } = query;
   if (revision > context.cache.revision) await context.cache.waitFor(revision);
   // Nothing of the kind has changed since: the cache is that revision's state.
-  if (cache.lastChange <= revision) return fromCacheViewed(context, kind, cache, namespace, options, start, revision);
+  if (cache.lastChange <= revision) return fromCacheViewed(query, start, revision);
   try {
-    return await fromStore(context, kind, cache, namespace, options, revision, start);
+    return await fromStore(query, revision, start);
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== 'compacted') throw error;
     throw expired(start, options);
@@ -104,34 +102,19 @@ function expired(start: string, options: ListOptions): ApiError {
   return Object.assign(error, { listMeta: { continue: encodeContinue({ revision: undefined, start }) } });
 }
 
-function fromCache(
-  context: RestContext,
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-  start: string,
-  revision: number,
-): Snapshot {
+function fromCache(query: Query, start: string, revision: number): Snapshot {
+  const { context, kind, options } = query;
   if (!context.cache.ready)
     throw new ApiError('ServiceUnavailable', 'the watch cache is loading', { retryAfterSeconds: 1 });
-  return page(kind, candidates(kind, cache, namespace, options, start), options, start, revision);
+  return page(kind, candidates(query, start), options, start, revision);
 }
 
 /** As `fromCache`, for kinds that must first be seen in the version asked for. */
-async function fromCacheViewed(
-  context: RestContext,
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-  start: string,
-  revision: number,
-): Promise<Snapshot> {
+async function fromCacheViewed(query: Query, start: string, revision: number): Promise<Snapshot> {
+  const { context, kind, options } = query;
   const { view } = kind;
-  if (view === undefined || !context.cache.ready)
-    return fromCache(context, kind, cache, namespace, options, start, revision);
-  const all = candidates(kind, cache, namespace, options, start);
+  if (view === undefined || !context.cache.ready) return fromCache(query, start, revision);
+  const all = candidates(query, start);
   // A page needs no more objects than it shows, unless what it shows depends on them.
   if (matcherOf(kind, options) === undefined && options.limit !== undefined && all.length > options.limit) {
     const plain = page(kind, all, options, start, revision);
@@ -140,13 +123,7 @@ async function fromCacheViewed(
   return page(kind, await view.ofAll(all), options, start, revision);
 }
 
-function candidates(
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-  start: string,
-): readonly CachedObject[] {
+function candidates({ kind, cache, namespace, options }: Query, start: string): readonly CachedObject[] {
   const name = requiredFieldValue(options.fields, 'metadata.name');
   let all: readonly CachedObject[];
   if (name !== undefined && (namespace !== undefined || !kind.definition.namespaced)) {
@@ -202,15 +179,8 @@ function page(
 }
 
 /** An older state, read page by page from the store's history. */
-async function fromStore(
-  context: RestContext,
-  kind: ServedKind,
-  cache: KindCache,
-  namespace: string | undefined,
-  options: ListOptions,
-  revision: number,
-  start: string,
-): Promise<Snapshot> {
+async function fromStore(query: Query, revision: number, start: string): Promise<Snapshot> {
+  const { context, kind, cache, namespace, options } = query;
   const { prefix } = cache.options;
   const scope = namespace === undefined || !kind.definition.namespaced ? prefix : `${prefix}${namespace}/`;
   const matches = matcherOf(kind, options);

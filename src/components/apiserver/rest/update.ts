@@ -1,29 +1,27 @@
 /**
- * Every change of an object that exists: PUT, patches, sub-resources. What is written is worked out from the object as it is, and
- * committed under the guard that it still is; else worked out again.
+ * Updates of an existing object: PUT, patch, apply, sub-resources. The next state is computed from the current one and
+ * committed with its revision as guard; after a conflict it is computed again.
  */
-import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqualBut } from '../../../api/meta/equality.ts';
-import { type FieldError, failuresOf, fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
-import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import type { KindDefinition, WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
 import { clone } from '../../../core/patch/document.ts';
-import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
+import { isLarge, yieldEventLoop } from '../event-loop.ts';
+import { type AdmissionRequest, storeAdmitted } from '../pipeline/admission.ts';
+import { fromStored, shown, toStored } from '../pipeline/kinds.ts';
+import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from '../pipeline/write-request.ts';
+import { rendered } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, toStored } from './kinds.ts';
-import { keepOwners, type ManagedFields, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { keepOwners, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { type Attempt, retryOnConflict } from './optimistic.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import { giveTurn, isLarge, judgement } from './turns.ts';
-import { rendered, shown } from './view.ts';
-import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
-
-/** Conflicts with other writers before giving up; each means that somebody else got through. Upstream goes on until the request's time is up. */
-const MAX_TRIES = 1000;
+import { mayUseReserve } from './reserve.ts';
+import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
 export interface Change {
   /**
@@ -32,7 +30,7 @@ export interface Change {
    */
   next(current: KubeObject, large: boolean): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
-  /** What webhooks and policies are to see instead of the object, and what they make of it laid back. */
+  /** What webhooks and policies are to see instead of the object, and their changes merged back. */
   shownAs?(next: KubeObject, old: KubeObject): Pick<AdmissionRequest, 'bodyKind' | 'body' | 'oldBody'>;
   takeBack?(next: KubeObject, body: unknown): void;
   /** The result's managedFields are complete: it comes from an apply. */
@@ -47,62 +45,99 @@ export interface Updated {
   readonly removed: boolean;
 }
 
-/** Throws 'NotFound' when there is no such object. */
-export async function updateObject(context: RestContext, request: WriteRequest, change: Change): Promise<Updated> {
-  const place = placeOf(request, request.name);
-  // The cache's word is good enough to begin with: the guard finds out when it is not.
-  let current = request.kind.cache?.get(place.namespace, place.name);
-  let certain = false;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      if (current === undefined) throw errors.notFound(request.kind, request.name);
-      const outcome = await attemptUpdate(context, request, change, place, current);
-      if (outcome.done) return outcome.updated;
-      if (attempt >= MAX_TRIES) throw errors.conflict(request.kind, request.name, conflictMessage);
-      current = outcome.current;
-      certain = true;
-    } catch (error) {
-      if (certain) throw error;
-      // A refusal on the strength of an old copy would be wrong: look again, at the store.
-      const stored = await context.objects.readStored(place);
-      certain = true;
-      if (stored?.revision === current?.revision) throw error;
-      current = stored;
-    }
+/** One attempt at an update. */
+class Update extends ValidatedWrite {
+  readonly change: Change;
+  readonly place: Place;
+  /** As it is stored. */
+  readonly current: CachedObject;
+  /** As this version shows it. */
+  seen: CachedObject;
+  old: KubeObject = UNREAD;
+  next: KubeObject = UNREAD;
+  /** Field ownership has been tracked. */
+  tracked: boolean;
+  outcome: Attempt<Updated> | undefined = undefined;
+
+  constructor(context: RestContext, request: WriteRequest, change: Change, place: Place, current: CachedObject) {
+    super(context, request, change.strategy);
+    this.change = change;
+    this.place = place;
+    this.current = current;
+    this.seen = current;
+    this.tracked = change.owned === true;
   }
 }
 
-type Outcome =
-  | { readonly done: true; readonly updated: Updated }
-  | { readonly done: false; readonly current: CachedObject | undefined };
+/** Before the stages that read and change the object. */
+const UNREAD: KubeObject = {};
 
-async function attemptUpdate(
-  context: RestContext,
-  request: WriteRequest,
-  change: Change,
-  place: Place,
-  current: CachedObject,
-): Promise<Outcome> {
-  const { kind } = request;
-  const { definition } = kind;
-  const now = shown(kind, current);
-  const seen = now instanceof Promise ? await now : now;
-  const large = isLarge(seen.bytes.length) || isLarge(request.bodyBytes);
-  const old = seen.parse();
-  if (large) await giveTurn();
-  const copy = fromStored(kind, toChange(old));
-  if (large) await giveTurn();
-  const next = toStored(kind, await change.next(copy, large));
-  if (large) await giveTurn();
+const STAGES: readonly Stage<Update>[] = [
+  read,
+  parse,
+  copy,
+  convert,
+  setDefaults,
+  admit,
+  prepare,
+  ...CHECKS,
+  own,
+  store,
+];
+
+/** Throws 'NotFound' when there is no such object. */
+export function updateObject(context: RestContext, request: WriteRequest, change: Change): Promise<Updated> {
+  const place = placeOf(request, request.name);
+  return retryOnConflict(context, request, place, async (current) => {
+    const write = new Update(context, request, change, place, current);
+    await runStages(STAGES, write);
+    if (write.outcome === undefined) throw new Error('update: the last stage stored no object');
+    return write.outcome;
+  });
+}
+
+function read(write: Update): void | Promise<void> {
+  const seen = shown(write.request.kind, write.current);
+  if (!(seen instanceof Promise)) return found(write, seen);
+  return seen.then((object) => found(write, object));
+}
+
+function found(write: Update, seen: CachedObject): void {
+  write.seen = seen;
+  write.large ||= isLarge(seen.bytes.length);
+}
+
+function parse(write: Update): void {
+  write.old = write.seen.parse();
+}
+
+function copy(write: Update): void {
+  write.next = fromStored(write.request.kind, toChange(write.old));
+}
+
+function convert(write: Update): void | Promise<void> {
+  const { kind } = write.request;
+  const changed = write.change.next(write.next, write.large);
+  if (!(changed instanceof Promise)) {
+    write.next = toStored(kind, changed);
+    return;
+  }
+  return changed.then((next) => {
+    write.next = toStored(kind, next);
+  });
+}
+
+function setDefaults(write: Update): void {
+  const { request, change, current, old, next } = write;
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
-  definition.setDefaults?.(next, change.owned);
+  request.kind.definition.setDefaults?.(next, change.owned);
   if (change.versionRequired === true) dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
+  write.owners = next.metadata?.managedFields;
   const body = change.shownAs?.(next, old);
-  const owners = new OwnersOfUpdate(context, request, change, next, old, large);
-  const admission: AdmissionRequest = {
+  write.admission = {
     operation: 'UPDATE',
-    kind,
+    kind: request.kind,
     subresource: request.subresource,
     namespace: request.namespace,
     name: request.name,
@@ -115,100 +150,51 @@ async function attemptUpdate(
     annotate: request.annotate,
     deadlineMs: request.deadlineMs,
     reservations: [],
-    // What a sub-resource shows in the object's place is laid back only afterwards.
-    ...(body === undefined ? { noteOwners: () => owners.note() } : {}),
+    // The body of a sub-resource is merged into the object only after admission.
+    ...(body === undefined ? { noteOwners: () => trackBeforeAdmission(write) } : {}),
     derived: request.own === true || request.subresource === 'binding' || request.subresource === 'eviction',
     ...body,
   };
-  const mutated = context.admission.mutate(admission);
-  if (mutated !== undefined) await mutated;
-  owners.check();
+}
+
+/** Tracks ownership of the object as it is now: later changes by admission get no manager. */
+async function trackBeforeAdmission(write: Update): Promise<void> {
+  if (write.tracked) return;
+  write.tracked = true;
+  const { context, request, old, next, large } = write;
+  const written = toChange(next);
+  // Fields that the strategy resets do not get the updater as manager.
+  write.strategy.prepareForUpdate?.(written, old, strategyContext(context, request.user));
+  await trackWrite(context, request, written, old, large);
+  setOwners(next, written.metadata?.managedFields);
+  write.owners = next.metadata?.managedFields;
+}
+
+/** Restores what the endpoint may not change, after admission, which may have changed anything. */
+function prepare({ context, request, change, strategy, admission, old, next, owners }: Update): void {
+  keepOwners(next, owners, request.warnings);
   dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
-  if (admission.bodyKind !== undefined) change.takeBack?.(next, admission.body);
-  // Admission may come from outside.
+  if (admission?.bodyKind !== undefined) change.takeBack?.(next, admission.body);
   keepSystemFields(old, next);
-  change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
-  if (large) await giveTurn();
-  const failures = failuresOf(() => validateObjectMetaUpdate(next, old, definition));
-  if (large) await giveTurn();
-  failures.push(
-    ...failuresOf(
-      () => [
-        ...(change.strategy.validate?.(next, old) ?? []),
-        ...(change.strategy.validateUpdate?.(next, old) ?? []),
-        ...(change.strategy.validateVersion?.(kind.apiVersion, next, old) ?? []),
-      ],
-      definition.custom !== undefined,
-    ),
-  );
-  if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
-  if (failures.length > 0) throw invalid(definition, request.name, failures);
-  if (large) await giveTurn();
-  const validated = context.admission.validate(admission);
-  if (validated !== undefined) await validated;
-  const warnings = change.strategy.warnings?.(next, old) ?? [];
-  const tracked = owners.noteLast();
-  if (tracked !== undefined) await tracked;
-  if (large) await giveTurn();
+  strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
+}
+
+/** Without webhooks, ownership is tracked on the object as it will be stored. */
+function own({ context, request, tracked, old, next, large }: Update): void | Promise<void> {
+  return tracked ? undefined : trackWrite(context, request, next, old, large);
+}
+
+async function store(write: Update): Promise<void> {
+  const { admission, change, request, strategy, old, next } = write;
+  if (admission === undefined) return;
+  const warnings = strategy.warnings?.(next, old) ?? [];
   const outcome = await storeAdmitted(
     admission,
-    () => storedWithinLimit(next, change.owned === true, () => write(context, request, place, seen, old, next, large)),
+    () => storedWithinLimit(next, change.owned === true, () => commit(write)),
     ({ done }) => done,
   );
   if (outcome.done) request.warnings.push(...warnings);
-  return outcome;
-}
-
-/** Who owns what of an object that is being changed. What others than the updater put in during admission is nobody's. */
-class OwnersOfUpdate {
-  readonly #context: RestContext;
-  readonly #request: WriteRequest;
-  readonly #change: Change;
-  readonly #next: KubeObject;
-  readonly #old: KubeObject;
-  readonly #large: boolean;
-  #noted: boolean;
-  #before: ManagedFields;
-
-  constructor(
-    context: RestContext,
-    request: WriteRequest,
-    change: Change,
-    next: KubeObject,
-    old: KubeObject,
-    large: boolean,
-  ) {
-    this.#context = context;
-    this.#request = request;
-    this.#change = change;
-    this.#next = next;
-    this.#old = old;
-    this.#large = large;
-    this.#noted = change.owned === true;
-    this.#before = next.metadata?.managedFields;
-  }
-
-  /** As far as the object is now; what comes later does not count. */
-  async note(): Promise<void> {
-    if (this.#noted) return;
-    this.#noted = true;
-    const written = toChange(this.#next);
-    // What the kind's strategy takes back is not the updater's.
-    this.#change.strategy.prepareForUpdate?.(written, this.#old, strategyContext(this.#context, this.#request.user));
-    await trackWrite(this.#context, this.#request, written, this.#old, this.#large);
-    setOwners(this.#next, written.metadata?.managedFields);
-    this.#before = this.#next.metadata?.managedFields;
-  }
-
-  /** After admission. */
-  check(): void {
-    keepOwners(this.#next, this.#before, this.#request.warnings);
-  }
-
-  /** Where nobody from outside was asked: when the object is as it will be stored. */
-  noteLast(): Promise<void> | undefined {
-    return this.#noted ? undefined : trackWrite(this.#context, this.#request, this.#next, this.#old, this.#large);
-  }
+  write.outcome = outcome;
 }
 
 /** A copy that may be changed. Who owns what is read out of it and put back as a whole: the entries are shared. */
@@ -264,7 +250,7 @@ const VERSION_REQUIRED: FieldError = {
 
 const SYSTEM_FIELDS = ['uid', 'creationTimestamp', 'generation'] as const;
 
-/** What clients cannot change is as it was, whatever they sent; but who marks an object as being deleted is told that it is done otherwise. */
+/** Restores the metadata that clients cannot change. A changed deletionTimestamp is rejected instead of ignored. */
 function keepSystemFields(old: KubeObject, next: KubeObject): void {
   const metadata = metadataOf(next) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;
@@ -286,50 +272,42 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
   metadata['name'] ??= before['name'];
 }
 
-async function write(
-  context: RestContext,
-  request: WriteRequest,
-  place: Place,
-  current: CachedObject,
-  old: KubeObject,
-  next: KubeObject,
-  large: boolean,
-): Promise<Outcome> {
-  const isService = place.definition.plural === 'services';
-  if (removesItself(next, old)) {
-    // The answer shows the object as it goes: without the finalizer that holds it.
-    if (request.options.dryRun)
-      return { done: true, updated: { object: await rendered(place, current, next, large), removed: true } };
-    const effects = isService ? context.services.release(old as Service) : NO_EFFECTS;
-    const result = await context.objects.remove(place, current, effects);
-    if (result.written)
-      return { done: true, updated: { object: await rendered(place, current, next, large), removed: true } };
-    return { done: false, current: 'current' in result ? result.current : current };
+const updated = (object: CachedObject, removed = false): Attempt<Updated> => ({
+  done: true,
+  value: { object, removed },
+});
+
+async function commit(write: Update): Promise<Attempt<Updated>> {
+  const { context, request, place, seen, old, next, large } = write;
+  const allocator = allocatorOf(write);
+  if (removesItself(request.kind.definition, next, old)) {
+    // The answer shows the object without its last finalizer.
+    if (request.options.dryRun) return updated(await rendered(place, seen, next, large), true);
+    const result = await context.objects.remove(place, seen, allocator?.release(old) ?? NO_EFFECTS);
+    if (result.written) return updated(await rendered(place, seen, next, large), true);
+    return { done: false, current: 'current' in result ? result.current : seen };
   }
-  const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
+  const effects = allocator?.allocate(next, old) ?? NO_EFFECTS;
   const unchanged = isUnchanged(old, next, place.view !== undefined);
-  if (large) await giveTurn();
-  if (unchanged && !context.objects.isStale(place)) return { done: true, updated: { object: current, removed: false } };
-  if (request.options.dryRun) {
-    return { done: true, updated: { object: await rendered(place, current, next, large), removed: false } };
+  if (large) await yieldEventLoop();
+  if (unchanged && !context.objects.isStale(place)) return updated(seen);
+  if (request.options.dryRun) return updated(await rendered(place, seen, next, large));
+  const reserve = mayUseReserve(request, next);
+  const result = await context.objects.update(place, seen, next, { effects, large, reserve });
+  if (result.written) return updated(result.object);
+  if ('lostGuard' in result) {
+    if (allocator === undefined) throw errors.conflict(request.kind, request.name, conflictMessage);
+    throw allocator.taken(next, result.lostGuard);
   }
-  const result = await context.objects.update(place, current, next, effects, large);
-  if (result.written) return { done: true, updated: { object: result.object, removed: false } };
-  if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
   return { done: false, current: result.current };
 }
 
-/** An object that waits for its deletion goes with its last finalizer; a pod only after its grace, a namespace when it is empty. */
-function removesItself(next: KubeObject, old: KubeObject): boolean {
+/** An object under deletion is removed with its last finalizer: a pod after its grace period, a namespace once it is empty. */
+function removesItself({ finalization }: KindDefinition, next: KubeObject, old: KubeObject): boolean {
   const metadata = next.metadata;
   if (metadata?.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false;
   if ((metadata.deletionGracePeriodSeconds ?? 0) > 0) return false;
-  if (next.kind === 'Namespace') {
-    const { spec } = next as { spec?: { finalizers?: readonly string[] } };
-    if ((spec?.finalizers ?? []).length > 0) return false;
-    return true;
-  }
-  return (old.metadata?.finalizers ?? []).length > 0;
+  return finalization === undefined ? (old.metadata?.finalizers ?? []).length > 0 : !finalization.isHeld(next);
 }
 
 /** The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as none. */

@@ -1,7 +1,7 @@
 /**
- * How often a watch is written to: at once when there was nothing for it for a while, else every few milliseconds with all that came meanwhile. A write costs
- * both its ends a system call, a record of TLS and a turn of the event loop, whether it carries one event or twenty, and a client that follows a whole kind
- * would otherwise be woken for every single write to it.
+ * Paces the writes of a watch: immediately after an idle period, else every few milliseconds with all events since. A write costs
+ * both ends a system call, a TLS record and a turn of the event loop, whether it carries one event or twenty, and a client that
+ * watches a whole kind would otherwise wake for each event.
  */
 import type { Clock } from '../../../base/clock.ts';
 

@@ -1,7 +1,9 @@
 /**
- * WATCH: one line of JSON, or one frame of protobuf, per event. Those who watch a whole kind as it is share the very same bytes; selectors and other forms are
- * worked out per watcher.
+ * WATCH: one line of JSON, or one frame of protobuf, per event. Watches of a whole kind share the encoded bytes; selectors
+ * and other forms are
+ * encoded per watch.
  */
+
 import { ApiError } from '../../../api/meta/status.ts';
 import { requiredFieldValue } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -12,19 +14,19 @@ import { PROTOBUF } from '../http/protobuf/table.ts';
 import { renderObject } from '../http/render-object.ts';
 import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 import { writeParts } from '../http/stream-body.ts';
+import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { HttpResponse } from '../port.ts';
+import type { ObjectView } from '../storage/object-view.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Concern, KindSubscriber } from '../watchcache/subscribers.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
-import type { ObjectView } from './view.ts';
 import type { PacedWatch } from './watch-pace.ts';
 
 /** What a client may leave unread before it is dropped; it can resume where it was. */
@@ -86,7 +88,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #shared: boolean;
   /** Of tables: how much of each object comes with its row. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
-  /** What it is told about. */
+  /** The part of the kind that this watch subscribes to. */
   readonly concern: Concern;
   dueMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
@@ -358,7 +360,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   #put(lines: Buffer): void {
     if (this.#response.destroyed) return;
     if (this.#response.writableLength > MAX_UNREAD) {
-      this.#context.log.v(2, 'dropping a watcher that does not keep up', {
+      this.#context.log.v(2, 'watch closed: the client is too slow', {
         path: this.#exchange.info.path,
         user: this.#exchange.user.name,
       });
@@ -421,7 +423,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 }
 
-/** What an event is to somebody who sees only matching objects; undefined: nothing. */
+/** The event as a watch with selectors sees it; undefined: no event. */
 function transition(
   type: EventType,
   object: CachedObject,

@@ -1,10 +1,12 @@
 /**
- * The joined items of lists that are asked for as a whole, or of all that bears a label, kept while nothing of the kind changes. Bounded: the least recently used
- * go first, and lists too large to be worth a second copy are never kept.
+ * Caches the joined items of unpaged lists, whole or by label selector, until an object of the kind changes. Bounded: the least
+ * recently used
+ * entries are evicted, and very large lists are never cached.
  */
+
+import { keptBytes } from '../pipeline/kept-bytes.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
-import { keptBytes } from './kept-bytes.ts';
-import type { ServedKind } from './kinds.ts';
 import { listItems } from './list-items.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -12,7 +14,7 @@ const MAX_LIST_BYTES = 8 * 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
 /** What a kept list costs beside its items. */
 const ENTRY_BYTES = 1024;
-/** Longer selectors are nobody's habit. */
+/** Longer selectors are not cached. */
 const MAX_KEY = 512;
 
 interface Kept {

@@ -1,20 +1,20 @@
-/** Names that somebody has to look at: each by one at a time, again when it changed meanwhile, later when that failed. */
+/** A work queue of names: one worker per name at a time, re-queued when the name changes meanwhile, retried with back-off on failure. */
 import { isApiError } from '../../../api/meta/status.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 
 export interface WorkOptions {
   readonly clock: Clock;
   readonly stopping: AbortSignal;
-  /** Names looked at in the same time. */
+  /** Concurrent workers. */
   readonly workers: number;
   readonly firstRetryMs: number;
   readonly lastRetryMs: number;
-  /** Rejects when the name is to be looked at again later. */
+  /** Reconciles the name; a rejection schedules a retry. */
   sync(name: string): Promise<void>;
   failed(name: string, error: unknown): void;
 }
 
-/** What is gone need not be looked at again. */
+/** Ignores NotFound: a deleted object needs no reconciliation. */
 export async function unlessGone(looked: Promise<void>): Promise<void> {
   await looked.catch((error: unknown) => {
     if (!isApiError(error, 'NotFound')) throw error;

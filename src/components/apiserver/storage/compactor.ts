@@ -1,5 +1,5 @@
 /**
- * Discards history that nobody can ask for any more. Each round compacts to where the store stood one round ago: watches and paged
+ * Compacts the store's history. Each round compacts to the revision of the previous round: watches and paged
  * lists of the last interval stay whole. Source: k8s.io/apiserver etcd3 compact.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -45,7 +45,11 @@ export class Compactor {
       this.#store.compact(target).then(
         () => this.#log.v(4, 'compacted', { revision: target }),
         // Another API server may have compacted further; the next round tries again with a newer revision.
-        (error: unknown) => this.#log.v(2, 'compaction did not happen', { revision: target, error: messageOf(error) }),
+        (error: unknown) =>
+          this.#log.v(2, 'compaction failed; retrying at the next interval', {
+            revision: target,
+            error: messageOf(error),
+          }),
       );
     });
   }

@@ -1,7 +1,10 @@
-/** Objects as the store keeps them: JSON in canonical order, without the revision, which the store is about to give. */
+/** Encodes objects for the store: JSON in canonical order, without resourceVersion, which the store assigns. */
+
 import type { KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { jsonSteps } from '../../../base/json-steps.ts';
 import type { Steps } from '../../../base/steps.ts';
+import { runSteps } from '../event-loop.ts';
+import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 
 export function encodeObject(gvk: Gvk, object: KubeObject): Buffer {
   return Buffer.from(JSON.stringify(inPlace(gvk, object)));
@@ -12,6 +15,27 @@ export function* encodeSteps(gvk: Gvk, object: KubeObject): Steps<Buffer> {
   const text = yield* jsonSteps(inPlace(gvk, object));
   yield;
   return Buffer.from(text);
+}
+
+/** Of what is `large`, in turns with others. */
+export function encoded(
+  type: { readonly apiVersion: string; readonly kind: string },
+  object: KubeObject,
+  large: boolean,
+): Buffer | Promise<Buffer> {
+  return large ? runSteps(encodeSteps(type, object)) : encodeObject(type, object);
+}
+
+/** `next` at the revision of `current`: an answer that was not stored. */
+export async function rendered(
+  place: { readonly namespace: string; readonly name: string },
+  current: CachedObject,
+  next: KubeObject,
+  large: boolean,
+): Promise<CachedObject> {
+  const type = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
+  const bytes = spliceRevision(await encoded(type, next, large), current.revision);
+  return new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
 }
 
 interface Gvk {

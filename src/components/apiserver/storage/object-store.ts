@@ -1,13 +1,14 @@
 /** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
+
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
-import { inTurns } from '../rest/turns.ts';
-import type { ObjectView } from '../rest/view.ts';
+import { runSteps } from '../event-loop.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { encodeObject, encodeSteps } from './encode.ts';
 import type { ExpiryLeases } from './expiry-leases.ts';
+import type { ObjectView } from './object-view.ts';
 import type { StoreOperation } from './store-metrics.ts';
 
 /** What else must be true and be written in the same commit. */
@@ -15,6 +16,14 @@ export interface Effects {
   readonly guards: readonly Guard[];
   readonly puts: readonly Put[];
   readonly deletes: readonly string[];
+}
+
+export interface UpdateOptions {
+  readonly effects?: Effects;
+  /** Encoded in turns with others. */
+  readonly large?: boolean;
+  /** See `Commit.reserve`. */
+  readonly reserve?: boolean;
 }
 
 export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
@@ -39,7 +48,7 @@ export const storeKey = ({ definition, namespace, name }: Place): string =>
     ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
     : `/registry/${definition.storagePrefix}/${name}`;
 
-/** Told how long the store took. */
+/** Observes the duration of store operations. */
 export interface StoreWatcher {
   nowMs(): number;
   observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void;
@@ -88,17 +97,16 @@ export class ObjectStore {
 
   /** What is `large` is encoded in turns with others. */
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
-    return this.#put(place, undefined, object, effects, large);
+    return this.#put(place, undefined, object, effects, large, false);
   }
 
   update(
     place: Place,
     previous: CachedObject,
     object: KubeObject,
-    effects: Effects = NO_EFFECTS,
-    large = false,
+    { effects = NO_EFFECTS, large = false, reserve = false }: UpdateOptions = {},
   ): Promise<WriteResult> {
-    return this.#put(place, previous, object, effects, large);
+    return this.#put(place, previous, object, effects, large, reserve);
   }
 
   /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
@@ -133,6 +141,8 @@ export class ObjectStore {
       guards: [{ key, modRevision: previous.revision }, ...effects.guards],
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
+      // What a removal writes beside it is about what it frees.
+      ...(effects.puts.length > 0 ? { reserve: true } : {}),
     });
     return typeof revision === 'number' ? { written: true, object: previous, revision } : revision;
   }
@@ -143,6 +153,7 @@ export class ObjectStore {
     object: KubeObject,
     effects: Effects,
     large: boolean,
+    reserve: boolean,
   ): Promise<WriteResult> {
     const { definition, view } = place;
     const key = storeKey(place);
@@ -151,13 +162,14 @@ export class ObjectStore {
     const stored = converted instanceof Promise ? await converted : converted;
     const storedType = stored === undefined ? type : { ...type, apiVersion: stored.apiVersion ?? type.apiVersion };
     const value = large
-      ? await inTurns(encodeSteps(storedType, stored ?? object))
+      ? await runSteps(encodeSteps(storedType, stored ?? object))
       : encodeObject(storedType, stored ?? object);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
       guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
+      ...(reserve ? { reserve } : {}),
     });
     if (typeof revision !== 'number') return revision;
     const namespace = placeNamespace(place);
@@ -167,11 +179,11 @@ export class ObjectStore {
       made(spliceRevision(value, revision, true)),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
-    // Who wrote one version is answered in that version, as it is read from now on: with the defaults of the one that is stored.
+    // The answer has the requested version, with the defaults of the stored version, as later reads return it.
     try {
       return { written: true, object: await view.of(written) };
     } catch {
-      // Whoever converts failed only now. It is written, and whoever reads is told.
+      // The conversion webhook failed after the commit: answer with what was sent; reads report the failure.
       const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
       return { written: true, object: made(spliceRevision(answer, revision)) };
     }

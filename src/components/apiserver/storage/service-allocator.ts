@@ -114,7 +114,7 @@ export class ServiceAllocator {
 
   #freeAddress(service: Service): string {
     const { addresses } = this.#inUse();
-    // Whoever makes an IPAddress by hand keeps the address from services.
+    // An IPAddress created by a user reserves its address.
     for (const object of this.#options.addresses()) addresses.add(object.name);
     for (const range of this.#ranges.usable()) {
       const found = this.#freeIn(range, addresses);
@@ -226,7 +226,7 @@ export class ServiceAllocator {
     return Buffer.from(JSON.stringify(object));
   }
 
-  /** What gives a service its address again, when nobody has it; undefined when the service has no such address. */
+  /** Effects that allocate the address to its service again; undefined when the service has no such address. */
   reclaim(service: Service, address: string): Effects | undefined {
     if (!claimsOf(service).addresses.has(address)) return undefined;
     const key = ADDRESS_PREFIX + address;
@@ -245,6 +245,12 @@ export class ServiceAllocator {
         if (known.get('', address) === undefined) yield { service, address };
       }
     }
+  }
+
+  /** Whether the client requested the address or node port of the key. */
+  isRequested({ spec }: Service, key: string): boolean {
+    const value = key.slice(key.lastIndexOf('/') + 1);
+    return spec?.clusterIP === value || (spec?.ports ?? []).some((port) => String(port.nodePort) === value);
   }
 
   /** What to say when another API server was faster with a key that the client had asked for by name. */

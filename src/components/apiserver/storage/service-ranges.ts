@@ -1,5 +1,5 @@
 /**
- * The networks that services have their addresses from: the server's own, which the ServiceCIDR `kubernetes` tells of, and those of every other ServiceCIDR that
+ * The networks of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of every other ServiceCIDR that
  * is ready. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';

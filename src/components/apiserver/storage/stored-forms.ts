@@ -1,7 +1,7 @@
 /**
- * The store as it reads where values may be upstream's API server's: Kubernetes' protobuf, or JSON of what has no such form, in the versions that it stores. They are
- * handed on as the JSON that this server writes, in its versions, so that it can follow upstream's on the same store or on a copy of it. Writes pass unchanged. A value that
- * cannot be read is handed on as it is; the log says so.
+ * A store whose values may come from upstream's API server: protobuf, or JSON for kinds without it, in upstream's storage versions. Reads
+ * convert them to this server's JSON and versions, so that both can use the same store or a copy of it. Writes pass unchanged. A value that
+ * cannot be decoded is returned unchanged and logged.
  */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import { kindByGvk } from '../../../api/registry/index.ts';
@@ -59,7 +59,7 @@ export class StoredForms implements Store {
       if (object === read && !inProtobuf) return kv;
       return { ...kv, value: encodeObject({ apiVersion: object.apiVersion ?? '', kind: object.kind ?? '' }, object) };
     } catch (error) {
-      this.#log.v(2, 'a stored value cannot be read', { key: kv.key, cause: messageOf(error) });
+      this.#log.v(2, 'cannot decode a stored value', { key: kv.key, cause: messageOf(error) });
       return kv;
     }
   }

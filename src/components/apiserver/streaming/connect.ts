@@ -1,8 +1,8 @@
-/** What webhooks and policies are asked about exec, attach, port-forward and proxy. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+/** Admission of exec, attach, port-forward and proxy. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { admitBody } from '../admission/bodies.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
+import { admitBody } from '../pipeline/admission.ts';
 import type { RestContext } from '../rest/context.ts';
 
 const OPTION_KINDS: Readonly<Record<string, string>> = {
@@ -27,7 +27,13 @@ export async function admitConnect(
   if (kind === undefined || name === undefined) return;
   const { namespace, subresource } = info;
   const request = { kind, namespace, name: info.name, subresource, user, warnings };
-  await admitBody(context, request, 'CONNECT', { group: '', version: 'v1', kind: name }, optionsOf(name, info));
+  await admitBody(
+    context.admission,
+    request,
+    'CONNECT',
+    { group: '', version: 'v1', kind: name },
+    optionsOf(name, info),
+  );
 }
 
 function optionsOf(kind: string, { query }: ResourceRequestInfo): JsonObject {

@@ -1,4 +1,4 @@
-/** What passing requests on has in common, whoever they are for. */
+/** Shared steps of proxied requests and upgrades. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../../api/meta/status.ts';

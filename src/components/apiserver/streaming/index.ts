@@ -1,3 +1,3 @@
-/** Sub-resources that are conversations with a kubelet, pod or service. */
+/** Streaming sub-resources: log, exec, attach, port-forward and proxy. */
 export { endUpgrade } from './forward.ts';
 export { stream, streamUpgrade } from './proxy.ts';

@@ -1,5 +1,5 @@
 /**
- * Pages of pods and services, seen through the API server's proxy: links that are absolute on their host lead back through the proxy.
+ * Rewrites host-absolute links in HTML pages of proxied pods and services to lead through the proxy.
  * Source: k8s.io/apimachinery/pkg/util/proxy/transport.go; which attributes hold links is HTML 4.01's table of attributes and HTML's.
  */
 import { Transform, type TransformCallback } from 'node:stream';

@@ -1,4 +1,4 @@
-/** What may be asked of logs. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodLogOptions. */
+/** Validates pod log options. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodLogOptions. */
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';

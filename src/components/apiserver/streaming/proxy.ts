@@ -1,6 +1,6 @@
 /**
- * Passing requests on. Ordinary ones are piped; upgrades are spliced byte for byte once the back end has answered 101. Anything else
- * the back end says to an upgrade is returned and both connections are closed, so that no second request rides on a failed upgrade.
+ * The proxy. Requests are piped; upgrades are spliced byte for byte once the back end has answered 101. Any other
+ * answer to an upgrade is returned and both connections are closed, so that no second request follows a failed upgrade.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex, Transform } from 'node:stream';

@@ -1,4 +1,4 @@
-/** Where a streaming sub-resource leads, and which addresses may be connected to for it. */
+/** Resolves the target of a streaming sub-resource and the addresses allowed for it. */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -99,9 +99,9 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
     return `/containerLogs/${place}${query.size > 0 ? `?${query}` : ''}`;
   }
   const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
-  for (const [asked, told] of Object.entries(flags)) {
+  for (const [option, parameter] of Object.entries(flags)) {
     // Clients spell it as their language does: Python says True and False.
-    if (isTrue(info.query.get(asked))) query.set(told, '1');
+    if (isTrue(info.query.get(option))) query.set(parameter, '1');
   }
   for (const word of info.query.getAll('command')) query.append('command', word);
   return `/${info.subresource}/${place}?${query}`;
@@ -152,8 +152,8 @@ export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Ta
     const target = kubelet(context, named.name, path, true);
     if (named.port === '') return target;
     const port = portNumber(named.port);
-    // Only the registered port is the kubelet's, and it is spoken to as such whether it is named or not; anything else there may be a
-    // master's own, and is nobody to show our certificate to.
+    // Only the registered port is the kubelet's. Another port of a master's host may belong to another process,
+    // so the proxy does not present the kubelet client certificate there.
     if (port === target.port) return target;
     return { ...target, port, scheme: named.scheme, tls: undefined, allowAddress: outside };
   }

@@ -3,10 +3,10 @@ import type { Binding, Pod } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { admitBody } from '../admission/bodies.ts';
+import { admitBody } from '../pipeline/admission.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/update.ts';
-import { timestamp, type WriteRequest } from '../rest/write-request.ts';
 
 /** `asked`: the request as webhooks and policies are to see it. */
 export async function bindPod(
@@ -25,7 +25,7 @@ export async function bindPod(
   }
   if (node === '') failures.push(fieldError.required('target.name'));
   if (failures.length > 0) throw invalid({ group: '', kind: 'Binding' }, request.name, failures);
-  await admitBody(context, asked, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
+  await admitBody(context.admission, asked, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
   await updateObject(context, request, {
     strategy: {},
     next: (current) => bound(current, node, binding, request, context.clock.nowMs()),

@@ -2,17 +2,18 @@
  * Evicting a pod: a delete that the pod's disruption budget must allow.
  * Source: k8s.io/kubernetes/pkg/registry/core/pod/storage EvictionREST.
  */
+
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { isPodReady } from '../../../core/reconcile/pods.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
+import { conflictMessage, placeOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { DeleteOptions } from '../rest/delete-options.ts';
 import { updateObject } from '../rest/update.ts';
-import { conflictMessage, placeOf, timestamp, type WriteRequest } from '../rest/write-request.ts';
 import { strategyAt } from './strategies.ts';
 
 const MAX_TRIES = 1000;
@@ -56,7 +57,7 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
   }
 }
 
-/** Whether anybody could miss the pod: one that has not begun, has ended or is ending already is missed by nobody. */
+/** Whether the eviction is a disruption: pending, terminated and terminating pods are deleted without a budget. */
 function isDisruption(pod: Pod): boolean {
   const phase = pod.status?.phase ?? '';
   return (
@@ -185,7 +186,7 @@ async function markAndDelete(context: RestContext, request: WriteRequest, option
   if (!options.dryRun) {
     const { object } = await updateObject(context, request, {
       strategy: strategyAt(request.kind, 'status') ?? {},
-      // Nobody's fields: whoever evicts does not come to own the pod's conditions.
+      // The evicting client must not become the manager of the pod's conditions.
       owned: true,
       next: (current) => {
         const pod = current as Pod;

@@ -1,7 +1,7 @@
-/** The strategy of an endpoint that shows the object itself; undefined when the kind has no such endpoint. */
+/** The write strategy of an object or its status; undefined when the kind has no such endpoint. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import type { ServedKind } from '../rest/kinds.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 
 export function strategyAt(kind: ServedKind, subresource: string): WriteStrategy<KubeObject> | undefined {
   const { definition } = kind;

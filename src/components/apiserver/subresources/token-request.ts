@@ -1,13 +1,14 @@
 /** TokenRequest. Source: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go; KEP-1205. */
+
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, Pod, ServiceAccount } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import type { AdmissionRequest } from '../admission/index.ts';
 import type { TokenOrder } from '../authentication/service-accounts.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
-import { timestamp, type WriteRequest } from '../rest/write-request.ts';
 
 const DEFAULT_SECONDS = 3600;
 const POD_TOKEN_SECONDS = 3607;
@@ -53,7 +54,7 @@ export async function createToken(
   if (lifetimeSeconds < seconds)
     request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
   const own = bound(context, request, body);
-  // What a pod's volume asks for when nobody said otherwise: programs that read their token only once go on for a year.
+  // The default of a pod's projected token: extended to a year for clients that read their token only once.
   const extended =
     limits.extendTokens === true &&
     seconds === POD_TOKEN_SECONDS &&

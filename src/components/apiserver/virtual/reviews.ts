@@ -1,4 +1,4 @@
-/** Kinds that are never stored: a create is a question, and the answer is the object with its status filled in. */
+/** Virtual kinds, which are never stored: a create returns the object with its status. */
 import type { TokenReview } from 'kubernetes-types/authentication/v1';
 import type {
   LocalSubjectAccessReview,
@@ -12,8 +12,8 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
-import { timestamp } from '../rest/write-request.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
@@ -57,7 +57,7 @@ type Attributes = Pick<SubjectAccessReviewSpec, 'resourceAttributes' | 'nonResou
 
 interface Asked {
   readonly action: Action;
-  /** What is not asked because nobody understands it. */
+  /** Parts of the question that cannot be evaluated. */
   readonly problems: readonly string[];
 }
 
@@ -149,7 +149,7 @@ async function selfSubjectRulesReview(
     status: {
       resourceRules: all ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, ...resourceRules] : resourceRules,
       nonResourceRules: all ? [{ verbs: ['*'], nonResourceURLs: ['*'] }, ...nonResourceRules] : nonResourceRules,
-      // What a webhook would allow nobody can list.
+      // The rules of an authorization webhook cannot be listed.
       incomplete: problems.length > 0 || context.authorization.asksOthers,
       ...(problems.length > 0 ? { evaluationError: problems.join(', ') } : {}),
     },

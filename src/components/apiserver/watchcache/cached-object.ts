@@ -1,6 +1,6 @@
 /**
- * An object as the watch cache holds it: the JSON bytes a client is answered with, and what was once read out of them. Bytes come
- * from the store with `resourceVersion` missing (a store cannot know the revision it is about to give); it is spliced in once here.
+ * An object of the watch cache: the JSON bytes of the response, and the fields parsed from them. Bytes come
+ * from the store without `resourceVersion`, which is spliced in once here.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';

@@ -36,7 +36,7 @@ export class CacheEvent {
     return object.bytes.length + (this.type === 'DELETED' ? (previous?.bytes.length ?? 0) : 0);
   }
 
-  /** The line of a JSON watch stream: made once, whoever watches. */
+  /** The line of a JSON watch stream, encoded once for all watchers. */
   get line(): Buffer {
     this.#line ??= frameEvent(this.type, this.object.bytes);
     return this.#line;
@@ -70,12 +70,13 @@ export class EventBatch {
 
 const MAX_EVENTS = 4096;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Of what is there to all windows together where nobody says otherwise. */
+/** Default byte budget of all windows together. */
 const ALL_BYTES = 64 * 1024 * 1024;
 const FEW = 1024;
 
 /**
- * What the windows of all kinds may hold together: beyond it the oldest event goes, whoever's it is. There are some hundred kinds, and each may be written
+ * Byte budget shared by the windows of all kinds; above it the oldest event of any kind is evicted. There are some
+ * hundred kinds, and each may be written
  * to until its own window is full.
  */
 export class WindowBudget {

@@ -1,4 +1,4 @@
-/** All objects of one kind in key order, their recent events and those who watch them. */
+/** The objects of one kind in key order, their recent events and subscribers. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { LabelSelector } from '../../../base/selector.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
@@ -44,13 +44,13 @@ export class KindCache {
   #size = 0;
   /** In key order, but for those in `#added`. */
   #sorted: CachedObject[] = [];
-  /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
+  /** Sorted lazily by the next reader: a run of creates costs one merge, not an array shift each. */
   #added: CachedObject[] = [];
   readonly #window: EventWindow;
   readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
-  /** Events that the store has told of. */
+  /** Events received from the store. */
   received = 0;
   /** Of the last key that was read. */
   #namespace = '';
@@ -109,7 +109,7 @@ export class KindCache {
     return sorted.slice(...boundsOf(sorted, namespace));
   }
 
-  /** As `list`, but without those that can be told not to match the selector without a look at each; what is left has still to be looked at. */
+  /** As `list`, without objects that the label index excludes; the caller still matches what remains. */
   listSelected(namespace: string | undefined, selector: LabelSelector): readonly CachedObject[] {
     const scope = this.options.namespaced ? namespace : undefined;
     return this.#labels.candidates(selector, scope, this.#inOrder()) ?? this.list(namespace);
@@ -175,7 +175,7 @@ export class KindCache {
     this.endWatches();
   }
 
-  /** Ends all watches: whoever watches begins anew, where it was. */
+  /** Ends all watches; clients resume at their last resourceVersion. */
   endWatches(): void {
     this.#subscribers.reset();
   }

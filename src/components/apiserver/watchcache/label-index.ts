@@ -1,6 +1,6 @@
 /**
- * Objects of one kind by the values of those labels that somebody has asked for. A label's index is made when it is first asked for and brought up to date
- * when it is asked for again, so writes cost nothing but a note; where more has been written than is worth following, it is made anew.
+ * Objects of one kind by the values of the labels that requests select on. A label's index is built on first use and updated
+ * on the next one, so a write only records its key; after too many writes the index is rebuilt.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import type { LabelSelector } from '../../../base/selector.ts';
@@ -12,7 +12,7 @@ import { boundsOf, byKey, lowerBound } from './key-order.ts';
 const WORTH_IT = 32;
 /** Labels that are kept an index of, the last used ones. */
 const MAX_LABELS = 8;
-/** A label with more values than this says who somebody is, not what: an index of it would be as large as the objects. */
+/** A label with more values than this identifies objects: its index would be as large as the objects. */
 const MAX_VALUES = 4096;
 const MAX_NOTES = 1024;
 /** Objects that are read at a time: labels are read out of an object's bytes when they are first asked for. */

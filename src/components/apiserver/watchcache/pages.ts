@@ -23,7 +23,7 @@ export async function readPages(
       return revision;
     }
     const next = store.range(`${last.key}\0`, end, { limit: PAGE, revision });
-    // What goes wrong is told when it is waited for.
+    // A rejection is handled where the page is awaited.
     next.catch(() => {});
     // Requests leave at the end of a turn.
     await pause();

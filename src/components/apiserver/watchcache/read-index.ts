@@ -1,6 +1,6 @@
 /**
- * The store's revision "now", asked once for all readers that wait. A question already on its way may have been answered before the
- * asker's own earlier write: so who comes later joins the next one, as raft's ReadIndex does.
+ * The store's current revision, read once for all waiting readers. A read already in flight may be older than the
+ * caller's own last write, so later callers join the next one, as raft's ReadIndex does.
  */
 export class ReadIndex {
   readonly #ask: () => Promise<number>;

@@ -1,8 +1,8 @@
-/** Who watches a kind, by the part of it that concerns them: what a change costs grows with those whom it concerns, not with all. */
+/** Subscribers of a kind, indexed by concern: the cost of an event grows with the interested subscribers, not with all. */
 import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
 
-/** The part of a kind that a subscriber is told about: all of it when nothing is given. It may be told about more. */
+/** The part of a kind that a subscriber receives; empty: all of it. A subscriber may receive other events too. */
 export interface Concern {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -12,9 +12,9 @@ export interface Concern {
 
 export interface KindSubscriber {
   readonly concern?: Concern;
-  /** In order, without gaps in what concerns it. Must not throw and must not wait. */
+  /** In order, without gaps within the concern. Must not throw and must not wait. */
   deliver(batch: EventBatch): void;
-  /** The cache lost its place in the store's history and was loaded anew: watchers start over. */
+  /** The cache lost its place in the store's history and was reloaded: watchers start over. */
   reset(): void;
 }
 
@@ -23,7 +23,7 @@ type Group = Set<KindSubscriber>;
 export class Subscribers {
   readonly #fieldReaders: FieldReaders;
   readonly #ofAll: Group = new Set();
-  /** By what an object must have: one map for each way to say it, so that ways that nobody uses cost nothing. */
+  /** Subscribers by what they require of an object: one map for each criterion, so that unused criteria cost nothing. */
   readonly #ofNamespace = new Map<string, Group>();
   readonly #ofName = new Map<string, Group>();
   readonly #ofObject = new Map<string, Group>();
@@ -74,29 +74,29 @@ export class Subscribers {
     return namespace === undefined ? { groups: undefined, key: '' } : { groups: this.#ofNamespace, key: namespace };
   }
 
-  /** Tells everybody whom an event concerns, each once and in the order of the events. */
+  /** Delivers each event to the interested subscribers, once and in order. */
   deliver(batch: EventBatch): void {
     for (const subscriber of this.#ofAll) subscriber.deliver(batch);
-    const told = new Map<Group, CacheEvent[]>();
-    for (const event of batch.events) this.#gather(event, told);
-    for (const [group, events] of told) {
+    const collected = new Map<Group, CacheEvent[]>();
+    for (const event of batch.events) this.#gather(event, collected);
+    for (const [group, events] of collected) {
       const part = events.length === batch.events.length ? batch : new EventBatch(events, batch.revision);
       for (const subscriber of group) subscriber.deliver(part);
     }
   }
 
-  #gather(event: CacheEvent, told: Map<Group, CacheEvent[]>): void {
+  #gather(event: CacheEvent, collected: Map<Group, CacheEvent[]>): void {
     const { object, previous } = event;
     const { namespace, name } = object;
-    if (this.#ofNamespace.size > 0) tell(this.#ofNamespace.get(namespace), event, told);
-    if (this.#ofName.size > 0) tell(this.#ofName.get(name), event, told);
-    if (this.#ofObject.size > 0) tell(this.#ofObject.get(`${namespace}/${name}`), event, told);
+    if (this.#ofNamespace.size > 0) collect(this.#ofNamespace.get(namespace), event, collected);
+    if (this.#ofName.size > 0) collect(this.#ofName.get(name), event, collected);
+    if (this.#ofObject.size > 0) collect(this.#ofObject.get(`${namespace}/${name}`), event, collected);
     for (const [field, values] of this.#ofField) {
       if (values.size === 0) continue;
       const now = object.field(field, this.#fieldReaders);
-      tell(values.get(now), event, told);
+      collect(values.get(now), event, collected);
       const before = previous?.field(field, this.#fieldReaders);
-      if (before !== undefined && before !== now) tell(values.get(before), event, told);
+      if (before !== undefined && before !== now) collect(values.get(before), event, collected);
     }
   }
 
@@ -125,9 +125,9 @@ function groupIn(groups: Map<string, Group>, key: string): Group {
   return group;
 }
 
-function tell(group: Group | undefined, event: CacheEvent, told: Map<Group, CacheEvent[]>): void {
+function collect(group: Group | undefined, event: CacheEvent, collected: Map<Group, CacheEvent[]>): void {
   if (group === undefined) return;
-  const events = told.get(group);
-  if (events === undefined) told.set(group, [event]);
+  const events = collected.get(group);
+  if (events === undefined) collected.set(group, [event]);
   else events.push(event);
 }

@@ -83,7 +83,7 @@ export class WatchCache {
     return this.#revision;
   }
 
-  /** False until loaded, and again while the cache is being loaded anew after it lost its place. */
+  /** False until loaded, and again during a reload after the cache lost its place. */
   get ready(): boolean {
     return this.#loaded;
   }
@@ -120,7 +120,7 @@ export class WatchCache {
         return kind;
       } catch (error) {
         if (this.#stopped || this.#kinds.get(prefix) !== kind) throw error;
-        this.#deps.log.warn('cannot load a kind from the store; trying again', { prefix, error: messageOf(error) });
+        this.#deps.log.warn('cannot load a kind from the store; retrying', { prefix, error: messageOf(error) });
         await new Promise<void>((resolve) => {
           this.#deps.clock.setTimer(RELOAD_DELAY_MS, resolve);
         });
@@ -149,7 +149,7 @@ export class WatchCache {
         if (object !== undefined) objects.push(object);
       }
     });
-    if (!this.#loaded || epoch !== this.#epoch) throw new Error('the cache was loaded anew meanwhile');
+    if (!this.#loaded || epoch !== this.#epoch) throw new Error('the watch cache was reloaded meanwhile');
     const missed = this.#joining.get(kind) ?? [];
     this.#joining.delete(kind);
     kind.join(objects, revision);
@@ -161,7 +161,7 @@ export class WatchCache {
     try {
       return kind.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
     } catch (error) {
-      this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
+      this.#deps.log.error('stored object cannot be decoded and is omitted', { key: kv.key, error: messageOf(error) });
       return undefined;
     }
   }
@@ -240,7 +240,7 @@ export class WatchCache {
       if (type === 'put') kind.applyPut(kv.key, kv.value, kv.modRevision, kv.createRevision);
       else kind.applyDelete(kv.key, kv.modRevision);
     } catch (error) {
-      this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
+      this.#deps.log.error('stored object cannot be decoded and is omitted', { key: kv.key, error: messageOf(error) });
     }
   }
 
@@ -261,13 +261,13 @@ export class WatchCache {
 
   #lost(error: StoreError): void {
     if (this.#stopped) return;
-    this.#deps.log.warn('watch on the store ended; loading anew', { error: error.message, code: error.code });
+    this.#deps.log.warn('watch on the store ended; reloading', { error: error.message, code: error.code });
     this.#watch = undefined;
     this.#loaded = false;
     const reload = (): void => {
       if (this.#stopped) return;
       this.#load().catch((cause: unknown) => {
-        this.#deps.log.warn('cannot load from the store; trying again', { error: messageOf(cause) });
+        this.#deps.log.warn('cannot load from the store; retrying', { error: messageOf(cause) });
         this.#deps.clock.setTimer(RELOAD_DELAY_MS, reload);
       });
     };

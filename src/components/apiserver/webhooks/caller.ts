@@ -1,5 +1,5 @@
 /**
- * Calls to servers that extend this one: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
+ * Webhook calls: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
  * Source: k8s.io/apiserver/pkg/util/webhook.
  */
 import { rootCertificates } from 'node:tls';

@@ -1,4 +1,4 @@
-/** Whom this server says it is to a webhook. Source: k8s.io/apiserver/pkg/util/webhook/authentication.go. */
+/** Client credentials for webhooks. Source: k8s.io/apiserver/pkg/util/webhook/authentication.go. */
 
 export interface WebhookIdentity {
   readonly certificate?: string;
@@ -14,7 +14,7 @@ export interface WebhookIdentities {
   readonly current?: WebhookIdentity;
 }
 
-/** `target`: host and port. Undefined: nobody in particular. */
+/** `target`: host and port. Undefined: no credentials. */
 export function identityFor({ users, current }: WebhookIdentities, target: string): WebhookIdentity | undefined {
   const without = target.endsWith(':443') ? target.slice(0, -':443'.length) : undefined;
   return (

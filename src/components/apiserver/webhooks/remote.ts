@@ -1,4 +1,4 @@
-/** JSON to and from a server that the administrator named: HTTPS, verified, no redirects, bounded in time and size. */
+/** JSON requests to servers of the configuration: HTTPS, verified, no redirects, bounded in time and size. */
 import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -41,7 +41,7 @@ class UnexpectedStatus extends CodedError {
 }
 
 /**
- * As `askRemote`, and again, up to four times, after what may be over in a moment. `tried` is told of each attempt.
+ * As `askRemote`, with up to four retries after transient errors. Calls `tried` for each attempt.
  * Source: k8s.io/apiserver/pkg/util/webhook (WithExponentialBackoff, DefaultShouldRetry).
  */
 export async function askRemoteAgain(

@@ -1,4 +1,4 @@
-/** Where a service that extends this server can be reached: at its ready end points, because the API server need not be where cluster addresses are forwarded. */
+/** Resolves a webhook's or APIService's service to its ready endpoints: the API server's host may not route cluster IPs. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { CodedError } from '../../../base/errors.ts';

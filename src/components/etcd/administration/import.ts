@@ -1,7 +1,7 @@
 /** Reads all keys and leases of another etcd through its API, at one revision and in pages. */
 import type { PutEvent } from '../../../api/etcd/event.ts';
 import { CodedError } from '../../../base/errors.ts';
-import type { Foreign } from '../offline.ts';
+import type { Foreign } from '../membership/offline.ts';
 import type { EtcdAdmin } from './port.ts';
 
 const PAGE = 2000;

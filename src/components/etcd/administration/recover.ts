@@ -3,7 +3,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import { endOf, recoverAlone, type StoreEnd } from '../offline.ts';
+import { endOf, recoverAlone, type StoreEnd } from '../membership/offline.ts';
 import { flushDirectory } from './durable-files.ts';
 import type { EtcdAdmin, EtcdLogEnd, EtcdMember, StoreFiles } from './port.ts';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { CodedError } from '../../../base/errors.ts';
-import { contentOf, importInto, type Restored, restoreAs } from '../offline.ts';
+import { contentOf, importInto, type Restored, restoreAs } from '../membership/offline.ts';
 import type { LogState, StoreLog } from '../port.ts';
 import { flushDirectory } from './durable-files.ts';
 import { foreignContent } from './import.ts';

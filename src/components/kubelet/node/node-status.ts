@@ -3,14 +3,15 @@ import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../../api/kinds/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
+import type { Pressure } from '../../../core/eviction/thresholds.ts';
 import type { ImageStatus, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import type { KubeletConfig } from '../config.ts';
-import type { FileSystemUsage, HostInfo, HostUsage } from '../port.ts';
+import type { FileSystemUsage, HostInfo } from '../port.ts';
 
 export interface NodeStatusInput {
   readonly config: KubeletConfig;
   readonly info: HostInfo;
-  readonly usage: HostUsage;
+  readonly pressures: readonly Pressure[];
   readonly disk: FileSystemUsage;
   readonly runtimeVersion: string;
   readonly features: RuntimeFeatures;
@@ -31,11 +32,6 @@ export interface HostCondition {
   readonly message: string;
 }
 
-/** Eviction thresholds of upstream: 100Mi of memory, 10 % of the disk, 5 % of the inodes. */
-const MEMORY_PRESSURE_BYTES = 100 * 1024 * 1024;
-const DISK_PRESSURE_FRACTION = 0.1;
-const INODE_PRESSURE_FRACTION = 0.05;
-const PID_PRESSURE_FRACTION = 0.1;
 const MAX_IMAGES = 50;
 const MAX_NAMES_PER_IMAGE = 5;
 
@@ -121,34 +117,28 @@ function imageList(images: readonly ImageStatus[]): ContainerImage[] {
 }
 
 function conditions(input: NodeStatusInput): NodeCondition[] {
-  const { usage, disk, notReady } = input;
-  const memory = usage.memoryAvailableBytes < MEMORY_PRESSURE_BYTES;
-  const diskPressure =
-    disk.availableBytes < disk.capacityBytes * DISK_PRESSURE_FRACTION ||
-    (disk.inodes > 0 && disk.inodesFree < disk.inodes * INODE_PRESSURE_FRACTION);
-  const pids = usage.maxProcesses > 0 && usage.processes > usage.maxProcesses * (1 - PID_PRESSURE_FRACTION);
+  const { pressures, notReady } = input;
   const pressure = (
-    type: string,
-    active: boolean,
+    type: Pressure,
     [yes, no]: readonly [string, string],
     [bad, good]: readonly [string, string],
-  ): NodeCondition => condition(input, type, active ? 'True' : 'False', active ? yes : no, active ? bad : good);
+  ): NodeCondition => {
+    const active = pressures.includes(type);
+    return condition(input, type, active ? 'True' : 'False', active ? yes : no, active ? bad : good);
+  };
   return [
     pressure(
       'MemoryPressure',
-      memory,
       ['KubeletHasInsufficientMemory', 'KubeletHasSufficientMemory'],
       ['kubelet has insufficient memory available', 'kubelet has sufficient memory available'],
     ),
     pressure(
       'DiskPressure',
-      diskPressure,
       ['KubeletHasDiskPressure', 'KubeletHasNoDiskPressure'],
       ['kubelet has disk pressure', 'kubelet has no disk pressure'],
     ),
     pressure(
       'PIDPressure',
-      pids,
       ['KubeletHasInsufficientPID', 'KubeletHasSufficientPID'],
       ['kubelet has insufficient PID available', 'kubelet has sufficient PID available'],
     ),

@@ -27,6 +27,8 @@ export interface AdmissionInput {
   /** Ports on which this host itself listens. */
   readonly reservedPorts: readonly ReservedPort[];
   readonly services: () => readonly Service[];
+  /** Why the node's pressure keeps the pod from starting; undefined: it does not. */
+  readonly underPressure: Rejection | undefined;
 }
 
 /** Extended resources that the node does not have are the cluster's: a kubelet without device plugins does not judge them. */
@@ -34,7 +36,7 @@ const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
-  return operatingSystem(input.pod) ?? sysctls(input.pod) ?? inCluster(input);
+  return input.underPressure ?? operatingSystem(input.pod) ?? sysctls(input.pod) ?? inCluster(input);
 }
 
 /** For pods of a manifest, which no scheduler placed: only what this node can never do. */
@@ -128,7 +130,7 @@ function placement({ pod, node }: AdmissionInput): Rejection | undefined {
 
 /** Host ports that the host itself, another pod or a service of another namespace has. Undefined: free. */
 export function hostPortRejection(
-  input: Omit<AdmissionInput, 'allocatable' | 'node' | 'maxPods'>,
+  input: Omit<AdmissionInput, 'allocatable' | 'node' | 'maxPods' | 'underPressure'>,
 ): Rejection | undefined {
   const { pod, others, reservedPorts } = input;
   const wanted = podInfoOf(pod).hostPorts;

@@ -11,7 +11,7 @@ import type {
   Mount,
 } from '../../../core/podplan/port.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
-import { expand } from './environment.ts';
+import { ExpansionBudget, expand, MAX_CONTAINER_BYTES } from './expansion.ts';
 
 export interface ContainerConfigInput extends NodeLimits {
   readonly pod: Pod;
@@ -33,6 +33,11 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
   const container = input.container as Container;
   const variables = new Map(input.env.map((variable) => [variable.name, variable.value]));
   const lookup = (name: string): string | undefined => variables.get(name);
+  const budget = new ExpansionBudget('env, command and args', MAX_CONTAINER_BYTES);
+  for (const variable of input.env) {
+    budget.text(variable.name);
+    budget.text(variable.value);
+  }
   const { name = '', namespace = 'default', uid = '' } = pod.metadata ?? {};
   return {
     name: container.name,
@@ -42,10 +47,10 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     ...(input.hostRoot ? { hostRoot: true } : {}),
     ...(container.command === undefined || container.command.length === 0
       ? {}
-      : { command: container.command.map((part) => expand(part, lookup)) }),
+      : { command: container.command.map((part) => expand(part, lookup, budget)) }),
     ...(container.args === undefined || container.args.length === 0
       ? {}
-      : { args: container.args.map((part) => expand(part, lookup)) }),
+      : { args: container.args.map((part) => expand(part, lookup, budget)) }),
     ...(container.workingDir === undefined || container.workingDir === '' ? {} : { workingDir: container.workingDir }),
     env: input.env,
     mounts: input.mounts,

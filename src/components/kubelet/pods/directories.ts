@@ -1,13 +1,15 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
+import type { Trees } from '../../../io/trees/port.ts';
 import type { KubeletPaths } from '../config.ts';
 
 /** Where a pod's files are, as upstream lays them out below the kubelet's directory. */
 export class PodDirectories {
   private readonly paths: KubeletPaths;
-  constructor(paths: KubeletPaths) {
+  private readonly trees: Trees;
+  constructor(paths: KubeletPaths, trees: Trees) {
     this.paths = paths;
+    this.trees = trees;
   }
 
   get pods(): string {
@@ -26,8 +28,12 @@ export class PodDirectories {
   etcHosts(uid: string): string {
     return join(this.pod(uid), 'etc-hosts');
   }
+  /** One for each attempt is below it. */
+  terminationMessages(uid: string, container: string): string {
+    return join(this.pod(uid), 'containers', fileName(container));
+  }
   terminationMessage(uid: string, container: string, attempt: number): string {
-    return join(this.pod(uid), 'containers', fileName(container), String(attempt));
+    return join(this.terminationMessages(uid, container), String(attempt));
   }
   logs(pod: Pod): string {
     const { namespace = 'default', name = '', uid = '' } = pod.metadata ?? {};
@@ -35,10 +41,14 @@ export class PodDirectories {
   }
   /** Removes what a pod that is gone left on disk. Its volumes must have been torn down. */
   async removePod(uid: string): Promise<void> {
-    await rm(this.pod(uid), { recursive: true, force: true });
+    await this.trees.remove(this.pod(uid));
+  }
+  /** Removes what a pod that is over wrote into its volumes. They must have been torn down. */
+  async removeVolumes(uid: string): Promise<void> {
+    await this.trees.remove(join(this.pod(uid), 'volumes'));
   }
   async removeLogs(pod: Pod): Promise<void> {
-    await rm(this.logs(pod), { recursive: true, force: true });
+    await this.trees.remove(this.logs(pod));
   }
 }
 

@@ -1,7 +1,8 @@
-/** A container's environment. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables, third_party/forked/golang/expansion. */
+/** A container's environment. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables. */
 import type { Container, EnvVar, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Quantity } from '../../../base/quantity.ts';
-import type { ConfigReader } from '../volumes/config-objects.ts';
+import { type ConfigReader, decodingOnce } from '../volumes/config-objects.ts';
+import { ExpansionBudget, expand, MAX_CONTAINER_BYTES } from './expansion.ts';
 import { fieldValue, resourceValue } from './field-path.ts';
 
 export interface EnvironmentInput {
@@ -19,8 +20,10 @@ export interface EnvironmentInput {
 type Variables = Map<string, string>;
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
-export async function environmentOf(input: EnvironmentInput): Promise<{ name: string; value: string }[]> {
-  const service = serviceEnvironment(input.pod, input.services);
+export async function environmentOf(given: EnvironmentInput): Promise<{ name: string; value: string }[]> {
+  const input = { ...given, config: decodingOnce(given.config) };
+  const budget = new ExpansionBudget('env, envFrom and service links', MAX_CONTAINER_BYTES);
+  const service = serviceEnvironment(input.pod, input.services, budget);
   const result: Variables = new Map();
   for (const source of input.container.envFrom ?? []) {
     const data =
@@ -31,13 +34,14 @@ export async function environmentOf(input: EnvironmentInput): Promise<{ name: st
           : undefined;
     for (const [key, bytes] of data ?? []) {
       const name = (source.prefix ?? '') + key;
-      if (!name.includes('=') && name !== '') result.set(name, Buffer.from(bytes).toString('utf8'));
+      if (name.includes('=') || name === '') continue;
+      result.set(budget.text(name), textOf(bytes, budget));
     }
   }
   const lookup = (name: string): string | undefined => result.get(name) ?? service.get(name);
   for (const variable of input.container.env ?? []) {
-    const value = await variableValue(input, variable, lookup);
-    if (value !== undefined) result.set(variable.name, value);
+    const value = await variableValue(input, variable, lookup, budget);
+    if (value !== undefined) result.set(budget.text(variable.name), value);
   }
   for (const [name, value] of service) {
     if (!result.has(name)) result.set(name, value);
@@ -49,10 +53,11 @@ async function variableValue(
   input: EnvironmentInput,
   variable: EnvVar,
   lookup: (name: string) => string | undefined,
+  budget: ExpansionBudget,
 ): Promise<string | undefined> {
   const from = variable.valueFrom;
-  if (from === undefined) return expand(variable.value ?? '', lookup);
-  if (from.fieldRef !== undefined) return fieldValue(input.pod, from.fieldRef.fieldPath, input);
+  if (from === undefined) return expand(variable.value ?? '', lookup, budget);
+  if (from.fieldRef !== undefined) return budget.text(fieldValue(input.pod, from.fieldRef.fieldPath, input));
   if (from.resourceFieldRef !== undefined) {
     const named = from.resourceFieldRef.containerName;
     const container =
@@ -62,7 +67,7 @@ async function variableValue(
             (each) => each.name === named,
           );
     if (container === undefined) throw new Error(`container ${named} not found`);
-    return resourceValue(from.resourceFieldRef, container, input.allocatable);
+    return budget.text(resourceValue(from.resourceFieldRef, container, input.allocatable));
   }
   const { namespace } = input.pod.metadata ?? {};
   if (from.configMapKeyRef !== undefined) {
@@ -72,7 +77,7 @@ async function variableValue(
       if (optional) return undefined;
       throw new Error(`couldn't find key ${key} in ConfigMap ${namespace}/${name}`);
     }
-    return Buffer.from(bytes).toString('utf8');
+    return textOf(bytes, budget);
   }
   if (from.secretKeyRef !== undefined) {
     const { name = '', key, optional = false } = from.secretKeyRef;
@@ -81,20 +86,19 @@ async function variableValue(
       if (optional) return undefined;
       throw new Error(`couldn't find key ${key} in Secret ${namespace}/${name}`);
     }
-    return Buffer.from(bytes).toString('utf8');
+    return textOf(bytes, budget);
   }
   return undefined;
 }
 
-/** `$(NAME)` becomes its value where there is one and stays otherwise; `$$` is a dollar. */
-export function expand(text: string, lookup: (name: string) => string | undefined): string {
-  return text.replaceAll(/\$\$|\$\(([^)]*)\)/g, (match: string, name: string | undefined) =>
-    name === undefined ? '$' : (lookup(name) ?? match),
-  );
+function textOf(bytes: Uint8Array, budget: ExpansionBudget): string {
+  // Before the text is made of it.
+  if (bytes.length > MAX_CONTAINER_BYTES) budget.take(bytes.length);
+  return budget.text(Buffer.from(bytes).toString('utf8'));
 }
 
-/** Source: pkg/kubelet/envvars FromServices. */
-export function serviceEnvironment(pod: Pod, services: readonly Service[]): Variables {
+/** Source: pkg/kubelet/envvars FromServices. Throws when there are more than `budget` allows. */
+export function serviceEnvironment(pod: Pod, services: readonly Service[], budget: ExpansionBudget): Variables {
   const variables: Variables = new Map();
   const namespace = pod.metadata?.namespace;
   const links = pod.spec?.enableServiceLinks !== false;
@@ -106,35 +110,38 @@ export function serviceEnvironment(pod: Pod, services: readonly Service[]): Vari
   });
   // The pod's own namespace comes last and so wins over a namesake.
   visible.sort((a, b) => rank(a, namespace) - rank(b, namespace));
-  for (const service of visible) addService(variables, service);
+  const set = (name: string, value: string): void => {
+    variables.set(budget.text(name), budget.text(value));
+  };
+  for (const service of visible) addService(set, service);
   return variables;
 }
 
 const rank = (service: Service, namespace: string | undefined): number =>
   service.metadata?.namespace === namespace ? 1 : 0;
 
-function addService(variables: Variables, service: Service): void {
+function addService(set: (name: string, value: string) => void, service: Service): void {
   const prefix = variableName(service.metadata?.name ?? '');
   const ip = service.spec?.clusterIP ?? '';
   const host = ip.includes(':') ? `[${ip}]` : ip;
   const [first] = service.spec?.ports ?? [];
   if (first === undefined) return;
-  variables.set(`${prefix}_SERVICE_HOST`, ip);
-  variables.set(`${prefix}_SERVICE_PORT`, String(first.port));
+  set(`${prefix}_SERVICE_HOST`, ip);
+  set(`${prefix}_SERVICE_PORT`, String(first.port));
   for (const port of service.spec?.ports ?? []) {
     if (port.name !== undefined && port.name !== '') {
-      variables.set(`${prefix}_SERVICE_PORT_${variableName(port.name)}`, String(port.port));
+      set(`${prefix}_SERVICE_PORT_${variableName(port.name)}`, String(port.port));
     }
   }
   for (const [index, port] of (service.spec?.ports ?? []).entries()) {
     const protocol = port.protocol ?? 'TCP';
     const url = `${protocol.toLowerCase()}://${host}:${port.port}`;
-    if (index === 0) variables.set(`${prefix}_PORT`, url);
+    if (index === 0) set(`${prefix}_PORT`, url);
     const each = `${prefix}_PORT_${port.port}_${protocol}`;
-    variables.set(each, url);
-    variables.set(`${each}_PROTO`, protocol.toLowerCase());
-    variables.set(`${each}_PORT`, String(port.port));
-    variables.set(`${each}_ADDR`, ip);
+    set(each, url);
+    set(`${each}_PROTO`, protocol.toLowerCase());
+    set(`${each}_PORT`, String(port.port));
+    set(`${each}_ADDR`, ip);
   }
 }
 

@@ -5,6 +5,8 @@ import { KUBERNETES_VERSION } from '../../../base/version.ts';
 import type { Runtime } from '../../../core/podplan/port.ts';
 import { httpGet, portOf } from '../probes/checks.ts';
 
+const MAX_OUTPUT_BYTES = 1024;
+
 export interface HookTarget {
   readonly runtime: Runtime;
   readonly clock: Clock;
@@ -17,9 +19,11 @@ export interface HookTarget {
 export async function runHook(handler: LifecycleHandler, target: HookTarget, timeoutMs: number): Promise<void> {
   if (handler.exec !== undefined) {
     const command = handler.exec.command ?? [];
-    const result = await target.runtime.execSync(target.containerId, command, timeoutMs);
+    // A hook may start what is to run beside the container's first process.
+    const options = { timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, leavesProcesses: true };
+    const result = await target.runtime.execSync(target.containerId, command, options);
     if (result.exitCode !== 0) {
-      const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, 1024).toString('utf8');
+      const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, MAX_OUTPUT_BYTES).toString('utf8');
       throw new Error(
         `Exec lifecycle hook (${JSON.stringify(command)}) exited with ${result.exitCode}, message: ${JSON.stringify(output)}`,
       );

@@ -48,18 +48,16 @@ export function podDns(
     };
   } else dns = host;
   const extra = pod.spec?.dnsConfig;
-  const options = [...dns.options];
+  // By name, in the order of the first of each.
+  const options = new Map(dns.options.map((option) => [option.split(':')[0] ?? '', option]));
   for (const option of extra?.options ?? []) {
     const name = option.name ?? '';
-    const index = options.findIndex((each) => each.split(':')[0] === name);
-    const text = option.value === undefined || option.value === '' ? name : `${name}:${option.value}`;
-    if (index >= 0) options[index] = text;
-    else options.push(text);
+    options.set(name, option.value === undefined || option.value === '' ? name : `${name}:${option.value}`);
   }
   return {
     servers: unique([...dns.servers, ...(extra?.nameservers ?? [])]).slice(0, MAX_SERVERS),
     searches: unique([...dns.searches, ...(extra?.searches ?? [])]).slice(0, MAX_SEARCHES),
-    options,
+    options: [...options.values()],
   };
 }
 

@@ -65,6 +65,11 @@ export class PodManager {
       .map((worker) => worker.allottedPod);
   }
 
+  /** Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod. */
+  isCritical({ uid, pod }: PodWorker): boolean {
+    return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
+  }
+
   /** The worker behind a name as clients know it; a mirror's name is its static pod's. */
   byName(namespace: string, name: string): PodWorker | undefined {
     let found: PodWorker | undefined;
@@ -262,6 +267,7 @@ export class PodManager {
       node: this.services.node(),
       allocatable: this.services.allocatable(),
       maxPods: this.services.settings.maxPods,
+      underPressure: this.services.underPressure(pod),
     });
   }
 
@@ -363,6 +369,11 @@ const sourceOf = (noted: string | undefined): PodSource => (noted === 'file' || 
 /** A UID of a manifest can be chosen by its author: it must not make a pod of one source the successor of another's. */
 const isForeign = (known: Managed | undefined, source: PodSource): boolean =>
   known !== undefined && known.source !== source;
+
+/** Source: pkg/apis/scheduling SystemCriticalPriority. */
+const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
+
+export const isSystemCritical = (pod: Pod): boolean => (pod.spec?.priority ?? 0) >= SYSTEM_CRITICAL_PRIORITY;
 
 /** Upstream's default, for containers that some other kubelet made. */
 const ORPHAN_GRACE_SECONDS = 30;

@@ -3,6 +3,7 @@ import type { PodSource } from '../../../api/podspec/host-root-image.ts';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
+import { EVICTED } from '../../../core/eviction/messages.ts';
 import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
 import { graceOf, type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
@@ -94,7 +95,7 @@ export class PodWorker {
       this.restartCounts.set(status.name, status.restartCount);
       if (status.ready) this.assumedReady.add(status.containerID.replace(/^.*:\/\//, ''));
     }
-    if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') this.terminate(0);
+    if (isOver(pod)) this.terminate(0);
   }
 
   get pod(): Pod {
@@ -154,6 +155,18 @@ export class PodWorker {
   forgetBackOff(): void {
     this.backOff.clear();
     this.wake();
+  }
+
+  /** It was ended for what it uses of the node. */
+  get evicted(): boolean {
+    return this.failure?.reason === EVICTED && !this.refused;
+  }
+
+  /** Ends a pod for what it uses of the node. A pod that is ending already loses what is left of its grace period. */
+  evict(graceSeconds: number, message: string): void {
+    this.services.events.pod(this.currentPod, 'Warning', EVICTED, message);
+    this.services.log.warn('pod evicted', { pod: this.name, reason: message.trim() });
+    this.terminate(graceSeconds, { reason: EVICTED, message });
   }
 
   /** Ends the pod. A later call can only shorten what is left. */
@@ -353,6 +366,7 @@ export class PodWorker {
     services.prober.remove(this.uid);
     await services.volumes.tearDown(this.uid);
     await services.cgroups.removePod(this.uid);
+    await this.freeDisk();
     this.released = true;
     this.finished = true;
     services.tokens.forget(this.uid);
@@ -362,6 +376,24 @@ export class PodWorker {
     services.log.v(2, 'pod ended', { pod: this.name });
     this.onFinished?.();
     services.onFinished(this.uid);
+  }
+
+  /**
+   * A pod that is over keeps nothing but its containers' last words, and an evicted one not even those: its object may stay for ever. What the host only
+   * stops is started again and keeps its volumes.
+   */
+  private async freeDisk(): Promise<void> {
+    const { directories, runtime, view } = this.services;
+    const stopped = this.termination !== undefined && this.failure === undefined && !isOver(this.currentPod);
+    if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return;
+    await directories.removeVolumes(this.uid);
+    if (!this.evicted) return;
+    const { containers, sandboxes } = view.get(this.uid);
+    for (const { id } of containers) await runtime.removeContainer(id);
+    for (const { id } of sandboxes) await runtime.removePodSandbox(id);
+    await directories.removePod(this.uid);
+    await directories.removeLogs(this.currentPod);
+    await view.refresh();
   }
 
   private async updateVolumes(): Promise<void> {
@@ -497,3 +529,5 @@ export class PodWorker {
     this.timer = this.services.clock.setTimer(Math.max(0, atMs - this.services.clock.nowMs()), () => this.wake());
   }
 }
+
+const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';

@@ -3,6 +3,7 @@ import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Quantity } from '../../../base/quantity.ts';
 import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
@@ -10,6 +11,7 @@ import type { Prober } from '../probes/prober.ts';
 import type { ConfigObjects } from '../volumes/config-objects.ts';
 import type { PodAddresses, VolumeManager } from '../volumes/manager.ts';
 import type { TokenSource } from '../volumes/tokens.ts';
+import type { Rejection } from './admission.ts';
 import type { PodDirectories } from './directories.ts';
 import type { KubeletEvents } from './events.ts';
 import type { ImagePuller } from './image-puller.ts';
@@ -30,6 +32,7 @@ export interface PodServices {
   readonly statuses: StatusManager;
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;
+  readonly trees: Trees;
   readonly host: HostFacts;
   readonly hostInfo: HostInfo;
   readonly hostIps: readonly string[];
@@ -44,6 +47,8 @@ export interface PodServices {
   addresses(pod: Pod, sandbox: SandboxStatus): PodAddresses;
   /** Pods that hold resources of the node, without this one. */
   otherPods(pod: Pod): readonly Pod[];
+  /** Why the node's pressure keeps a pod from starting; undefined: it does not. */
+  underPressure(pod: Pod): Rejection | undefined;
   /** Called when a pod has ended and what it held is given back. */
   onFinished(uid: string): void;
 }

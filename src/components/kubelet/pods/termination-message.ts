@@ -17,8 +17,9 @@ export async function makeTerminationFile(path: string): Promise<void> {
   await chmod(path, 0o666);
 }
 
+/** Of a container that has ended. What no one reads of its file is cut off: it would take room on the disk for as long as the pod's object stays. */
 export async function terminationMessage(status: ContainerStatus, path: string): Promise<string> {
-  const fromFile = await firstBytes(path, MAX_MESSAGE_BYTES);
+  const fromFile = await cutTo(path, MAX_MESSAGE_BYTES);
   if (fromFile !== '') return fromFile;
   const fallsBack =
     status.annotations[ANNOTATIONS.terminationMessagePolicy] === 'FallbackToLogsOnError' && status.exitCode !== 0;
@@ -27,12 +28,13 @@ export async function terminationMessage(status: ContainerStatus, path: string):
   return tail === '' ? status.message : tail;
 }
 
-async function firstBytes(path: string, limit: number): Promise<string> {
+async function cutTo(path: string, limit: number): Promise<string> {
   try {
-    const file = await open(path, 'r');
+    const file = await open(path, 'r+');
     try {
       const buffer = Buffer.alloc(limit);
       const { bytesRead } = await file.read(buffer, 0, limit, 0);
+      if ((await file.stat()).size > limit) await file.truncate(limit);
       return buffer.subarray(0, bytesRead).toString('utf8');
     } finally {
       await file.close();

@@ -54,7 +54,8 @@ export function portOf(port: number | string, container: Container): number {
 
 async function checkExec(target: CheckTarget, command: readonly string[], timeoutMs: number): Promise<CheckResult> {
   try {
-    const result = await target.runtime.execSync(target.containerId, command, timeoutMs);
+    const options = { timeoutMs, maxOutputBytes: MAX_OUTPUT };
+    const result = await target.runtime.execSync(target.containerId, command, options);
     const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, MAX_OUTPUT).toString('utf8');
     return { outcome: result.exitCode === 0 ? 'success' : 'failure', output };
   } catch (error) {
@@ -200,6 +201,7 @@ function checkGrpc(ip: string, port: number, service: string, timeoutMs: number)
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= MAX_OUTPUT) chunks.push(chunk);
+      else finish('failure', `health rpc answered with more than ${MAX_OUTPUT} bytes`);
     });
     stream.once('error', (error) => finish('failure', error.message));
     stream.once('end', () => {

@@ -2,13 +2,16 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { TLSSocket } from 'node:tls';
 import type { Clock, Timer } from '../../../base/clock.ts';
+import { ConnectionGate, type GateLimits } from '../../../base/connections/gate.ts';
+import { GatedServer } from '../../../base/connections/gated-server.ts';
+import { HttpConnection } from '../../../base/connections/http-connection.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
+import type { ByteStream, ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
 import { attemptsOf, readySandboxes } from '../../../core/podplan/snapshot.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { ServingCertificate } from '../deps.ts';
@@ -19,6 +22,7 @@ import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
 import { type LogOptions, readLog } from './container-logs.ts';
 import { type Route, routeOf } from './routes.ts';
+import { Sessions, TooManySessions } from './sessions.ts';
 import type { StatsProvider } from './stats.ts';
 
 export interface KubeletServerOptions {
@@ -40,7 +44,16 @@ export interface KubeletServerOptions {
 /** Certificates are re-issued long before they expire; an hour of the old one is safe. */
 const RELOAD_MS = 3600_000;
 const HEADERS_TIMEOUT_MS = 15_000;
+/** Clients are the API servers, and what collects metrics. */
+const LIMITS: GateLimits = {
+  authenticated: 1024,
+  unauthenticated: 32,
+  idleMs: 90_000,
+  unauthenticatedIdleMs: 30_000,
+  handshakeMs: 32_000,
+};
 const RUN_TIMEOUT_MS = 600_000;
+const RUN_OUTPUT_BYTES = 1024 * 1024;
 
 /** An answer that is an error: a status code and a line of text, as upstream's. */
 class HttpError extends Error {
@@ -56,7 +69,9 @@ export class KubeletServer {
   private readonly options: KubeletServerOptions;
   private server: Server | undefined;
   private timer: Timer | undefined;
-  private readonly sockets = new Set<Socket>();
+  private readonly sockets = new Set<TLSSocket>();
+  private readonly sessions = new Sessions();
+  private readonly gate = new ConnectionGate(LIMITS);
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
@@ -74,15 +89,7 @@ export class KubeletServer {
     });
     server.headersTimeout = HEADERS_TIMEOUT_MS;
     server.requestTimeout = 0;
-    server.on('request', (request, response) => void this.answer(request, response));
-    server.on(
-      'upgrade',
-      (request: IncomingMessage, socket: Duplex, head: Buffer) => void this.upgrade(request, socket, head),
-    );
-    server.on('secureConnection', (socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
-    });
+    this.gateConnections(server);
     server.listen({ host: options.address, port: options.port });
     await once(server, 'listening');
     this.server = server;
@@ -91,8 +98,48 @@ export class KubeletServer {
     return typeof address === 'object' && address !== null ? address.port : options.port;
   }
 
+  private gateConnections(server: Server): void {
+    const gated = new GatedServer(
+      server,
+      this.gate,
+      (socket: TLSSocket, admitted) => new HttpConnection(socket, admitted),
+    );
+    // Before Node's own listener, which reads requests.
+    server.prependListener('secureConnection', (socket) => {
+      if (gated.secured(socket) === undefined) {
+        socket.destroy();
+        return;
+      }
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+    server.on('request', (request, response) => {
+      const connection = gated.of(request.socket);
+      if (connection === undefined || !connection.admits()) {
+        request.destroy();
+        return;
+      }
+      connection.inFlight += 1;
+      connection.response = response;
+      response.once('close', () => {
+        connection.inFlight -= 1;
+      });
+      void this.answer(request, response, connection);
+    });
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const connection = gated.of(socket);
+      if (connection === undefined || !connection.admits()) {
+        socket.destroy();
+        return;
+      }
+      connection.inFlight += 1;
+      void this.upgrade(request, socket, head, connection);
+    });
+  }
+
   async stop(): Promise<void> {
     this.timer?.cancel();
+    this.gate.stop();
     const { server } = this;
     if (server === undefined) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -116,11 +163,11 @@ export class KubeletServer {
     });
   }
 
-  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async answer(request: IncomingMessage, response: ServerResponse, connection: HttpConnection): Promise<void> {
     const aborter = new AbortController();
     response.once('close', () => aborter.abort());
     try {
-      const route = await this.admit(request);
+      const route = await this.admit(request, connection);
       await this.serve(route, request, response, aborter.signal);
     } catch (error) {
       if (response.headersSent) {
@@ -135,9 +182,10 @@ export class KubeletServer {
   }
 
   /** The route, once the caller is known and allowed. */
-  private async admit(request: IncomingMessage): Promise<Route> {
+  private async admit(request: IncomingMessage, connection: HttpConnection): Promise<Route> {
     const { access } = this.options;
     const caller = await access.authenticate(request);
+    connection.identified(caller === undefined ? 'refused' : 'user');
     if (caller === undefined) throw new HttpError(401, 'Unauthorized');
     const route = routeOf(request.method ?? 'GET', request.url ?? '/');
     if (route === undefined) throw new HttpError(404, '404 page not found');
@@ -208,10 +256,15 @@ export class KubeletServer {
     return this.options.view.get(worker.uid).containers.some((status) => status.state === 'running');
   }
 
-  private async upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array): Promise<void> {
+  private async upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+    connection: HttpConnection,
+  ): Promise<void> {
     socket.on('error', () => socket.destroy());
     try {
-      const route = await this.admit(request);
+      const route = await this.admit(request, connection);
       const { streaming, runtime } = this.options;
       const query = route.query;
       if (route.name === 'exec' || route.name === 'attach') {
@@ -226,8 +279,12 @@ export class KubeletServer {
         const command = query.getAll('command');
         if (route.name === 'exec' && command.length === 0)
           throw new HttpError(400, 'you must specify at least 1 of command');
-        await streaming.handleRemoteCommand(request, socket, head, asked, (streams) =>
-          route.name === 'exec' ? runtime.exec(status.id, { ...streams, command }) : runtime.attach(status.id, streams),
+        await this.sessions.run(route.name, status.id, () =>
+          streaming.handleRemoteCommand(request, socket, head, asked, (streams) =>
+            route.name === 'exec'
+              ? runtime.exec(status.id, { ...streams, command })
+              : runtime.attach(status.id, streams),
+          ),
         );
         return;
       }
@@ -235,7 +292,9 @@ export class KubeletServer {
         const worker = this.workerOf(route);
         const [sandbox] = readySandboxes(this.options.view.get(worker.uid).sandboxes);
         if (sandbox === undefined) throw new HttpError(404, `pod ${JSON.stringify(route.pod)} is not running`);
-        await streaming.handlePortForward(request, socket, head, (port) => runtime.portForward(sandbox.id, port));
+        await this.sessions.run('portForward', sandbox.id, () =>
+          streaming.handlePortForward(request, socket, head, (port) => this.connect(sandbox.id, port)),
+        );
         return;
       }
       throw new HttpError(400, 'this path is not streamed');
@@ -245,6 +304,25 @@ export class KubeletServer {
       socket.end(
         `HTTP/1.1 ${code} ${REASONS[code] ?? 'Error'}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
       );
+    }
+  }
+
+  private async connect(sandboxId: string, port: number): Promise<ByteStream> {
+    const close = this.sessions.open('connection', sandboxId);
+    try {
+      const stream = await this.options.runtime.portForward(sandboxId, port);
+      return {
+        readable: stream.readable,
+        write: (chunk) => stream.write(chunk),
+        end: () => stream.end(),
+        destroy: () => {
+          close();
+          stream.destroy();
+        },
+      };
+    } catch (error) {
+      close();
+      throw error;
     }
   }
 
@@ -268,7 +346,13 @@ export class KubeletServer {
     const status = this.runningContainer(this.workerOf(route), route.container);
     const command = (route.query.get('cmd') ?? '').split(' ').filter((part) => part !== '');
     if (command.length === 0) throw new HttpError(400, 'cmd is required');
-    const result = await this.options.runtime.execSync(status.id, command, RUN_TIMEOUT_MS);
+    const result = await this.sessions.run('exec', status.id, () =>
+      this.options.runtime.execSync(status.id, command, {
+        timeoutMs: RUN_TIMEOUT_MS,
+        maxOutputBytes: RUN_OUTPUT_BYTES,
+        leavesProcesses: true,
+      }),
+    );
     sendText(response, Buffer.concat([result.stdout, result.stderr]));
   }
 
@@ -277,6 +361,16 @@ export class KubeletServer {
     const worker = this.options.pods.byName(route.namespace, route.pod);
     if (worker === undefined) throw new HttpError(404, `pod ${JSON.stringify(route.pod)} not found`);
     const status = this.logContainer(worker, route);
+    await this.sessions.run('log', status.id, () => this.sendLog(worker, status, options, response, signal));
+  }
+
+  private async sendLog(
+    worker: PodWorker,
+    status: ContainerStatus,
+    options: LogOptions,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { view, files, runtime } = this.options;
     const source = readLog(
       {
@@ -290,7 +384,7 @@ export class KubeletServer {
     );
     const first = await source.next().catch((error: unknown) => {
       const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      throw missing ? new HttpError(404, `log of container ${JSON.stringify(route.container)} is not there`) : error;
+      throw missing ? new HttpError(404, `log of container ${JSON.stringify(status.name)} is not there`) : error;
     });
     response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' });
     response.flushHeaders();
@@ -352,10 +446,12 @@ const REASONS: Readonly<Record<number, string>> = {
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
 };
 
 function errorAnswer(error: unknown): { code: number; message: string } {
+  if (error instanceof TooManySessions) return { code: 429, message: error.message };
   return error instanceof HttpError
     ? { code: error.code, message: error.message }
     : { code: 500, message: messageOf(error) };

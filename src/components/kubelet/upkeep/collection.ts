@@ -10,7 +10,8 @@ import { rotatedLogs } from './log-rotation.ts';
 /** Dead containers kept for each name, for `logs --previous` and the last state. */
 const KEEP_DEAD = 1;
 
-export async function collectContainers(services: PodServices): Promise<void> {
+/** Of the pods in `ended` nothing is kept, of the others what `logs --previous` and the last state need. */
+export async function collectContainers(services: PodServices, ended: ReadonlySet<string> = new Set()): Promise<void> {
   let removed = false;
   for (const uid of services.view.uids()) {
     const { containers, sandboxes } = services.view.get(uid);
@@ -18,6 +19,10 @@ export async function collectContainers(services: PodServices): Promise<void> {
     const kept = new Set<string>();
     for (const statuses of byName.values()) {
       const [newest, ...older] = statuses.sort((a, b) => b.attempt - a.attempt || b.createdAtMs - a.createdAtMs);
+      if (ended.has(uid)) {
+        for (const status of statuses) removed = (await removeContainer(services, status)) || removed;
+        continue;
+      }
       if (newest !== undefined) kept.add(newest.sandboxId);
       // The newest is the state, dead or not; one more is the last state.
       let dead = KEEP_DEAD;
@@ -33,7 +38,7 @@ export async function collectContainers(services: PodServices): Promise<void> {
     }
     const [current] = [...sandboxes].sort((a, b) => b.attempt - a.attempt);
     for (const sandbox of sandboxes) {
-      if (sandbox === current || sandbox.state === 'ready' || kept.has(sandbox.id)) continue;
+      if (sandbox.state === 'ready' || kept.has(sandbox.id) || (sandbox === current && !ended.has(uid))) continue;
       await services.runtime
         .stopPodSandbox(sandbox.id)
         .then(() => services.runtime.removePodSandbox(sandbox.id))
@@ -102,7 +107,16 @@ export class ImageCollector {
     this.services = services;
   }
 
-  async collect(): Promise<void> {
+  collect(): Promise<void> {
+    return this.remove(false);
+  }
+
+  /** Every image that nothing uses and that is not new, however much room there is. */
+  collectAll(): Promise<void> {
+    return this.remove(true);
+  }
+
+  private async remove(all: boolean): Promise<void> {
     const { services } = this;
     const { settings, clock, runtime, log } = services;
     const nowMs = clock.nowMs();
@@ -120,8 +134,10 @@ export class ImageCollector {
     const disk = await services.host.fileSystem(settings.paths.images);
     if (disk.capacityBytes === 0) return;
     const usedBytes = disk.capacityBytes - disk.availableBytes;
-    if (usedBytes * 100 < disk.capacityBytes * settings.imageGcHighThresholdPercent) return;
-    let excess = usedBytes - (disk.capacityBytes * settings.imageGcLowThresholdPercent) / 100;
+    if (!all && usedBytes * 100 < disk.capacityBytes * settings.imageGcHighThresholdPercent) return;
+    let excess = all
+      ? Number.POSITIVE_INFINITY
+      : usedBytes - (disk.capacityBytes * settings.imageGcLowThresholdPercent) / 100;
     const candidates = images
       .filter(
         (image) =>

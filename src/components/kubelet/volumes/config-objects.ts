@@ -17,6 +17,22 @@ export interface ConfigReader {
   secretObject(pod: Pod, name: string): Promise<Secret | undefined>;
 }
 
+/** The same, for one use: an object that is referred to many times is decoded once. */
+export function decodingOnce(reader: ConfigReader): ConfigReader {
+  const known = new Map<string, Promise<ConfigData | undefined>>();
+  const once = (kind: 'configMap' | 'secret') => (pod: Pod, name: string, optional: boolean) => {
+    const key = `${kind}/${optional}/${name}`;
+    const found = known.get(key) ?? reader[kind](pod, name, optional);
+    known.set(key, found);
+    return found;
+  };
+  return {
+    configMap: once('configMap'),
+    secret: once('secret'),
+    secretObject: (pod, name) => reader.secretObject(pod, name),
+  };
+}
+
 interface Entry {
   readonly users: Set<string>;
   readonly stopping: AbortController;

@@ -8,12 +8,12 @@ import { podAmount } from '../../../core/cgroup/resources.ts';
 import type { Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
 import type { PodDirectories } from '../pods/directories.ts';
-import { expand } from '../pods/environment.ts';
+import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/expansion.ts';
 import type { Mounter } from '../port.ts';
 import { writeAtomically } from './atomic-writer.ts';
-import type { ConfigReader } from './config-objects.ts';
+import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { prepareHostPath } from './host-path.ts';
-import { volumePayload } from './sources.ts';
+import { type PayloadInput, volumePayload } from './sources.ts';
 import { bindSubPath } from './sub-path.ts';
 import type { TokenSource } from './tokens.ts';
 
@@ -50,9 +50,13 @@ export class VolumeManager {
   /** Idempotent: also brings the content of projected volumes up to date. One that fails keeps none of the others from it. */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
     let first: VolumeError | undefined;
+    const shared = {
+      config: decodingOnce(this.options.config),
+      budget: new ExpansionBudget('config map, secret, downward API and projected volumes', MAX_VOLUME_BYTES),
+    };
     for (const volume of pod.spec?.volumes ?? []) {
       try {
-        await this.setUpVolume(pod, volume, addresses);
+        await this.setUpVolume(pod, volume, addresses, shared);
       } catch (error) {
         first ??= new VolumeError(volume.name, error);
       }
@@ -60,7 +64,12 @@ export class VolumeManager {
     if (first !== undefined) throw first;
   }
 
-  private async setUpVolume(pod: Pod, volume: Volume, addresses: PodAddresses): Promise<void> {
+  private async setUpVolume(
+    pod: Pod,
+    volume: Volume,
+    addresses: PodAddresses,
+    shared: Pick<PayloadInput, 'config' | 'budget'>,
+  ): Promise<void> {
     const uid = pod.metadata?.uid ?? '';
     if (volume.hostPath !== undefined) {
       await prepareHostPath(volume.hostPath);
@@ -87,7 +96,7 @@ export class VolumeManager {
       {
         pod,
         ...addresses,
-        config: this.options.config,
+        ...shared,
         tokens: this.options.tokens,
         allocatable: this.options.allocatable(),
       },
@@ -106,13 +115,15 @@ export class VolumeManager {
     env: readonly { readonly name: string; readonly value: string }[],
   ): Promise<Mount[]> {
     const mounts: Mount[] = [];
+    const volumes = new Map((pod.spec?.volumes ?? []).map((volume) => [volume.name, volume]));
+    const variables = new Map(env.map((variable) => [variable.name, variable.value]));
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-      const volume = pod.spec?.volumes?.find((each) => each.name === mount.name);
+      const volume = volumes.get(mount.name);
       const recursiveReadOnly = isRecursivelyReadOnly(mount, this.options.features.recursiveReadOnlyMounts);
       if (volume === undefined)
         throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
       const path = this.pathOf(pod, volume);
-      const subPath = subPathOf(mount, env);
+      const subPath = subPathOf(mount, variables);
       let hostPath = path;
       if (subPath !== '') {
         hostPath = this.options.directories.subPath(pod.metadata?.uid ?? '', mount.name, container.name, index);
@@ -187,15 +198,16 @@ const alwaysReadOnly = (volume: Volume): boolean =>
   volume.downwardAPI !== undefined ||
   volume.projected !== undefined;
 
-function subPathOf(mount: VolumeMount, env: readonly { readonly name: string; readonly value: string }[]): string {
+function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): string {
   if (mount.subPathExpr === undefined || mount.subPathExpr === '') return mount.subPath ?? '';
-  const variables = new Map(env.map((variable) => [variable.name, variable.value]));
   let missing: string | undefined;
-  const path = expand(mount.subPathExpr, (name) => {
+  const lookup = (name: string): string | undefined => {
     const value = variables.get(name);
     if (value === undefined) missing ??= name;
     return value;
-  });
+  };
+  const budget = new ExpansionBudget(`subPathExpr of volumeMount "${mount.name}"`, MAX_PATH_BYTES);
+  const path = expand(mount.subPathExpr, lookup, budget);
   if (missing !== undefined) throw new Error(`missing value for "${missing}"`);
   return path;
 }

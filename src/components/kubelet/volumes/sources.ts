@@ -10,6 +10,7 @@ import type {
 } from 'kubernetes-types/core/v1';
 import type { Quantity } from '../../../base/quantity.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
+import type { ExpansionBudget } from '../pods/expansion.ts';
 import { fieldValue, resourceValue } from '../pods/field-path.ts';
 import type { ProjectedFile } from './atomic-writer.ts';
 import type { ConfigData, ConfigReader } from './config-objects.ts';
@@ -18,10 +19,12 @@ import type { TokenSource } from './tokens.ts';
 export interface PayloadInput {
   readonly pod: Pod;
   readonly config: ConfigReader;
-  readonly tokens: TokenSource;
+  readonly tokens: Pick<TokenSource, 'token'>;
   readonly podIps: readonly string[];
   readonly hostIps: readonly string[];
   readonly allocatable: Readonly<Record<string, Quantity>>;
+  /** Of all files of the pod. */
+  readonly budget: ExpansionBudget;
 }
 
 /** Labels and annotations may stand in downward API files: whether these differ between the two states of a pod. */
@@ -47,13 +50,29 @@ export async function volumePayload(input: PayloadInput, volume: Volume): Promis
   if (volume.configMap !== undefined) {
     const { name = '', items, defaultMode, optional = false } = volume.configMap;
     const data = await input.config.configMap(input.pod, name, optional);
-    addKeys(files, data, items, defaultMode ?? DEFAULT_MODE, optional, `configmap references non-existent config key`);
+    addKeys(
+      files,
+      input.budget,
+      data,
+      items,
+      defaultMode ?? DEFAULT_MODE,
+      optional,
+      `configmap references non-existent config key`,
+    );
     return files;
   }
   if (volume.secret !== undefined) {
     const { secretName = '', items, defaultMode, optional = false } = volume.secret;
     const data = await input.config.secret(input.pod, secretName, optional);
-    addKeys(files, data, items, defaultMode ?? DEFAULT_MODE, optional, `references non-existent secret key`);
+    addKeys(
+      files,
+      input.budget,
+      data,
+      items,
+      defaultMode ?? DEFAULT_MODE,
+      optional,
+      `references non-existent secret key`,
+    );
     return files;
   }
   if (volume.downwardAPI !== undefined) {
@@ -97,17 +116,18 @@ async function addConfigMap(
 ): Promise<void> {
   const optional = source.optional === true;
   const data = await input.config.configMap(input.pod, source.name ?? '', optional);
-  addKeys(files, data, source.items, mode, optional, 'configmap references non-existent config key');
+  addKeys(files, input.budget, data, source.items, mode, optional, 'configmap references non-existent config key');
 }
 
 async function addSecret(files: Files, input: PayloadInput, source: SecretProjection, mode: number): Promise<void> {
   const optional = source.optional === true;
   const data = await input.config.secret(input.pod, source.name ?? '', optional);
-  addKeys(files, data, source.items, mode, optional, 'references non-existent secret key');
+  addKeys(files, input.budget, data, source.items, mode, optional, 'references non-existent secret key');
 }
 
 function addKeys(
   files: Files,
+  budget: ExpansionBudget,
   data: ConfigData | undefined,
   items: readonly KeyToPath[] | undefined,
   mode: number,
@@ -115,8 +135,12 @@ function addKeys(
   missing: string,
 ): void {
   if (data === undefined) return;
+  const add = (path: string, bytes: Uint8Array, of: number): void => {
+    budget.take(bytes.length);
+    files.set(path, { bytes, mode: of });
+  };
   if (items === undefined || items.length === 0) {
-    for (const [key, bytes] of data) files.set(key, { bytes, mode });
+    for (const [key, bytes] of data) add(key, bytes, mode);
     return;
   }
   for (const item of items) {
@@ -125,7 +149,7 @@ function addKeys(
       if (optional) continue;
       throw new Error(`${missing}: ${item.key}`);
     }
-    files.set(item.path, { bytes, mode: item.mode ?? mode });
+    add(item.path, bytes, item.mode ?? mode);
   }
 }
 
@@ -141,7 +165,9 @@ function addDownward(files: Files, input: PayloadInput, items: readonly Downward
       if (container === undefined) throw new Error(`container ${containerName} not found`);
       text = resourceValue(item.resourceFieldRef, container, input.allocatable);
     }
-    files.set(item.path, { bytes: Buffer.from(text, 'utf8'), mode: item.mode ?? mode });
+    const bytes = Buffer.from(text, 'utf8');
+    input.budget.take(bytes.length);
+    files.set(item.path, { bytes, mode: item.mode ?? mode });
   }
 }
 

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../../../base/errors.ts';
+import { secretFileProblem } from '../../../base/secret-file.ts';
 import type { KeyStore } from '../../../components/membership/port.ts';
 import { Keyring } from './keyring.ts';
 
@@ -29,8 +30,8 @@ export async function openKeyring(path: string): Promise<OpenedKeyring | undefin
     throw new CodedError('bad-keyring', `cannot read ${path}: ${error.message}`, { cause: error });
   });
   if (found === undefined) return undefined;
-  if ((found.mode & 0o077) !== 0)
-    throw new CodedError('bad-keyring', `${path} is open to others than its owner; run chmod 600 on it`);
+  const problem = secretFileProblem(path, found, process.geteuid?.() ?? 0);
+  if (problem !== undefined) throw new CodedError('bad-keyring', problem);
   if (found.size > MAX_FILE_BYTES) throw new CodedError('bad-keyring', `${path} is too large for a keyring`);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new CodedError('bad-keyring', `cannot read ${path}: ${messageOf(error)}`, { cause: error });

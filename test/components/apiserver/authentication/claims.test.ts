@@ -57,20 +57,23 @@ describe('claims', () => {
     });
   });
 
-  it('make nobody of what does not hold', () => {
+  it('reject tokens whose claims fail a mapping or rule', () => {
     const sub = { claim: 'sub', prefix: '' };
     const cases: [ClaimRules, RegExp][] = [
       [
         { ...none, username: cel('claims.missing', 'text') },
         /expression 'claims\.missing' resulted in error: no such key/,
       ],
-      [{ ...none, username: cel('claims.nbf', 'text') }, /the username is empty or no string/],
-      [{ ...none, username: cel("''", 'text') }, /the username is empty/],
-      [{ ...none, username: sub, groups: cel('claims.nbf', 'texts') }, /the groups are no strings/],
-      [{ ...none, username: sub, uid: cel('claims.nbf', 'text') }, /the uid is no string/],
+      [{ ...none, username: cel('claims.nbf', 'text') }, /username: must be a non-empty string/],
+      [{ ...none, username: cel("''", 'text') }, /username: must be a non-empty string/],
+      [
+        { ...none, username: sub, groups: cel('claims.nbf', 'texts') },
+        /groups: must be a string or an array of strings/,
+      ],
+      [{ ...none, username: sub, uid: cel('claims.nbf', 'text') }, /uid: must be a string/],
       [
         { ...none, username: sub, extra: [{ key: 'a.b/c', value: cel('claims.nbf', 'texts') }] },
-        /the extra a\.b\/c is no strings/,
+        /extra\[a\.b\/c\]: must be a string or an array of strings/,
       ],
       [
         {

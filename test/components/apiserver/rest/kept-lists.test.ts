@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtinKinds } from '../../../../src/api/registry/index.ts';
 import { schemaOf } from '../../../../src/api/schema/index.ts';
-import { bytesAs, type ServedKind } from '../../../../src/components/apiserver/rest/kinds.ts';
+import { bytesAs, type ServedKind } from '../../../../src/components/apiserver/pipeline/kinds.ts';
 import { messageOf } from '../../../../src/components/apiserver/rest/messages.ts';
 import { WholeLists } from '../../../../src/components/apiserver/rest/whole-lists.ts';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';

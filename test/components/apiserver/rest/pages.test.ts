@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtinKinds } from '../../../../src/api/registry/index.ts';
+import type { ServedKind } from '../../../../src/components/apiserver/pipeline/kinds.ts';
 import type { RestContext } from '../../../../src/components/apiserver/rest/context.ts';
-import type { ServedKind } from '../../../../src/components/apiserver/rest/kinds.ts';
 import { type ListOptions, parseListOptions } from '../../../../src/components/apiserver/rest/options.ts';
 import { takeSnapshot } from '../../../../src/components/apiserver/rest/snapshot.ts';
 import { CachedObject } from '../../../../src/components/apiserver/watchcache/cached-object.ts';

@@ -1,13 +1,15 @@
-/** Resource quotas: nothing is stored that would use more of a namespace's quotas than they allow. What is counted how: core/quota. */
+/** ResourceQuota: rejects writes that exceed a namespace's quotas. Usage is computed by core/quota. */
+
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import { errors } from '../../../../api/meta/status.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import { amountsOf } from '../../../../core/quota/amounts.ts';
 import type { LimitedResource, QuotaRequest } from '../../../../core/quota/check.ts';
 import { evaluatorOf } from '../../../../core/quota/evaluators.ts';
-import type { AdmissionPlugin, AdmissionRequest } from '../index.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { AdmissionPlugin } from '../index.ts';
 import { forbid, forbidPlainly, isFor } from '../subject.ts';
-import { QuotaKeeper, type QuotaStore, type Refusal } from './keeper.ts';
+import { QuotaAccessor, type QuotaStore, type Refusal } from './accessor.ts';
 
 export interface ResourceQuotaDeps {
   readonly quotas: QuotaStore;
@@ -17,7 +19,7 @@ export interface ResourceQuotaDeps {
 }
 
 export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
-  const keeper = new QuotaKeeper(deps.quotas, deps.clock);
+  const accessor = new QuotaAccessor(deps.quotas, deps.clock);
   return {
     name: 'ResourceQuota',
     validate(request) {
@@ -38,20 +40,20 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
     const used = (quota: unknown) => amountsOf((quota as ResourceQuota | undefined)?.status?.used as never);
     const now = used(object);
     const isLess = [...used(old)].some(([each, before]) => (now.get(each)?.nanos ?? 0n) < before.nanos);
-    if (isLess && keeper.isUnsettled(namespace, name)) {
+    if (isLess && accessor.isUnsettled(namespace, name)) {
       throw errors.conflict(kind, name, 'usage is just being set aside; reckon it again in a second');
     }
   }
 
   async function settle(request: AdmissionRequest, question: QuotaRequest): Promise<void> {
     const { namespace } = request;
-    const settled = await keeper.ask(namespace, question, request.dryRun);
+    const settled = await accessor.ask(namespace, question, request.dryRun);
     if ('refusal' in settled) throw refusal(request, settled.refusal);
     const { charges } = settled;
     if (charges.length === 0) return;
     request.reservations?.push({
-      used: () => keeper.settle(namespace, charges),
-      giveBack: () => keeper.giveBack(namespace, charges),
+      used: () => accessor.settle(namespace, charges),
+      refund: () => accessor.refund(namespace, charges),
     });
   }
 }

@@ -1,6 +1,10 @@
-/** What the audit log says of webhooks. Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#mutating-webhook-auditing-annotations */
+/**
+ * Audit annotations of webhooks.
+ * Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#mutating-webhook-auditing-annotations
+ */
+
 import type { JsonValue } from '../../../../api/meta/object.ts';
-import type { AdmissionRequest } from '../index.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { Concerned } from './configurations.ts';
 
 export interface WebhookAnnotations {

@@ -1,5 +1,5 @@
 /**
- * What a webhook may answer, and what a refusal becomes.
+ * Validates webhook responses and maps rejections to errors.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{request/admissionreview.go,errors/statuserror.go}.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';

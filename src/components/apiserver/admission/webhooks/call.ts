@@ -1,17 +1,18 @@
 /**
- * Asking one webhook: whether it wants to see the request after all, the call, and what its failure means.
+ * Calls one webhook: match conditions, the request, and the failure policy.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go and the two dispatchers.
  */
+
 import type { JsonObject } from '../../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { Metrics } from '../../metrics.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
 import type { WebhookIdentities } from '../../webhooks/identities.ts';
 import { type AccessSource, authorizerOf, withAnswers } from '../authorizer.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
-import type { AdmissionRequest } from '../index.ts';
 import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
@@ -92,7 +93,7 @@ export class HookCaller {
       if (!hook.ignoresFailure) throw new ApiError('InternalError', `Internal error occurred: ${failure}`);
       this.#metrics.failedOpen(hook.name, type);
       events.failedOpen();
-      this.#deps.log.warn('failing open: a webhook whose failure is ignored', { webhook: hook.name, error: failure });
+      this.#deps.log.warn('webhook failed open: failurePolicy Ignore', { webhook: hook.name, error: failure });
       return undefined;
     }
     for (const warning of verdict.warnings) request.warnings.push(warning);

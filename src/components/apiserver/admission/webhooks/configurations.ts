@@ -1,14 +1,15 @@
 /**
- * The webhooks there are, compiled once for each change of a configuration, and for each sort of request those that may concern it: a
- * kind that no webhook speaks of costs one look-up.
+ * The configured webhooks, compiled on each change of a configuration and indexed by group, resource and operation: a
+ * kind without webhooks costs one look-up.
  */
+
 import type { MutatingWebhook, MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
-import type { Kinds, ServedKind } from '../../rest/kinds.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watchcache/cached-object.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import type { WebhookClient } from '../../webhooks/caller.ts';
 import { type Condition, compileConditions } from '../expressions.ts';
-import type { AdmissionRequest } from '../index.ts';
 import { compileMatch, type MatchSpec, matchRules } from '../matching.ts';
 
 export interface Hook {

@@ -1,4 +1,4 @@
-/** Upstream's figures about webhooks. Source: k8s.io/apiserver/pkg/admission/metrics. */
+/** Webhook metrics. Source: k8s.io/apiserver/pkg/admission/metrics. */
 import type { Metrics } from '../../metrics.ts';
 
 export type HookType = 'admit' | 'validating';

@@ -1,16 +1,18 @@
 /**
- * Webhooks that change objects: one after the other, and once more when a later one changed what an earlier one wants to see.
+ * Mutating webhooks: in sequence, with reinvocation when a later one changed the object.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
+
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError } from '../../../../api/meta/status.ts';
 import { jsonEqual } from '../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import { jsonPatch } from '../../../../core/patch/index.ts';
-import type { Kinds } from '../../rest/kinds.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { Kinds } from '../../pipeline/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import { exchangeObject, targetOf } from '../exchange.ts';
-import type { AdmissionPlugin, AdmissionRequest, Mutation } from '../index.ts';
+import type { AdmissionPlugin, Mutation } from '../index.ts';
 import { isExempt } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { annotations, type WebhookAnnotations } from './annotations.ts';

@@ -1,5 +1,5 @@
-/** Webhooks that judge: all at once. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
-import type { Kinds } from '../../rest/kinds.ts';
+/** Validating webhooks: in parallel. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
+import type { Kinds } from '../../pipeline/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import type { AdmissionPlugin } from '../index.ts';
 import { isExempt } from '../matching.ts';
@@ -18,7 +18,7 @@ export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, k
       const ask = (each: Concerned) =>
         caller.ask(each, request, 'validating', annotations('validating', each, request));
       return Promise.allSettled(concerned.map(ask)).then((outcomes) => {
-        // Several may refuse: the first in order is told, whichever answered first.
+        // Of several rejections the first in configuration order is returned.
         const refused = outcomes.find((each) => each.status === 'rejected');
         if (refused !== undefined) throw refused.reason;
       });

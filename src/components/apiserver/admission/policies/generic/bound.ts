@@ -1,10 +1,11 @@
-/** The policies there are, with their bindings, and those of them that may concern a request. */
+/** The policies with their bindings, indexed by the requests they may match. */
+
 import type { Metrics } from '../../../metrics.ts';
-import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
+import type { AdmissionRequest } from '../../../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';
 import type { KindCache } from '../../../watchcache/kind-cache.ts';
 import type { AccessSource } from '../../authorizer.ts';
-import type { AdmissionRequest } from '../../index.ts';
 import { mayMatch, type NamespaceSource } from '../../matching.ts';
 import { type Binding, compileBinding } from './bindings.ts';
 import type { Policy } from './composition.ts';

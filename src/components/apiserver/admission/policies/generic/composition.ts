@@ -1,4 +1,4 @@
-/** What all admission policies are made of: expressions, conditions, and variables that build on one another. */
+/** Shared parts of admission policies: expressions, match conditions and variables. */
 import type { MatchCondition, MatchResources, Variable } from 'kubernetes-types/admissionregistration/v1';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Program } from '../../../../../core/cel/part.ts';

@@ -1,10 +1,11 @@
-/** The objects a policy is parameterised with. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
+/** Resolves the parameters of a policy binding. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
+
 import type { KubeObject } from '../../../../../api/meta/object.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../../base/selector.ts';
-import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
-import { shown } from '../../../rest/view.ts';
+import type { AdmissionRequest } from '../../../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
+import { shown } from '../../../pipeline/kinds.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';
-import type { AdmissionRequest } from '../../index.ts';
 import type { Binding } from './bindings.ts';
 import { gvkText, type ParamKind, type Policy } from './composition.ts';
 

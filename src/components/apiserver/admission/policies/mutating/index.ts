@@ -1,18 +1,20 @@
 /**
- * MutatingAdmissionPolicy: changes in the cluster's own words. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go,
+ * MutatingAdmissionPolicy. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go,
  * pkg/admission/plugin/policy/generic/policy_dispatcher.go.
  */
+
 import type { JsonObject, JsonValue, KubeObject } from '../../../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../../../api/meta/status.ts';
 import { schemaOf } from '../../../../../api/schema/index.ts';
 import { jsonEqual } from '../../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Value } from '../../../../../core/cel/values.ts';
-import type { ServedKind } from '../../../rest/kinds.ts';
+import type { AdmissionRequest } from '../../../pipeline/admission.ts';
+import type { ServedKind } from '../../../pipeline/kinds.ts';
 import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
 import { CostBudget, conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
-import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
+import type { AdmissionPlugin, Mutation as Pass } from '../../index.ts';
 import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';

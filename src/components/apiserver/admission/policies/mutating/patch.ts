@@ -1,5 +1,5 @@
 /**
- * What one mutation makes of an object. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go.
+ * Applies one mutation to an object. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go.
  */
 import type { JsonObject } from '../../../../../api/meta/object.ts';
 import type { SchemaNode } from '../../../../../api/schema/node.ts';

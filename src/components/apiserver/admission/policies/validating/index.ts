@@ -1,11 +1,13 @@
-/** ValidatingAdmissionPolicy: rules in the cluster's own words. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go. */
+/** ValidatingAdmissionPolicy. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go. */
+
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { JsonValue, KubeObject } from '../../../../../api/meta/object.ts';
 import { ApiError, type StatusReason } from '../../../../../api/meta/status.ts';
 import { messageOf } from '../../../../../base/errors.ts';
+import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { type Documents, documentsOf, variablesOf } from '../../expressions.ts';
-import type { AdmissionPlugin, AdmissionRequest } from '../../index.ts';
+import type { AdmissionPlugin } from '../../index.ts';
 import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';

@@ -1,12 +1,12 @@
 /**
- * Expressions of a policy held against the kinds that it matches. Findings are hints: kinds may have changed, and rules may match more.
+ * Type checks a policy's expressions against the kinds that it matches. Findings are hints: kinds may change, and rules may match more.
  * Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { schemaOfType } from '../../../../../api/schema/index.ts';
 import { typeOfNode, typeOfPublished } from '../../../../../core/cel/kinds.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
-import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
+import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
 import { compileExpression, explainProblem } from '../../expressions.ts';
 import { gvkText, typeOfVariable } from '../generic/composition.ts';
 
@@ -111,7 +111,7 @@ interface Rule {
   readonly resources?: readonly string[];
 }
 
-/** The kinds that the rules name; where they say `*`, nobody knows which. Sorted by group, version and kind. */
+/** The kinds that the rules name; rules with `*` name none. Sorted by group, version and kind. */
 function matchedKinds(policy: ValidatingAdmissionPolicy, kinds: Kinds): ServedKind[] {
   const named = (values: readonly string[] = []): readonly string[] =>
     values.some((each) => each.includes('*')) ? [] : [...values].sort();

@@ -1,0 +1,38 @@
+/** Reads `package-lock.json` and checks archives against it: what ships is what the lock names, byte for byte. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+
+interface LockedPackage {
+  readonly version: string;
+  /** Subresource integrity (W3C SRI): `sha512-<base64>`. */
+  readonly integrity: string;
+}
+
+interface LockFile {
+  readonly packages: Readonly<Record<string, { readonly version?: string; readonly integrity?: string }>>;
+}
+
+const LOCK = join(import.meta.dirname, '..', 'package-lock.json');
+
+/** Throws when the lock has no entry with version and integrity for a top-level package. */
+export async function lockedPackage(name: string, lock = LOCK): Promise<LockedPackage> {
+  const { packages } = JSON.parse(await readFile(lock, 'utf8')) as LockFile;
+  const { version, integrity } = packages[`node_modules/${name}`] ?? {};
+  if (version === undefined || integrity === undefined)
+    throw new Error(`${basename(lock)}: ${name} has no version and integrity; run npm install`);
+  return { version, integrity };
+}
+
+/** Throws when a file does not have the locked digest. */
+export async function checkIntegrity(file: string, integrity: string): Promise<void> {
+  const [, algorithm, expected] = /^(sha512|sha384|sha256)-([A-Za-z0-9+/]+=*)$/.exec(integrity) ?? [];
+  if (algorithm === undefined) throw new Error(`integrity ${integrity}: not a SHA-2 digest; run npm install`);
+  const actual = createHash(algorithm)
+    .update(await readFile(file))
+    .digest('base64');
+  if (actual !== expected)
+    throw new Error(
+      `${basename(file)}: ${algorithm}-${actual} is not the locked ${integrity}; the registry's archive was replaced`,
+    );
+}

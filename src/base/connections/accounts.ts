@@ -1,0 +1,86 @@
+/**
+ * What each peer address has spent on connections that never authenticated. Credits refill, so a penalty decays by itself; an address without credits is
+ * delayed, never banned: honest clients behind the same NAT or load balancer still get their turn.
+ */
+import { groupsOf, ipFamilyOf, isMapped, textOf } from '../addresses.ts';
+import { Bucket } from './bucket.ts';
+
+/** Handshakes that one address may begin at once; those of clients that authenticate are refunded. */
+const CREDITS = 100;
+/** And then each second. A TLS handshake costs the event loop about a millisecond. */
+const CREDITS_PER_SECOND = 300;
+/** What an address may owe: the next handshake waits a third of a second at most. */
+const MAX_DEBT = 100;
+/** Addresses that are remembered. */
+const MAX_ACCOUNTS = 4096;
+/** The part of an IPv6 address that one host may choose freely is no part of its account. */
+const IPV6_PREFIX_GROUPS = 4;
+const IPV6_GROUPS = 8;
+
+export class Account<Member> {
+  readonly key: string;
+  /** Connections whose handshake has not begun, oldest first. */
+  readonly queued = new Set<Member>();
+  /** Unauthenticated connections whose handshake has begun, oldest first. */
+  readonly strangers = new Set<Member>();
+  readonly credits: Bucket;
+
+  constructor(key: string, nowMs: number) {
+    this.key = key;
+    this.credits = new Bucket(CREDITS, CREDITS_PER_SECOND, nowMs, MAX_DEBT);
+  }
+
+  get vacant(): boolean {
+    return this.strangers.size === 0 && this.queued.size === 0;
+  }
+
+  forgettable(nowMs: number): boolean {
+    return this.vacant && this.credits.full(nowMs);
+  }
+}
+
+export class Accounts<Member> {
+  readonly #accounts = new Map<string, Account<Member>>();
+
+  get size(): number {
+    return this.#accounts.size;
+  }
+
+  of(address: string, nowMs: number): Account<Member> {
+    const key = accountKey(address);
+    let account = this.#accounts.get(key);
+    if (account !== undefined) return account;
+    if (this.#accounts.size >= MAX_ACCOUNTS) this.#forgetOldest();
+    account = new Account(key, nowMs);
+    this.#accounts.set(key, account);
+    return account;
+  }
+
+  /** The account with the most connections of this kind. */
+  heaviest(kind: 'queued' | 'strangers'): Account<Member> | undefined {
+    let found: Account<Member> | undefined;
+    for (const each of this.#accounts.values()) if (each[kind].size > (found?.[kind].size ?? 0)) found = each;
+    return found;
+  }
+
+  forgetSettled(nowMs: number): void {
+    for (const each of this.#accounts.values()) if (each.forgettable(nowMs)) this.#accounts.delete(each.key);
+  }
+
+  #forgetOldest(): void {
+    for (const each of this.#accounts.values()) {
+      if (!each.vacant) continue;
+      this.#accounts.delete(each.key);
+      return;
+    }
+  }
+}
+
+/** One account for each IPv4 address and each /64 of IPv6; peers on a Unix socket share one. */
+export function accountKey(address: string): string {
+  const plain = address.replace(/%.*$/, '');
+  if (ipFamilyOf(plain) !== 6) return plain;
+  const groups = groupsOf(plain);
+  if (isMapped(groups)) return textOf(groups.slice(-2));
+  return textOf([...groups.slice(0, IPV6_PREFIX_GROUPS), ...Array<number>(IPV6_GROUPS - IPV6_PREFIX_GROUPS).fill(0)]);
+}

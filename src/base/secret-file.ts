@@ -1,0 +1,35 @@
+/** What makes a file with private material (a key, a kubeconfig, a token) not private. Every reader of one judges by this. */
+
+/** Of stat(2). */
+export interface FileOwnership {
+  readonly mode: number;
+  readonly uid: number;
+}
+
+const OTHERS = 0o077;
+
+/** A sentence with the command that repairs it; undefined when only root and the user `own` have access. */
+export function secretFileProblem(path: string, { mode, uid }: FileOwnership, own: number): string | undefined {
+  if (uid !== 0 && uid !== own) return `${path}: private material that belongs to uid ${uid}; run chown ${own} ${path}`;
+  if ((mode & OTHERS) === 0) return undefined;
+  const who = (mode & 0o007) === 0 ? 'its group' : 'every user';
+  const what = (mode & 0o022) === 0 ? 'read' : (mode & 0o044) === 0 ? 'write' : 'read and write';
+  return `${path}: private material that ${who} can ${what}; run chmod 0600 ${path}`;
+}
+
+/**
+ * The same of a directory: `others` are the permission bits that other users must not have, 0o077 where it holds nothing public and 0o022
+ * where they may read but must not replace.
+ */
+export function directoryProblem(
+  path: string,
+  { mode, uid }: FileOwnership,
+  own: number,
+  others: 0o077 | 0o022,
+): string | undefined {
+  if (uid !== 0 && uid !== own)
+    return `${path}: directory of private material that belongs to uid ${uid}; run chown ${own} ${path}`;
+  if ((mode & others) === 0) return undefined;
+  const what = others === 0o077 ? 'have access to' : 'can write';
+  return `${path}: directory of private material that others ${what}; run chmod ${others === 0o077 ? '0700' : 'go-w'} ${path}`;
+}

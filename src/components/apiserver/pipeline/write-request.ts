@@ -1,0 +1,89 @@
+/** The request that the write pipeline processes. */
+import type { KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Place } from '../storage/object-store.ts';
+import type { ServedKind } from './kinds.ts';
+import type { WriteOptions } from './options.ts';
+
+export interface WriteRequest {
+  readonly kind: ServedKind;
+  readonly namespace: string;
+  /** '' for a create. */
+  readonly name: string;
+  readonly subresource: string;
+  /** One of a collection that is deleted. */
+  readonly collective?: boolean;
+  readonly user: UserInfo;
+  /** A write of the server itself: skips webhooks, whose failure could keep the server from becoming ready. */
+  readonly own?: boolean;
+  readonly options: WriteOptions;
+  /** Sent as `Warning` headers. */
+  readonly warnings: string[];
+  /** When it has to have ended, in monotonic milliseconds; undefined: it has time. */
+  readonly deadlineMs?: number | undefined;
+  /** Length of the body, once it has been read. */
+  bodyBytes?: number;
+  /** Adds to what the audit log says of the request. */
+  readonly annotate?: ((key: string, value: string, level?: 'Request') => void) | undefined;
+}
+
+export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {
+  const { definition } = request.kind;
+  const { view } = request.kind;
+  const namespace = definition.namespaced ? request.namespace : '';
+  return { definition, namespace, name, ...(view === undefined ? {} : { view }) };
+}
+
+/** Without vowels and look-alikes, as upstream's rand.String. */
+const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+
+export function randomSuffix(random: RandomSource, length: number): string {
+  let text = '';
+  for (let index = 0; index < length; index++) {
+    text += SUFFIX_ALPHABET[Math.floor(random.random() * SUFFIX_ALPHABET.length)] ?? '';
+  }
+  return text;
+}
+
+export function strategyContext(
+  context: { readonly clock: Clock; readonly random: RandomSource },
+  user: UserInfo,
+): StrategyContext {
+  return {
+    nowMs: context.clock.nowMs(),
+    user,
+    newUid: () => context.random.uuid(),
+    randomSuffix: (length) => randomSuffix(context.random, length),
+  };
+}
+
+/** RFC 3339 with seconds, as `metav1.Time` is written. */
+export function timestamp(nowMs: number): string {
+  const second = Math.floor(nowMs / 1000);
+  if (second !== lastSecond) {
+    lastTimestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+    lastSecond = second;
+  }
+  return lastTimestamp;
+}
+
+/** Many writes fall into one second. */
+let lastSecond = Number.NaN;
+let lastTimestamp = '';
+
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Metadata with the fields the server sets writable. */
+export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
+  object.metadata ??= {};
+  return object.metadata;
+}
+
+export const conflictMessage =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+export function methodNotAllowed(): ApiError {
+  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
+}

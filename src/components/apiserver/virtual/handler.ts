@@ -1,0 +1,56 @@
+/** Creates of virtual kinds: reviews, and pods' bindings in their old form. */
+import type { Binding } from 'kubernetes-types/core/v1';
+import { invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { negotiate } from '../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { admitQuestion } from '../pipeline/admission.ts';
+import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
+import { success } from '../rest/answer.ts';
+import type { RestContext } from '../rest/context.ts';
+import { speaksProtobuf } from '../rest/messages.ts';
+import { readObject, writeRequest } from '../rest/request-body.ts';
+import { noSuchResource } from '../rest/served-at.ts';
+import { bindPod } from '../subresources/binding.ts';
+import { virtualHandler } from './reviews.ts';
+
+/** Defaults the namespace of a review to the request's; rejects another one. */
+function placeIn(object: KubeObject, namespace: string): void {
+  const { namespace: said = '' } = object.metadata ?? {};
+  if (said !== '' && said !== namespace)
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  object.metadata = { ...object.metadata, namespace };
+}
+
+export async function review(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  negotiate(exchange.request.headers.accept, speaksProtobuf(kind), false);
+  const request = writeRequest(exchange, kind, info);
+  const object = toStored(kind, await readObject(context, exchange, kind, request));
+  if (kind.definition.namespaced) placeIn(object, info.namespace);
+  kind.definition.setDefaults?.(object);
+  const failures = kind.definition.strategy.validate?.(object) ?? [];
+  if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
+  if (kind.kind === 'Binding') {
+    // The old form of pods/NAME/binding, from before sub-resources.
+    const pods = context.kinds.stored('pods', '');
+    await bindPod(
+      context,
+      { ...request, kind: pods, name: object.metadata?.name ?? '', subresource: 'binding' },
+      object as Binding,
+      { ...request, name: object.metadata?.name ?? '' },
+    );
+    return exchange.sendObject(201, success());
+  }
+  const handler = virtualHandler(kind.kind);
+  if (handler === undefined) throw noSuchResource();
+  await admitQuestion(context.admission, request, object);
+  const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
+  exchange.sendObject(201, fromStored(kind, answer));
+}

@@ -1,0 +1,300 @@
+/** How a member comes to its identity and to the state that raft starts from. */
+import type { Clock } from '../../../base/clock.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { emptyStorage, type StoredState } from '../../../core/raft/index.ts';
+import type { DialPeer, LogState, StoreLog } from '../port.ts';
+import { recoverAlone } from '../recovery/quorum-loss.ts';
+import { askPeer, becomeReplacement } from '../recovery/replacement.ts';
+import { fromStored } from '../replication/entry-codec.ts';
+import { decodeMembers, type MemberTable, PeerPath } from '../replication/peer-protocol.ts';
+import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
+import { wipedError } from './join.ts';
+
+export interface InitialMember {
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+}
+
+/** Who is there at the beginning; of no meaning once the store has an identity. */
+export interface InitialCluster {
+  readonly members: readonly InitialMember[];
+  readonly token: string;
+  /** The cluster is there already and this member has been added to it. */
+  readonly existing: boolean;
+}
+
+export interface BootstrapDeps {
+  readonly storage: StoreLog;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+  readonly clientUrls: readonly string[];
+  readonly initial: InitialCluster | undefined;
+  readonly dial: DialPeer | undefined;
+  /** See `EtcdServerDeps`. */
+  readonly forceNewCluster: (() => Promise<void>) | undefined;
+  /** Random ones. */
+  readonly bytes: (length: number) => Uint8Array;
+  readonly stopped: () => boolean;
+  /** Which kinds of entries this member knows. */
+  readonly logLevel: number;
+  /** The peer URLs of the other members of a cluster that this one has to come back to without its data; undefined: it begins as it is told. */
+  readonly replaces: ReadonlyArray<readonly string[]> | undefined;
+}
+
+const RETRY_MS = 500;
+const ASK_MS = 3000;
+/** A first start is not to wait long for hosts that are not there. */
+const FIRST_ASK_MS = 1000;
+
+/** The state of the store, with an identity. Throws CodedError. */
+export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
+  if (state.identity !== undefined) {
+    const known = state.documents.has('cluster') ? state : await adopted(state, deps);
+    return deps.forceNewCluster === undefined ? known : forced(known, deps.forceNewCluster, deps);
+  }
+  const { storage, initial, replaces } = deps;
+  let cluster: Cluster;
+  let identity: { clusterId: bigint; memberId: bigint };
+  if (replaces !== undefined) ({ cluster, identity } = await replacing(replaces, deps));
+  else if (initial === undefined) ({ cluster, identity } = await alone(deps));
+  else if (initial.existing) ({ cluster, identity } = await joining(initial, deps));
+  else ({ cluster, identity } = await founding(initial, deps));
+  const first = emptyStorage(cluster.conf.voters);
+  const documents = new Map([['cluster', cluster.encode()]]);
+  const applied = { index: first.applied, compacted: 0, leasesGranted: [], leasesRevoked: [], documents };
+  const { hardState, base } = first;
+  await storage.initialise(identity, { entries: [], discards: [], hardState, base, applied });
+  return { ...state, identity, hardState, base, applied: first.applied, documents };
+}
+
+function self(deps: BootstrapDeps, id: bigint): Member {
+  return { id: hex(id), name: deps.name, peerUrls: deps.peerUrls, clientUrls: deps.clientUrls };
+}
+
+function conf(voters: readonly string[]): Cluster['conf'] {
+  return { voters: [...voters].sort(), outgoing: [], learners: [], learnersNext: [] };
+}
+
+async function alone(deps: BootstrapDeps) {
+  await requireNoOthers(deps);
+  const memberId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
+  const clusterId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
+  const cluster = new Cluster();
+  cluster.put(self(deps, memberId));
+  cluster.conf = conf([hex(memberId)]);
+  cluster.version = String(deps.logLevel);
+  return { cluster, identity: { clusterId, memberId } };
+}
+
+/**
+ * Whoever had others has been there before, and has lost its data or put them aside: on its own it would begin another history. Throws CodedError
+ * 'wiped'.
+ */
+async function requireNoOthers({ storage, name }: BootstrapDeps): Promise<void> {
+  const noted = await storage.notedOthers();
+  if (noted !== undefined && noted.length > 0) throw wipedError(name);
+}
+
+/** The others are given up: this member goes on alone, with the data that it has. */
+async function forced(state: LogState, done: () => Promise<void>, { storage, log }: BootstrapDeps): Promise<LogState> {
+  const alone = await recoverAlone(state, storage);
+  if (alone !== state) {
+    log.warn(
+      'this member is a cluster of its own now; the other members have to be added again, with empty data directories',
+    );
+  }
+  await done();
+  return alone;
+}
+
+/** A store from before there were clusters. */
+async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> {
+  const memberId = state.identity?.memberId ?? 0n;
+  const cluster = new Cluster();
+  cluster.put(self(deps, memberId));
+  cluster.conf = conf([hex(memberId)]);
+  const documents = new Map([['cluster', cluster.encode()]]);
+  const { applied: index, compacted } = state;
+  const applied = { index, compacted, leasesGranted: [], leasesRevoked: [], documents };
+  await deps.storage.commit({ entries: [], discards: [], applied });
+  return { ...state, documents };
+}
+
+/** Begins again with nothing, under a new id. */
+async function replacing(others: ReadonlyArray<readonly string[]>, deps: BootstrapDeps) {
+  const { dial } = deps;
+  if (dial === undefined) throw new CodedError('bad-config', 'a member that comes back to a cluster needs peer URLs');
+  const request = { name: deps.name, peerUrls: deps.peerUrls };
+  const { clusterId, members, own } = await becomeReplacement(request, others, { ...deps, dial });
+  return joined({ clusterId, members }, own);
+}
+
+function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members'>, own: Member) {
+  // It starts with nothing and nobody; the leader sends it everything.
+  const cluster = new Cluster();
+  for (const member of members) cluster.put(member);
+  return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
+}
+
+type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
+
+/** What each of the others says, or why it does not. */
+async function askAll(
+  { members }: InitialCluster,
+  { name, dial }: Asking,
+  timeoutMs: number,
+): Promise<ReadonlyArray<PromiseSettledResult<MemberTable>>> {
+  if (dial === undefined) return [];
+  const others = members.filter((other) => other.name !== name);
+  return Promise.allSettled(
+    others.map(async ({ peerUrls }) =>
+      decodeMembers(await askPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), timeoutMs)),
+    ),
+  );
+}
+
+const answered = (asked: ReadonlyArray<PromiseSettledResult<MemberTable>>): readonly MemberTable[] =>
+  asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+
+/** What those of the others say who are up. */
+async function tablesOf(initial: InitialCluster, asking: Asking): Promise<readonly MemberTable[]> {
+  return answered(await askAll(initial, asking, FIRST_ASK_MS));
+}
+
+function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefined {
+  return members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
+}
+
+/** Whether it is that of another cluster at these addresses, which was founded under another token: to etcd, whose ids say so, members of it are strangers. */
+function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): boolean {
+  // Whoever does not tell is of an older build. After a restore the id may be another one, and the token is the same.
+  if (token === undefined || token === initial.token) return false;
+  return clusterId !== clusterIdOf(initial.members.map(({ peerUrls }) => memberIdOf(peerUrls, initial.token)));
+}
+
+/** What the others that are up know of this member. Throws CodedError 'wiped'. */
+async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
+  for (const table of await tablesOf(initial, asking)) {
+    if (isForeign(table, initial)) {
+      const { clusterId, token } = table;
+      asking.log.warn(
+        'another cluster is at the addresses that initial-cluster names, under another token: this member does not belong to it',
+        {
+          cluster: hex(clusterId),
+          token,
+          own: initial.token,
+          mend: 'give --initial-cluster-token that of the cluster',
+        },
+      );
+      continue;
+    }
+    const own = ownIn(table, asking);
+    if (own !== undefined && own.name !== '') throw wipedError(own.name);
+    if (own !== undefined) return { table, own };
+  }
+  return undefined;
+}
+
+/**
+ * Whether one that believed to be new, and is told that its id was removed, has been there under another one since, and has lost what it had: then it is
+ * to come back as a replacement does.
+ */
+export async function wasReplaced(
+  initial: InitialCluster,
+  deps: Asking & Pick<BootstrapDeps, 'clock' | 'stopped'>,
+): Promise<boolean> {
+  while (!deps.stopped()) {
+    const tables = await tablesOf(initial, deps);
+    if (tables.length > 0) return tables.some((table) => ownIn(table, deps) !== undefined);
+    await new Promise<void>((resolve) => deps.clock.setTimer(RETRY_MS, resolve));
+  }
+  return false;
+}
+
+async function founding(initial: InitialCluster, deps: BootstrapDeps) {
+  const ids = new Map(initial.members.map((member) => [member.name, memberIdOf(member.peerUrls, initial.token)]));
+  const memberId = ids.get(deps.name);
+  if (memberId === undefined) {
+    throw new CodedError(
+      'bad-config',
+      `initial-cluster does not name this member, ${deps.name}; add ${deps.name}=URL to it`,
+    );
+  }
+  const heard = await heardOf(initial, deps);
+  if (heard !== undefined && heard.own.id !== hex(memberId)) return joined(heard.table, heard.own);
+  await requireNoOthers(deps);
+  const cluster = new Cluster();
+  for (const { name, peerUrls } of initial.members) {
+    // Names and client URLs are told by each one when it has started.
+    const id = ids.get(name) as bigint;
+    cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
+  }
+  cluster.conf = conf([...ids.values()].map(hex));
+  // Of others' builds it knows nothing.
+  if (ids.size === 1) cluster.version = String(deps.logLevel);
+  return { cluster, identity: { clusterId: clusterIdOf([...ids.values()]), memberId } };
+}
+
+/** Asks the others, for as long as it takes, which of the members it is. */
+async function joining(initial: InitialCluster, deps: BootstrapDeps) {
+  const { log, clock } = deps;
+  if (deps.dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
+  let complaint = '';
+  for (;;) {
+    const asked = await askAll(initial, deps, ASK_MS);
+    const tables = answered(asked);
+    if (tables.length > 0) return asAdded(tables, deps);
+    const failure = asked.findLast((outcome) => outcome.status === 'rejected');
+    const cause = failure === undefined ? 'initial-cluster names nobody but this member' : messageOf(failure.reason);
+    if (cause !== complaint) log.warn('no member of the cluster answers yet', { cause });
+    complaint = cause;
+    if (deps.stopped()) throw new CodedError('closed', 'stopped before a member of the cluster answered');
+    await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
+  }
+}
+
+/** Of those who have answered one may lag behind: it does not know yet that this member was added, or that it has been there. */
+function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
+  const found = tables.flatMap((table) => {
+    const own = ownIn(table, deps);
+    return own === undefined ? [] : [{ table, own }];
+  });
+  const named = found.find(({ own }) => own.name !== '');
+  if (named !== undefined) throw wipedError(named.own.name);
+  const [first] = found;
+  if (first === undefined) {
+    throw new CodedError(
+      'bad-config',
+      `no member with the peer URL ${deps.peerUrls.join()} has been added to the cluster; run: hyperedge members add ${deps.name} ${deps.peerUrls.join()}`,
+    );
+  }
+  return joined(first.table, first.own);
+}
+
+/** What raft starts from. */
+export async function storedState(state: LogState, storage: StoreLog): Promise<StoredState> {
+  const cluster = new Cluster();
+  const document = state.documents.get('cluster');
+  if (document !== undefined) cluster.decode(document);
+  const entries = [];
+  for (let from = state.base.index + 1; ; ) {
+    const some = await storage.entries(from, 8 << 20);
+    const last = some.at(-1);
+    if (last === undefined) break;
+    for (const entry of some) entries.push(fromStored(entry));
+    from = last.index + 1;
+  }
+  const { hardState, base, applied } = state;
+  const last = entries.at(-1)?.index ?? base.index;
+  return {
+    hardState: { ...hardState, commit: Math.min(hardState.commit, last) },
+    base,
+    applied,
+    conf: cluster.conf,
+    entries,
+    terms: [],
+  };
+}

@@ -1,0 +1,198 @@
+/**
+ * Moves the base of the log, and behind it removes the rows that compaction of revisions has made useless. In small steps, each riding with a
+ * write of the disk.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Machine } from '../../../core/mvcc/machine.ts';
+import type { Discard, LogPosition } from '../port.ts';
+import type { Replica, Rider } from './replica.ts';
+
+/** Told how long compaction takes, in milliseconds. */
+export interface CompactionTimes {
+  /** Versions have been taken out of the index in one go. */
+  indexed(ms: number): void;
+  /** So many rows have been removed with one write. */
+  removed(rows: number, ms: number): void;
+  /** What was compacted is gone. */
+  finished(ms: number): void;
+}
+
+export interface CompactorDeps {
+  readonly times: CompactionTimes;
+  readonly machine: Machine;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Entries that stay for members who are a little behind. */
+  readonly keep: number;
+  readonly replica: () => Replica;
+  readonly wantWrite: () => void;
+}
+
+const STEP = 500;
+/** In what part of the entries that stay the base moves. */
+const BASE_STEPS = 5;
+const RETRY_MS = 1000;
+
+export class Compactor {
+  readonly #deps: CompactorDeps;
+  #base = 0;
+  /** Everything up to this index has to leave the log before rows may be discarded. */
+  #wantedBase = 0;
+  #collectable = false;
+  #discards: Discard[] = [];
+  #writing = false;
+  #pauses = 0;
+  #timer: Timer | undefined;
+  /** When the compaction that is not through was applied; undefined: there is none, or it was before this start. */
+  #compactedMs: number | undefined;
+  /** When what is being discarded was handed to the disk. */
+  #handedMs = 0;
+  #begun = false;
+  #stopped = false;
+  #waiters: Array<() => void> = [];
+  #quietWaiters: Array<() => void> = [];
+
+  constructor(deps: CompactorDeps) {
+    this.#deps = deps;
+  }
+
+  /** The store has been loaded, all of it applied up to `applied`. */
+  loaded(compacted: number, applied: number): void {
+    this.#collectable = compacted > 0;
+    this.#compactedMs = undefined;
+    this.#wantedBase = applied;
+    this.#discards = [];
+  }
+
+  begin(): void {
+    this.#begun = true;
+    this.#base = this.#deps.replica().raft.status().firstIndex - 1;
+    this.#goOn();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    for (const wake of this.#quietWaiters.splice(0)) wake();
+    this.#wake();
+  }
+
+  /** Compaction of revisions has been applied as the entry at `index`. */
+  compacted(index: number): void {
+    this.#collectable = true;
+    this.#wantedBase = index;
+    this.#compactedMs ??= this.#deps.clock.monotonicMs();
+    if (this.#begun) this.#deps.clock.setTimer(0, () => this.#goOn());
+  }
+
+  /** Nothing is discarded from `ready`, when what is under way has been written, until `release`. */
+  pause(): { readonly ready: Promise<void>; release(): void } {
+    this.#pauses += 1;
+    let over = false;
+    const release = (): void => {
+      if (over) return;
+      over = true;
+      this.#pauses -= 1;
+      this.#goOn();
+    };
+    return { ready: this.#quiet(), release };
+  }
+
+  #quiet(): Promise<void> {
+    if (this.#stopped || !(this.#writing || this.#discards.length > 0)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#quietWaiters.push(resolve);
+    });
+  }
+
+  /** Resolves when everything that has been compacted so far is discarded. */
+  settled(): Promise<void> {
+    if (this.#stopped || !(this.#collectable || this.#writing || this.#discards.length > 0)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve);
+    });
+  }
+
+  /** Where the log may begin once all up to `applied` is written; undefined: where it does. */
+  nextBase(applied: number): LogPosition | undefined {
+    const replica = this.#deps.replica();
+    let target = Math.max(this.#collectable ? Math.min(this.#wantedBase, applied) : 0, applied - this.#deps.keep);
+    if (replica.alone && replica.conf.learners.length === 0) target = Math.max(target, applied);
+    if (replica.leads) target = Math.min(target, Math.max(this.#slowestActive(), applied - 2 * this.#deps.keep));
+    const worthIt = target - this.#base >= this.#deps.keep / BASE_STEPS || (this.#collectable && target > this.#base);
+    if (!worthIt || this.#pauses > 0 || target <= this.#base) return undefined;
+    const term = replica.raft.termAt(target);
+    return term === undefined ? undefined : { index: target, term };
+  }
+
+  /** Members that answer are not cut off for want of a few seconds. */
+  #slowestActive(): number {
+    let slowest = Number.MAX_SAFE_INTEGER;
+    for (const { match, active, state } of this.#deps.replica().raft.status().progress.values()) {
+      if (active && state !== 'snapshot') slowest = Math.min(slowest, match);
+    }
+    return slowest;
+  }
+
+  takeDiscards(): readonly Discard[] {
+    if (this.#discards.length > 0) this.#writing = true;
+    const discards = this.#discards;
+    this.#discards = [];
+    return discards;
+  }
+
+  written(rider: Rider): void {
+    if (rider.base !== undefined) {
+      this.#base = rider.base.index;
+      this.#deps.replica().raft.compact(rider.base.index);
+    }
+    if (rider.discards.length > 0) {
+      this.#writing = false;
+      this.#deps.times.removed(rider.discards.length, this.#deps.clock.monotonicMs() - this.#handedMs);
+      for (const wake of this.#quietWaiters.splice(0)) wake();
+    }
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    if (this.#stopped || !this.#begun || this.#pauses > 0 || this.#writing || this.#discards.length > 0) return;
+    if (!this.#collectable) {
+      this.#finish();
+      this.#wake();
+      return;
+    }
+    if (this.#base < this.#wantedBase) {
+      this.#moveBase();
+      return;
+    }
+    const began = this.#deps.clock.monotonicMs();
+    const step = this.#deps.machine.collect(STEP);
+    this.#handedMs = this.#deps.clock.monotonicMs();
+    this.#deps.times.indexed(this.#handedMs - began);
+    this.#discards.push(...step.discarded);
+    if (step.done) this.#collectable = false;
+    if (this.#discards.length > 0) this.#deps.wantWrite();
+    else this.#deps.clock.setTimer(0, () => this.#goOn());
+  }
+
+  #finish(): void {
+    if (this.#compactedMs === undefined) return;
+    this.#deps.times.finished(this.#deps.clock.monotonicMs() - this.#compactedMs);
+    this.#compactedMs = undefined;
+  }
+
+  #moveBase(): void {
+    const replica = this.#deps.replica();
+    if (replica.applied >= this.#wantedBase) this.#deps.wantWrite();
+    if (this.#timer !== undefined) return;
+    this.#timer = this.#deps.clock.setTimer(RETRY_MS, () => {
+      this.#timer = undefined;
+      this.#goOn();
+    });
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Looks for damage before somebody reads it: rows are read for their checksums, a little at a time, and members compare checksums of the whole store. One that
+ * differs from a majority is told to replace itself; where there is no majority, an alarm stops the cluster until somebody has looked.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { StoreLog } from '../port.ts';
+import { ALARM_CORRUPT, type Engine } from './engine.ts';
+import type { Command } from './entry-codec.ts';
+import type { StoreHash } from './peer-protocol.ts';
+import type { Peers } from './peers.ts';
+
+export interface CorruptionDeps {
+  readonly engine: Engine;
+  readonly storage: StoreLog;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly peers: () => Peers | undefined;
+  readonly command: (command: Command) => Promise<void>;
+  /** How often the leader compares, as etcd's `--experimental-corrupt-check-time`; 0: now and then. */
+  readonly compareMs: number;
+}
+
+const DAY_MS = 24 * 3600_000;
+const DEFAULT_COMPARE_MS = DAY_MS / 2;
+const HASH_MS = 60_000;
+const START_COMPARE_MS = 10_000;
+/** How long a member may be behind the one that asks. */
+const BEHIND_MS = 5000;
+/** All rows are read once in this time. */
+const SCRUB_MS = DAY_MS;
+const SCRUB_BYTES = 1 << 20;
+const SCRUB_STEP_MS = [1000, 3600_000] as const;
+/** The alarm of a cluster that does not know which of its members is right. Source: etcd corrupt.go. */
+const NOBODY = '0';
+
+export class Corruption {
+  readonly #deps: CorruptionDeps;
+  #compareTimer: Timer | undefined;
+  #scrubTimer: Timer | undefined;
+  #scrubbed = 0;
+  #stopped = false;
+
+  constructor(deps: CorruptionDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#armCompare();
+    this.#armScrub();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#compareTimer?.cancel();
+    this.#scrubTimer?.cancel();
+  }
+
+  /** This store's checksum at `revision`, where 0 means the newest revision, with the compaction that it holds for. Throws MvccError, CodedError 'busy'. */
+  async hashAt(revision: number): Promise<StoreHash> {
+    const { engine, storage } = this.#deps;
+    await this.#caughtUp(revision);
+    const settled = await engine.settledRevision(revision);
+    const { compacted } = engine.machine;
+    const hash = await storage.hash(settled);
+    // Rows may have gone while they were read.
+    if (engine.machine.compacted !== compacted) throw new CodedError('busy', 'compacted meanwhile');
+    return { revision: settled, compacted, hash };
+  }
+
+  async #caughtUp(revision: number): Promise<void> {
+    const { engine, clock } = this.#deps;
+    const deadline = clock.monotonicMs() + BEHIND_MS;
+    while (engine.machine.visible < revision && clock.monotonicMs() < deadline) {
+      await new Promise<void>((resolve) => clock.setTimer(20, resolve));
+    }
+  }
+
+  #armCompare(): void {
+    const { clock, log, compareMs, engine } = this.#deps;
+    if (this.#stopped) return;
+    this.#compareTimer = clock.setTimer(compareMs > 0 ? compareMs : DEFAULT_COMPARE_MS, () => {
+      const comparing = engine.leads ? this.compare() : Promise.resolve();
+      comparing
+        .catch((error: unknown) => log.v(2, 'members could not be compared', { cause: messageOf(error) }))
+        .finally(() => this.#armCompare());
+    });
+  }
+
+  /** The leader's. What differs is looked at twice before anything is said. */
+  async compare(): Promise<void> {
+    const { engine, log, command } = this.#deps;
+    const first = await this.#dissenters();
+    if (first === undefined || first.length === 0) return;
+    const dissenters = await this.#dissenters();
+    if (dissenters === undefined) return;
+    for (const member of dissenters.filter((each) => first.includes(each))) {
+      const known = engine.cluster.alarms.some((each) => each.member === member && each.alarm === ALARM_CORRUPT);
+      if (known) continue;
+      if (member === NOBODY) log.error('members hold different data and no majority of them agrees');
+      else log.error('a member holds other data than the majority', { member });
+      await command({ type: 'alarm', raised: true, member, alarm: ALARM_CORRUPT });
+    }
+  }
+
+  /** Compares this store with the others' as soon as enough of them answer. Throws CodedError 'dissents'. */
+  async compareOwn(): Promise<void> {
+    const { engine, clock, log } = this.#deps;
+    const deadline = clock.monotonicMs() + START_COMPARE_MS;
+    while (!this.#stopped && clock.monotonicMs() < deadline) {
+      const dissenters = await this.#dissenters().catch(() => undefined);
+      if (dissenters?.includes(engine.replica.id) || dissenters?.includes(NOBODY))
+        throw new CodedError('dissents', 'the store of this member differs from that of the others');
+      if (dissenters !== undefined) return;
+      await new Promise<void>((resolve) => clock.setTimer(500, resolve));
+    }
+    log.warn('too few members answer to compare this store with theirs');
+  }
+
+  /** Voters that differ from a majority of all; `NOBODY` when they differ and there is no majority; undefined when too few can be compared. */
+  async #dissenters(): Promise<readonly string[] | undefined> {
+    const { engine, peers, log } = this.#deps;
+    const { id } = engine.replica;
+    const { voters } = engine.cluster.conf;
+    const own = await this.hashAt(0);
+    const hashes = new Map([[id, own.hash]]);
+    await Promise.all(
+      voters.map(async (voter) => {
+        const connected = peers();
+        if (voter === id || connected === undefined) return;
+        try {
+          const theirs = await connected.hash(voter, own.revision, HASH_MS);
+          if (theirs.compacted === own.compacted) hashes.set(voter, theirs.hash);
+        } catch (error) {
+          log.v(2, 'a member could not be compared', { member: voter, cause: messageOf(error) });
+        }
+      }),
+    );
+    if (hashes.size < 2) return undefined;
+    return dissenting(hashes, Math.floor(voters.length / 2) + 1);
+  }
+
+  /** Rows are read a megabyte at a time, so that all have been in a day; a small store once an hour. */
+  #armScrub(): void {
+    const { clock, storage, log } = this.#deps;
+    if (this.#stopped) return;
+    const next = async (): Promise<number> => {
+      const { bytes } = await storage.size();
+      const [least, most] = SCRUB_STEP_MS;
+      return Math.min(most, Math.max(least, SCRUB_MS / Math.ceil(bytes / SCRUB_BYTES)));
+    };
+    next().then(
+      (delayMs) => {
+        if (this.#stopped) return;
+        this.#scrubTimer = clock.setTimer(delayMs, () => {
+          storage
+            .scrub(this.#scrubbed)
+            .then((after) => {
+              this.#scrubbed = after;
+            })
+            // Damage ends the store by itself.
+            .catch((error: unknown) => log.v(2, 'rows could not be checked', { cause: messageOf(error) }))
+            .finally(() => this.#armScrub());
+        });
+      },
+      () => {},
+    );
+  }
+}
+
+/** Exported for its test: whoever differs from what at least `majority` members have; see `NOBODY`. */
+export function dissenting(hashes: ReadonlyMap<string, number>, majority: number): readonly string[] {
+  const counts = new Map<number, number>();
+  for (const hash of hashes.values()) counts.set(hash, (counts.get(hash) ?? 0) + 1);
+  if (counts.size === 1) return [];
+  const right = [...counts].find(([, count]) => count >= majority)?.[0];
+  if (right === undefined) return [NOBODY];
+  return [...hashes].filter(([, hash]) => hash !== right).map(([member]) => member);
+}

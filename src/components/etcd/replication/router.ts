@@ -1,0 +1,334 @@
+/**
+ * Sees to it that what only the leader can do is done by the leader, whichever member was asked. A request goes on as the RPC that it is; its answer
+ * waits until this member has applied what the leader answered at, so that whoever asked here can read here what was written.
+ */
+import { decodeTxnRequest } from '../../../api/etcd/kv.ts';
+import { Reader } from '../../../api/etcd/wire.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { CodedError } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from '../port.ts';
+import type { Encoder } from '../services/encode.ts';
+import type { UnaryHandlers } from '../services/kv-service.ts';
+import { failureOf } from '../services/rpc-errors.ts';
+import { ALARM_CORRUPT, type Engine } from './engine.ts';
+import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
+import type { Forward, Forwarded } from './peer-protocol.ts';
+import type { Peers } from './peers.ts';
+
+export interface RouterDeps {
+  readonly engine: Engine;
+  readonly encoder: Encoder;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Undefined: this member has no others. */
+  readonly peers: () => Peers | undefined;
+  readonly authRevision: () => number;
+  /** What was to be written has come to nothing, as far as this member knows. */
+  readonly failed: () => void;
+}
+
+type Handler = UnaryHandlers[string];
+/** Throws AuthError when whoever makes `call` may not. */
+type CheckCall = (path: string, message: Uint8Array, call: CallIdentity) => void;
+
+/** At which revision of auth it was found that a call may be made, and how to find out again. */
+interface Access {
+  revision: number;
+  again(): void;
+}
+
+/** A request that the leader has been asked and has not answered yet. */
+interface UnderWay {
+  readonly leader: string;
+  abort(error: Error): void;
+}
+
+/** Metadata that the leader needs to see. */
+const PASSED_ON = ['hyperedge-durability'] as const;
+const COMMAND = 'command';
+/** How long to wait for news of who leads before looking again. */
+const LOOK_AGAIN_MS = 50;
+/** What is told here, once this member knows what was acknowledged before. */
+const READS: ReadonlySet<string> = new Set([
+  ...['Range', 'Txn'].map((name) => `/etcdserverpb.KV/${name}`),
+  ...['UserGet', 'UserList', 'RoleGet', 'RoleList', 'AuthStatus'].map((name) => `/etcdserverpb.Auth/${name}`),
+  ...['LeaseTimeToLive', 'LeaseLeases'].map((name) => `/etcdserverpb.Lease/${name}`),
+  '/etcdserverpb.Cluster/MemberList',
+]);
+/** With this alarm nothing is read or written; with these calls it is looked into. */
+const LOOKING_INTO = ['/etcdserverpb.Maintenance/', '/etcdserverpb.Cluster/', '/etcdserverpb.Auth/Authenticate'];
+
+export class Router {
+  readonly #deps: RouterDeps;
+  /** What is done for other members: they have checked that it may be done. */
+  #unchecked: ReadonlyMap<string, Handler> = new Map();
+  readonly #underWay = new Set<UnderWay>();
+
+  constructor(deps: RouterDeps) {
+    this.#deps = deps;
+  }
+
+  serveOthers(handlers: UnaryHandlers): void {
+    this.#unchecked = new Map(Object.entries(handlers));
+  }
+
+  /**
+   * The same handlers, each reaching the leader if need be. `check`: what `handlers` have asked before they begin. It is asked again when auth has changed
+   * since: this member may not have known yet what had been acknowledged elsewhere. Source: etcd v3_server.go, doSerialize.
+   */
+  unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
+    const { engine, authRevision } = this.#deps;
+    const routed = Object.entries(handlers).map(([path, handler]): [string, Handler] => {
+      const always = LOOKING_INTO.some((prefix) => path.startsWith(prefix));
+      return [
+        path,
+        (message, call) => {
+          if (!always && engine.cluster.alarms.length > 0 && this.#corrupt(call)) return;
+          const access =
+            check === undefined ? undefined : { revision: authRevision(), again: () => check(path, message, call) };
+          const redirect = (): void => void this.#redirect(path, handler, message, call, access);
+          handler(message, new RoutedCall(call, redirect, () => this.#mayTell(path, message, call, access)));
+        },
+      ];
+    });
+    return Object.fromEntries(routed);
+  }
+
+  /** Whether what was read may be told; else it is refused. What was written has been decided by the leader. */
+  #mayTell(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
+    if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
+    if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
+    try {
+      access.again();
+      return true;
+    } catch (error) {
+      const { code, message: text } = failureOf(error, this.#deps.log);
+      call.fail(code, text);
+      return false;
+    }
+  }
+
+  #corrupt(call: UnaryCall): boolean {
+    if (!this.#deps.engine.cluster.alarms.some(({ alarm }) => alarm === ALARM_CORRUPT)) return false;
+    const { code, message } = failureOf(new CodedError('corrupt', ''), this.#deps.log);
+    call.fail(code, message);
+    return true;
+  }
+
+  /** Replicates a command, wherever the leader is. Throws CodedError 'timed-out', 'leader-failed'. */
+  async command(command: Command): Promise<void> {
+    const { engine } = this.#deps;
+    const outcome = await this.#reach(COMMAND, encodeCommand(command), new Map(), async () => {
+      await engine.command(command);
+      return DONE;
+    });
+    if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
+  }
+
+  /** One answer of the leader to `message`, headed as this member's own. Throws CodedError. */
+  async ask(path: string, message: Uint8Array, here: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    const outcome = await this.#reach(path, message, new Map(), async () => ({ ...DONE, body: await here() }));
+    if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
+    return outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body;
+  }
+
+  async #redirect(
+    path: string,
+    handler: Handler,
+    message: Uint8Array,
+    call: UnaryCall,
+    access: Access | undefined,
+  ): Promise<void> {
+    const metadata = new Map<string, string>();
+    for (const name of PASSED_ON) {
+      const value = call.metadata(name);
+      if (value !== undefined) metadata.set(name, value);
+    }
+    // Whoever has given up is not to be surprised later by what was still waiting for a leader.
+    let given = false;
+    let cancel = (): void => {};
+    call.whenCancelled(() => {
+      given = true;
+      cancel();
+    });
+    const caller = {
+      metadata: (name: string) => call.metadata(name),
+      peerCommonName: () => call.peerCommonName(),
+      whenCancelled: (listener: () => void) => {
+        cancel = listener;
+      },
+    };
+    const here = (): Promise<Forwarded> => collected(handler, message, caller);
+    try {
+      const outcome = await this.#reach(path, message, metadata, here, () => given, access);
+      if (outcome.code !== RpcCode.ok) call.fail(outcome.code as RpcCode, outcome.text);
+      else call.reply(outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body);
+    } catch (error) {
+      const { code, message: text } = failureOf(error, this.#deps.log);
+      call.fail(code, text);
+    }
+  }
+
+  /** Has it done here or by the leader, as soon as somebody leads. Nothing is done twice. */
+  async #reach(
+    path: string,
+    message: Uint8Array,
+    metadata: ReadonlyMap<string, string>,
+    here: () => Promise<Forwarded>,
+    givenUp: () => boolean = () => false,
+    access?: Access,
+  ): Promise<Forwarded> {
+    const { engine, clock, peers, authRevision } = this.#deps;
+    const deadline = clock.monotonicMs() + engine.requestTimeoutMs;
+    for (;;) {
+      const left = deadline - clock.monotonicMs();
+      if (left <= 0 || givenUp()) {
+        this.#deps.failed();
+        throw new CodedError('timed-out', 'nobody led in time');
+      }
+      const { leader, id } = engine.replica;
+      if (engine.leads) {
+        try {
+          const outcome = await here();
+          if (!outcome.redirect) return outcome;
+        } catch (error) {
+          if (!(error instanceof CodedError && error.code === 'not-leader')) throw error;
+        }
+      } else if (leader !== undefined && leader !== id) {
+        const revision = authRevision();
+        // The leader takes the word of this member for it.
+        if (access !== undefined && access.revision !== revision) access.again();
+        if (access !== undefined) access.revision = revision;
+        const request = { path, message, metadata, authRevision: revision };
+        const outcome = await this.#forward(peers(), leader, request, left);
+        if (!outcome.redirect) {
+          if (outcome.index > 0) await engine.appliedAt(outcome.index);
+          return outcome;
+        }
+      }
+      await engine.leadershipChange(Math.min(LOOK_AGAIN_MS, left));
+    }
+  }
+
+  async #forward(peers: Peers | undefined, leader: string, request: Forward, leftMs: number): Promise<Forwarded> {
+    if (peers === undefined) throw new CodedError('timed-out', 'the leader is not connected');
+    const replaced = Promise.withResolvers<never>();
+    const underWay: UnderWay = { leader, abort: replaced.reject };
+    this.#underWay.add(underWay);
+    try {
+      return await Promise.race([peers.forward(leader, request, leftMs), replaced.promise]);
+    } catch (error) {
+      this.#deps.failed();
+      if (!(error instanceof CodedError && error.code === 'peer-unreachable')) throw error;
+      throw new CodedError('leader-failed', error.message, { cause: error });
+    } finally {
+      this.#underWay.delete(underWay);
+    }
+  }
+
+  /** Whoever waits for a leader that has been replaced, perhaps because it stands still, waits no longer. */
+  leaderChanged(): void {
+    const { leader } = this.#deps.engine.replica;
+    if (leader === undefined) return;
+    for (const each of this.#underWay) {
+      if (each.leader !== leader)
+        each.abort(new CodedError('leader-failed', `${each.leader} was replaced before it answered`));
+    }
+  }
+
+  /** Another member has passed a request on. */
+  async forwarded({ path, message, metadata, authRevision }: Forward): Promise<Forwarded> {
+    const { engine } = this.#deps;
+    if (engine.rightsSettled !== undefined) await engine.rightsSettled;
+    if (!engine.leads || authRevision !== this.#deps.authRevision()) return REDIRECTED;
+    if (path === COMMAND) return this.#forwardedCommand(message);
+    const handler = this.#unchecked.get(path);
+    if (handler === undefined) return { ...DONE, code: RpcCode.unimplemented, text: `unknown method ${path}` };
+    const outcome = await collected(handler, message, {
+      metadata: (name) => metadata.get(name),
+      peerCommonName: () => '',
+      // Whoever asked is told by its own member; what waits here waits in vain until then.
+      whenCancelled: () => {},
+    });
+    return outcome.redirect ? outcome : { ...outcome, index: engine.replica.applied };
+  }
+
+  async #forwardedCommand(message: Uint8Array): Promise<Forwarded> {
+    const { engine } = this.#deps;
+    try {
+      await engine.command(decodeCommand(message.subarray(1)));
+      return { ...DONE, index: engine.replica.applied };
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'not-leader') return REDIRECTED;
+      const { code, message: text } = failureOf(error, this.#deps.log);
+      return { ...DONE, code, text };
+    }
+  }
+
+  /** An answer's header says who answered. */
+  #reheaded(body: Uint8Array): Uint8Array {
+    const reader = new Reader(body);
+    if (reader.field() !== 1) return body;
+    const header = new Reader(reader.bytes());
+    let revision = 0;
+    for (let field = header.field(); field !== 0; field = header.field()) {
+      if (field === 3) revision = header.int();
+      else header.skip();
+    }
+    return this.#deps.encoder.begin(revision).raw(body.subarray(reader.position)).finish();
+  }
+}
+
+const DONE: Forwarded = { redirect: false, code: RpcCode.ok, text: '', body: new Uint8Array(), index: 0 };
+const REDIRECTED: Forwarded = { ...DONE, redirect: true };
+
+class RoutedCall implements UnaryCall {
+  readonly #call: UnaryCall;
+  readonly #mayTell: () => boolean;
+  readonly redirect: () => void;
+
+  constructor(call: UnaryCall, redirect: () => void, mayTell: () => boolean) {
+    this.#call = call;
+    this.#mayTell = mayTell;
+    this.redirect = redirect;
+  }
+
+  metadata(name: string): string | undefined {
+    return this.#call.metadata(name);
+  }
+
+  peerCommonName(): string {
+    return this.#call.peerCommonName();
+  }
+
+  reply(message: RpcMessage): void {
+    if (this.#mayTell()) this.#call.reply(message);
+  }
+
+  fail(code: RpcCode, message: string): void {
+    this.#call.fail(code, message);
+  }
+
+  whenCancelled(listener: () => void): void {
+    this.#call.whenCancelled(listener);
+  }
+}
+
+/** Runs a handler for its outcome. */
+function collected(
+  handler: Handler,
+  message: Uint8Array,
+  identity: Pick<UnaryCall, 'metadata' | 'peerCommonName' | 'whenCancelled'>,
+): Promise<Forwarded> {
+  return new Promise((resolve) => {
+    handler(message, {
+      metadata: (name) => identity.metadata(name),
+      peerCommonName: () => identity.peerCommonName(),
+      reply: (body) => resolve({ ...DONE, body: wholeMessage(body) }),
+      fail: (code, text) => resolve({ ...DONE, code, text }),
+      redirect: () => resolve(REDIRECTED),
+      whenCancelled: (listener) => identity.whenCancelled(listener),
+    });
+  });
+}

@@ -1,0 +1,277 @@
+import { firstNumbers } from '../../../api/etcd/wire.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { MvccError } from '../../../core/mvcc/errors.ts';
+import type { StreamCall, StreamHandler } from '../port.ts';
+import type { Engine } from '../replication/engine.ts';
+import type { LeaseNews } from '../replication/peer-protocol.ts';
+import type { Encoder } from './encode.ts';
+import type { UnaryHandlers } from './kv-service.ts';
+import type { LeaseQuorum } from './lease-quorum.ts';
+import { answer, failureOf } from './rpc-errors.ts';
+
+/** For metrics. */
+export interface LeaseCounts {
+  readonly granted: number;
+  readonly renewed: number;
+  readonly revoked: number;
+  readonly expired: number;
+}
+
+export interface LeaseServiceDeps {
+  readonly engine: Engine;
+  readonly encoder: Encoder;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A random positive 63-bit number. */
+  readonly newLeaseId: () => bigint;
+  /** Has the leader answer one request of a stream, wherever it is. */
+  readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
+  readonly quorum: LeaseQuorum;
+  /** Leases with more than this left are written down so often. */
+  readonly checkpointMs: number;
+  /** Tells the other members what is left of leases. */
+  readonly tell: (news: LeaseNews) => void;
+}
+
+const RETRY_MS = 1000;
+const NEWS_MS = 5000;
+const CHECKPOINT_MOST = 1000;
+const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
+
+/** `etcdserverpb.Lease`, and the expiry of leases. */
+export class LeaseService {
+  readonly #deps: LeaseServiceDeps;
+  #timer: Timer | undefined;
+  #newsTimer: Timer | undefined;
+  #checkpointTimer: Timer | undefined;
+  /** Leads, and knows of every renewal that was acknowledged by those who led before. */
+  #informed = false;
+  #stopped = false;
+  readonly #counts = { granted: 0, renewed: 0, revoked: 0, expired: 0 };
+
+  constructor(deps: LeaseServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to expire leases, whenever this member leads. */
+  start(): void {
+    this.#arm();
+    this.#armNews();
+    this.#armCheckpoint();
+  }
+
+  /** Leadership has come or gone. */
+  leadershipChanged(): void {
+    const { engine } = this.#deps;
+    this.#informed = engine.leads && engine.replica.alone;
+    if (engine.leads && !this.#informed) void this.#learn();
+    this.#arm();
+  }
+
+  async #learn(): Promise<void> {
+    const { term } = this.#deps.engine.replica;
+    if (!(await this.#deps.quorum.learn()) || this.#deps.engine.replica.term !== term) return;
+    this.#informed = true;
+    this.#arm();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#newsTimer?.cancel();
+    this.#checkpointTimer?.cancel();
+  }
+
+  /** What the leader says is left. */
+  heard(news: LeaseNews): void {
+    const { engine, clock } = this.#deps;
+    if (engine.leads) return;
+    const now = clock.monotonicMs();
+    for (const { id, remainingMs } of news) engine.machine.leases.setRemaining(id, remainingMs, now);
+  }
+
+  /** One answer to one keep-alive, by the leader. */
+  async renew(message: Uint8Array): Promise<Uint8Array> {
+    const { engine, encoder, clock } = this.#deps;
+    engine.requireLeader();
+    const [id] = firstNumbers(message);
+    const ttl = renewed(engine.machine.leases, id, clock.monotonicMs());
+    if (ttl > 0) this.#counts.renewed += 1;
+    if (ttl > 0) {
+      const lease = engine.machine.leases.get(id);
+      // What was written of it would be less than it is promised now, after a restart of everybody.
+      if (lease?.checkpoint !== undefined)
+        await engine.command({ type: 'checkpoint', leases: [{ id, remainingSeconds: ttl }] });
+      await this.#deps.quorum.renewed(id);
+      engine.requireLeader();
+    }
+    return encoder.begin(engine.machine.visible).big(2, id).int(3, ttl).finish();
+  }
+
+  /** Whoever has missed something, or started again and supposes the longest, is put right now and then. */
+  #armNews(): void {
+    if (this.#stopped) return;
+    this.#newsTimer?.cancel();
+    this.#newsTimer = this.#deps.clock.setTimer(NEWS_MS, () => {
+      this.#armNews();
+      const { engine, tell, quorum } = this.#deps;
+      if (engine.leads && this.#informed && engine.machine.leases.size > 0) tell(quorum.remaining());
+    });
+  }
+
+  #armCheckpoint(): void {
+    if (this.#stopped) return;
+    this.#checkpointTimer = this.#deps.clock.setTimer(this.#deps.checkpointMs, () => {
+      void this.#checkpoint().finally(() => this.#armCheckpoint());
+    });
+  }
+
+  /** So that a restart of everybody does not give long leases their whole time again. */
+  async #checkpoint(): Promise<void> {
+    const { engine, clock, log, checkpointMs } = this.#deps;
+    if (!engine.leads) return;
+    const now = clock.monotonicMs();
+    const leases: Array<{ id: bigint; remainingSeconds: number }> = [];
+    for (const lease of engine.machine.leases.all()) {
+      const { id, ttlSeconds, expiresAtMs } = lease;
+      const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
+      if (ttlSeconds * 1000 > checkpointMs && remainingSeconds > 0) {
+        leases.push({ id, remainingSeconds });
+        // From here on a renewal has to be written behind it.
+        lease.checkpoint = remainingSeconds;
+      }
+      if (leases.length >= CHECKPOINT_MOST) break;
+    }
+    if (leases.length === 0) return;
+    await engine.command({ type: 'checkpoint', leases }).catch((error: unknown) => {
+      log.v(2, 'leases could not be written down', { cause: messageOf(error) });
+    });
+  }
+
+  get counts(): LeaseCounts {
+    return this.#counts;
+  }
+
+  get unary(): UnaryHandlers {
+    const { engine, encoder, clock, log } = this.#deps;
+    const { machine } = engine;
+    return {
+      '/etcdserverpb.Lease/LeaseGrant': (message, call) =>
+        answer(call, log, async () => {
+          const [ttl, id] = firstNumbers(message);
+          const lease = await engine.grantLease(id === 0n ? this.#unusedId() : id, Number(ttl));
+          this.#counts.granted += 1;
+          this.#arm();
+          return encoder.begin(machine.visible).big(2, lease.id).int(3, lease.ttlSeconds).finish();
+        }),
+      '/etcdserverpb.Lease/LeaseRevoke': (message, call) =>
+        answer(call, log, async () => {
+          await engine.revokeLease(firstNumbers(message)[0]);
+          this.#counts.revoked += 1;
+          this.#arm();
+          return encoder.begin(machine.visible).finish();
+        }),
+      '/etcdserverpb.Lease/LeaseTimeToLive': (message, call) =>
+        answer(call, log, () => {
+          const [id, withKeys] = firstNumbers(message);
+          engine.requireLeader();
+          const lease = machine.leases.get(id);
+          const out = encoder.begin(machine.visible).big(2, id);
+          if (lease === undefined) return out.int(3, -1).finish();
+          const left = Math.max(0, Math.floor((lease.expiresAtMs - clock.monotonicMs()) / 1000));
+          out.int(3, left).int(4, lease.ttlSeconds);
+          if (withKeys !== 0n) for (const key of [...lease.keys].sort()) out.message(5, Buffer.from(key, 'latin1'));
+          return out.finish();
+        }),
+      '/etcdserverpb.Lease/LeaseLeases': (_message, call) =>
+        answer(call, log, () => {
+          const out = encoder.begin(machine.visible);
+          for (const id of machine.leases.ids()) {
+            const mark = out.begin(2);
+            out.big(1, id).end(mark);
+          }
+          return out.finish();
+        }),
+    };
+  }
+
+  /** What members pass on beside unary calls: single requests of keep-alive streams. */
+  get forOthers(): UnaryHandlers {
+    return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
+  }
+
+  /** `LeaseKeepAlive`: one answer a request, in order; a lease that is gone is answered with time to live 0. */
+  readonly keepAlive = (call: StreamCall): StreamHandler => {
+    const { ask, log } = this.#deps;
+    let before: Promise<void> = Promise.resolve();
+    let open = true;
+    const one = async (message: Uint8Array): Promise<void> => {
+      try {
+        const answer = await ask(KEEP_ALIVE, message, () => this.renew(message));
+        if (open) call.send(answer);
+      } catch (error) {
+        const { code, message: text } = failureOf(error, log);
+        if (open) call.end(code, text);
+        open = false;
+      }
+    };
+    return {
+      message: (message) => {
+        before = before.then(() => one(message));
+      },
+      ended: () => {
+        void before.then(() => {
+          if (open) call.end();
+        });
+      },
+      closed: () => {
+        open = false;
+      },
+      drained: () => {},
+    };
+  };
+
+  #unusedId(): bigint {
+    for (;;) {
+      const id = this.#deps.newLeaseId();
+      if (id > 0n && this.#deps.engine.machine.leases.get(id) === undefined) return id;
+    }
+  }
+
+  /** Sets the timer to the next expiry. Keep-alives only move expiries later, so they need not touch it. */
+  #arm(delayMs?: number): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    if (this.#stopped || !this.#deps.engine.leads || !this.#informed) return;
+    const next = this.#deps.engine.machine.leases.nextExpiryMs();
+    if (next === undefined) return;
+    const wait = delayMs ?? Math.max(0, next - this.#deps.clock.monotonicMs());
+    this.#timer = this.#deps.clock.setTimer(Math.min(Math.ceil(wait), 0x7fff_ffff), () => void this.#expire());
+  }
+
+  async #expire(): Promise<void> {
+    const { engine, clock, log } = this.#deps;
+    let retry: number | undefined;
+    if (!engine.leads || !this.#informed) return;
+    try {
+      const expired = engine.machine.leases.expired(clock.monotonicMs());
+      await Promise.all(expired.map((lease) => engine.revokeLease(lease.id)));
+      this.#counts.expired += expired.length;
+    } catch (error) {
+      retry = RETRY_MS;
+      if (!this.#stopped && engine.leads) log.warn('leases could not be expired yet', { cause: messageOf(error) });
+    }
+    this.#arm(retry);
+  }
+}
+
+function renewed(leases: Engine['machine']['leases'], id: bigint, nowMs: number): number {
+  try {
+    return leases.renew(id, nowMs).ttlSeconds;
+  } catch (error) {
+    if (error instanceof MvccError && error.code === 'lease-not-found') return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A client of this server inside its own process: the same handlers that serve the network, called with the same bytes. So what
+ * is built on it (locks, elections, the JSON gateway) does what a client elsewhere would, on a leader and on a follower.
+ */
+import {
+  decodeRangeResponse,
+  decodeTxnResponse,
+  type RangeRequest,
+  type WireRangeResponse,
+  type WireTxnResponse,
+  writeRangeRequest,
+} from '../../../api/etcd/kv.ts';
+import {
+  decodeWatchResponse,
+  type WatchCreateRequest,
+  type WatchResponse,
+  writeWatchCreate,
+} from '../../../api/etcd/watch.ts';
+import { Writer } from '../../../api/etcd/wire.ts';
+import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler, wholeMessage } from '../port.ts';
+import type { UnaryHandlers } from './kv-service.ts';
+import { RpcFailed } from './rpc-errors.ts';
+
+export type StreamHandlers = Readonly<Record<string, (call: StreamCall) => StreamHandler>>;
+
+export interface LocalStream {
+  send(message: Uint8Array): void;
+  /** There is no more to send. */
+  end(): void;
+  /** Nothing is delivered any more. */
+  cancel(): void;
+  /** The receiver can take more after it answered false. */
+  drained(): void;
+}
+
+export interface LocalStreamEvents {
+  /** False: wait for `drained`. */
+  message(message: Buffer): boolean;
+  ended(failure: RpcFailed | undefined): void;
+}
+
+const NOBODY: CallIdentity = { metadata: () => undefined, peerCommonName: () => '' };
+const WATCH = '/etcdserverpb.Watch/Watch';
+
+export class LocalClient {
+  readonly #unary: UnaryHandlers;
+  readonly #streams: StreamHandlers;
+  readonly #caller: CallIdentity;
+
+  /** `caller`: on whose behalf it calls, unless a call says otherwise; nobody's by default. */
+  constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = NOBODY) {
+    this.#unary = unary;
+    this.#streams = streams;
+    this.#caller = caller;
+  }
+
+  /** The same client on behalf of who makes `call`, whose permission is asked for with each call that it makes. */
+  as(call: CallIdentity): LocalClient {
+    return new LocalClient(this.#unary, this.#streams, call);
+  }
+
+  /** Throws RpcFailed with what a caller elsewhere would be told. */
+  call(path: string, message: Uint8Array, identity: CallIdentity = this.#caller): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const handler = this.#unary[path];
+      if (handler === undefined) {
+        reject(new RpcFailed(RpcCode.unimplemented, `unknown method ${path}`));
+        return;
+      }
+      handler(message, {
+        metadata: (name) => identity.metadata(name),
+        peerCommonName: () => identity.peerCommonName(),
+        reply: (answer) => resolve(wholeMessage(answer)),
+        fail: (code, text) => reject(new RpcFailed(code, text)),
+        whenCancelled: () => {},
+      });
+    });
+  }
+
+  stream(path: string, events: LocalStreamEvents, identity: CallIdentity = this.#caller): LocalStream {
+    let over = false;
+    const open = this.#streams[path];
+    if (open === undefined) {
+      events.ended(new RpcFailed(RpcCode.unimplemented, `unknown method ${path}`));
+      return { send: () => {}, end: () => {}, cancel: () => {}, drained: () => {} };
+    }
+    const handler = open({
+      metadata: (name) => identity.metadata(name),
+      peerCommonName: () => identity.peerCommonName(),
+      send: (...parts) => over || events.message(Buffer.concat(parts)),
+      end: (code = RpcCode.ok, text = '') => {
+        if (over) return;
+        over = true;
+        events.ended(code === RpcCode.ok ? undefined : new RpcFailed(code, text));
+      },
+    });
+    return {
+      send: (message) => handler.message(message),
+      end: () => handler.ended(),
+      cancel: () => {
+        over = true;
+        handler.closed();
+      },
+      drained: () => handler.drained(),
+    };
+  }
+
+  async range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse> {
+    const message = writeRangeRequest(new Writer(256), request).finish();
+    return decodeRangeResponse(await this.call('/etcdserverpb.KV/Range', message));
+  }
+
+  /** `write` fills a TxnRequest. */
+  async txn(write: (out: Writer) => void): Promise<WireTxnResponse> {
+    const out = new Writer(1024);
+    write(out);
+    return decodeTxnResponse(await this.call('/etcdserverpb.KV/Txn', out.finish()));
+  }
+
+  /**
+   * What a watch brings, until `taken` says that it has what it wanted, or compaction has overtaken it: look again then. Throws
+   * RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
+   */
+  watch(
+    create: Partial<WatchCreateRequest> & { readonly key: string },
+    signal: AbortSignal,
+    taken: (response: WatchResponse) => boolean,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (settle: () => void): void => {
+        signal.removeEventListener('abort', aborted);
+        stream.cancel();
+        settle();
+      };
+      const aborted = (): void => finish(() => reject(signal.reason));
+      const stream = this.stream(WATCH, {
+        message: (bytes) => {
+          const response = decodeWatchResponse(bytes);
+          if (response.compactRevision > 0 || taken(response)) finish(resolve);
+          else if (response.canceled) finish(() => reject(new RpcFailed(RpcCode.cancelled, response.cancelReason)));
+          return true;
+        },
+        ended: (failure) => finish(() => reject(failure ?? new RpcFailed(RpcCode.unavailable, 'the watch ended'))),
+      });
+      signal.addEventListener('abort', aborted);
+      if (signal.aborted) aborted();
+      else stream.send(writeWatchCreate(new Writer(256), create).finish());
+    });
+  }
+}

@@ -1,0 +1,55 @@
+import { Reader, Writer } from '../../../api/etcd/wire.ts';
+import type { Log } from '../../../base/log.ts';
+import { RpcCode } from '../port.ts';
+import type { Encoder } from './encode.ts';
+import type { UnaryHandlers } from './kv-service.ts';
+import type { LocalClient } from './local-client.ts';
+import { RpcFailed } from './rpc-errors.ts';
+import { answerSession, cancellation, giveUp, SessionQueue } from './session-queue.ts';
+
+/**
+ * `v3lockpb.Lock`. `Lock` is answered when the caller's lease is first in the queue; one that gives up before leaves the queue.
+ * What it does with keys it does as its caller, so that permissions hold for each step of it. Source: etcd api/v3lock/lock.go, clientv3/concurrency/mutex.go.
+ */
+export function lockService(local: LocalClient, encoder: Encoder, log: Log): UnaryHandlers {
+  return {
+    '/v3lockpb.Lock/Lock': (message, call) =>
+      answerSession(call, log, async () => {
+        const client = local.as(call);
+        const signal = cancellation(call);
+        const { name, lease } = nameAndLease(message);
+        const queue = new SessionQueue(client, name);
+        const place = await queue.enter(lease, Buffer.alloc(0));
+        try {
+          await queue.turn(place, signal);
+        } catch (error) {
+          await giveUp(client, place);
+          throw error;
+        }
+        // The lease may have ended while it waited, and the place with it.
+        const held = await client.range({ key: place.key });
+        if (held.kvs.length === 0) throw new RpcFailed(RpcCode.unknown, 'mutex: session is expired');
+        if (signal.aborted) await giveUp(client, place);
+        return encoder.begin(held.revision).latin1(2, place.key).finish();
+      }),
+    '/v3lockpb.Lock/Unlock': (message, call) =>
+      answerSession(call, log, async () => {
+        // A DeleteRangeRequest of that key alone has the same bytes.
+        const reader = new Reader(await local.as(call).call('/etcdserverpb.KV/DeleteRange', message));
+        reader.field();
+        return new Writer(64).message(1, reader.bytes()).finish();
+      }),
+  };
+}
+
+function nameAndLease(message: Uint8Array): { readonly name: string; readonly lease: bigint } {
+  const reader = new Reader(message);
+  let name = '';
+  let lease = 0n;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) name = reader.latin1();
+    else if (field === 2) lease = reader.big();
+    else reader.skip();
+  }
+  return { name, lease };
+}

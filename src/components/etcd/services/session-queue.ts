@@ -1,0 +1,196 @@
+/**
+ * What locks and elections share: who wants one stands under `name/` with a key that ends in its lease, and whose key was created
+ * first has it. Source: etcd clientv3/concurrency key.go, mutex.go, election.go; the same keys, so that etcd's clients and these
+ * services stand in one queue.
+ */
+import {
+  SortOrder,
+  SortTarget,
+  type WireKeyValue,
+  writeCreateRevisionCompare,
+  writeDeleteRangeRequest,
+  writeOperation,
+  writePutRequest,
+  writeRangeRequest,
+} from '../../../api/etcd/kv.ts';
+import { Reader, Writer } from '../../../api/etcd/wire.ts';
+import type { Log } from '../../../base/log.ts';
+import { RpcCode, type UnaryCall } from '../port.ts';
+import type { LocalClient } from './local-client.ts';
+import { answer, RpcFailed } from './rpc-errors.ts';
+
+/** What etcd's client takes for a session without a lease of its own. */
+const SESSION_TTL_SECONDS = 60;
+
+export interface Place {
+  readonly key: string;
+  readonly lease: bigint;
+  readonly createRevision: number;
+  /** What the key holds; not what was asked for when it stood there already. */
+  readonly value: Buffer;
+  /** Revision at which the place was taken or found. */
+  readonly revision: number;
+}
+
+export class SessionQueue {
+  readonly #client: LocalClient;
+  readonly prefix: string;
+  readonly #end: string;
+
+  constructor(client: LocalClient, name: string) {
+    this.#client = client;
+    this.prefix = `${name}/`;
+    this.#end = `${name}0`;
+  }
+
+  /** Takes a place at the end, or finds the one that the lease has. With lease 0, one is granted that nobody keeps alive. */
+  async enter(lease: bigint, value: Uint8Array): Promise<Place> {
+    const own = lease === 0n ? await this.#grant() : lease;
+    const key = `${this.prefix}${own.toString(16)}`;
+    const { succeeded, revision, ranges } = await this.#client.txn((out) => {
+      writeCreateRevisionCompare(out, key, 0);
+      writeOperation(out, 2, 'put', (op) => writePutRequest(op, { key, value, lease: own }));
+      writeOperation(out, 3, 'range', (op) => writeRangeRequest(op, { key }));
+    });
+    const found = ranges[0]?.kvs[0];
+    if (succeeded) return { key, lease: own, createRevision: revision, value: Buffer.from(value), revision };
+    return {
+      key,
+      lease: own,
+      createRevision: found?.createRevision ?? 0,
+      value: found?.value ?? Buffer.alloc(0),
+      revision,
+    };
+  }
+
+  /** Resolves when nobody stands before the place. Throws the signal's reason. */
+  async turn(place: Place, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const before = await this.#client.range({
+        key: this.prefix,
+        end: this.#end,
+        sortOrder: SortOrder.descend,
+        sortTarget: SortTarget.create,
+        maxCreateRevision: place.createRevision - 1,
+        limit: 1,
+      });
+      signal.throwIfAborted();
+      const [last] = before.kvs;
+      if (last === undefined) return;
+      await this.#client.watch(
+        { key: last.key, startRevision: before.revision + 1, noPut: true },
+        signal,
+        ({ events }) => events.some((event) => event.type === 1),
+      );
+    }
+  }
+
+  /** Whose turn it is. */
+  async first(): Promise<{ readonly kv: WireKeyValue | undefined; readonly revision: number }> {
+    const { kvs, revision } = await this.#client.range({
+      key: this.prefix,
+      end: this.#end,
+      sortOrder: SortOrder.ascend,
+      sortTarget: SortTarget.create,
+      limit: 1,
+    });
+    return { kv: kvs[0], revision };
+  }
+
+  /** The next put under the prefix from `revision` on; undefined when it has to be looked for again. */
+  async nextPut(
+    revision: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly kv: WireKeyValue; readonly revision: number } | undefined> {
+    let found: { readonly kv: WireKeyValue; readonly revision: number } | undefined;
+    await this.#client.watch(
+      { key: this.prefix, end: this.#end, startRevision: revision, noDelete: true },
+      signal,
+      (r) => {
+        const [event] = r.events;
+        if (event !== undefined) found = { kv: event.kv, revision: r.revision };
+        return event !== undefined;
+      },
+    );
+    return found;
+  }
+
+  /** Tells `put` of every change of `key` from `revision` on; resolves when the key is deleted. */
+  async follow(
+    key: string,
+    revision: number,
+    signal: AbortSignal,
+    put: (kv: WireKeyValue, revision: number) => void,
+  ): Promise<void> {
+    await this.#client.watch({ key, startRevision: revision }, signal, (response) => {
+      for (const event of response.events) {
+        if (event.type === 1) return true;
+        put(event.kv, response.revision);
+      }
+      return false;
+    });
+  }
+
+  async #grant(): Promise<bigint> {
+    const request = new Writer(16).int(1, SESSION_TTL_SECONDS).finish();
+    const reader = new Reader(await this.#client.call('/etcdserverpb.Lease/LeaseGrant', request));
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === 2) return reader.big();
+      reader.skip();
+    }
+    throw new Error('a lease was granted without an id');
+  }
+}
+
+/** Changes the key, if its create revision is still this. */
+export async function putIfHeld(
+  client: LocalClient,
+  held: { readonly key: string; readonly lease: bigint; readonly createRevision: number },
+  value: Uint8Array,
+): Promise<{ readonly succeeded: boolean; readonly revision: number }> {
+  return client.txn((out) => {
+    writeCreateRevisionCompare(out, held.key, held.createRevision);
+    writeOperation(out, 2, 'put', (op) => writePutRequest(op, { key: held.key, value, lease: held.lease }));
+  });
+}
+
+/** Gives the place up, if its create revision is still this. */
+export async function deleteIfHeld(
+  client: LocalClient,
+  held: { readonly key: string; readonly createRevision: number },
+): Promise<{ readonly revision: number }> {
+  return client.txn((out) => {
+    writeCreateRevisionCompare(out, held.key, held.createRevision);
+    writeOperation(out, 2, 'delete', (op) => writeDeleteRangeRequest(op, { key: held.key }));
+  });
+}
+
+/** As `deleteIfHeld`, for who fails anyway: if that is refused, the key goes with its lease. */
+export async function giveUp(client: LocalClient, place: Place): Promise<void> {
+  try {
+    await deleteIfHeld(client, place);
+  } catch (error) {
+    if (!(error instanceof RpcFailed)) throw error;
+  }
+}
+
+/**
+ * As `answer`. etcd's services go through its own client, whose errors carry their text but no status: what the store refuses
+ * reaches the caller as unknown.
+ */
+export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uint8Array>): void {
+  answer(call, log, () =>
+    work().catch((error: unknown) => {
+      throw error instanceof RpcFailed && error.code !== RpcCode.cancelled
+        ? new RpcFailed(RpcCode.unknown, error.message)
+        : error;
+    }),
+  );
+}
+
+/** Aborts when the caller gives up. */
+export function cancellation(call: Pick<UnaryCall, 'whenCancelled'>): AbortSignal {
+  const controller = new AbortController();
+  call.whenCancelled(() => controller.abort(new RpcFailed(RpcCode.cancelled, 'context canceled')));
+  return controller.signal;
+}

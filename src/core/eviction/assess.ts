@@ -1,0 +1,74 @@
+/** Observations over time → the node's pressure conditions, and what has to be reclaimed now. Source: pkg/kubelet/eviction/eviction_manager.go synchronize. */
+import {
+  absolute,
+  type EvictionSettings,
+  PRESSURE_OF,
+  type Pressure,
+  type Signal,
+  type Threshold,
+} from './thresholds.ts';
+
+export interface Observation {
+  readonly available: number;
+  readonly capacity: number;
+}
+
+/** Signals without an observation are not judged. */
+export type Observations = ReadonlyMap<Signal, Observation>;
+
+/** What one assessment leaves for the next. */
+export interface EvictionState {
+  /** Thresholds whose grace period has passed and that have not been resolved. */
+  readonly met: readonly Threshold[];
+  readonly firstObservedAtMs: ReadonlyMap<Threshold, number>;
+  readonly lastObservedAtMs: ReadonlyMap<Pressure, number>;
+}
+
+export interface Assessment {
+  readonly state: EvictionState;
+  readonly pressures: readonly Pressure[];
+  /** What pods are evicted for, in this order until one is: memory first. */
+  readonly reclaim: readonly Threshold[];
+}
+
+export const NO_PRESSURE: EvictionState = { met: [], firstObservedAtMs: new Map(), lastObservedAtMs: new Map() };
+
+export function assess(
+  settings: EvictionSettings,
+  before: EvictionState,
+  observations: Observations,
+  nowMs: number,
+): Assessment {
+  const observed = settings.thresholds.filter(
+    (threshold) =>
+      isMet(threshold, observations, false) || (before.met.includes(threshold) && isMet(threshold, observations, true)),
+  );
+  const firstObservedAtMs = new Map(
+    observed.map((threshold) => [threshold, before.firstObservedAtMs.get(threshold) ?? nowMs]),
+  );
+  const lastObservedAtMs = new Map(before.lastObservedAtMs);
+  for (const { signal } of observed) lastObservedAtMs.set(PRESSURE_OF[signal], nowMs);
+  for (const [pressure, atMs] of lastObservedAtMs)
+    if (atMs !== nowMs && nowMs - atMs >= settings.pressureTransitionMs) lastObservedAtMs.delete(pressure);
+  const met = observed.filter(
+    (threshold) => nowMs - (firstObservedAtMs.get(threshold) ?? nowMs) >= (threshold.gracePeriodMs ?? 0),
+  );
+  return {
+    state: { met, firstObservedAtMs, lastObservedAtMs },
+    pressures: [...lastObservedAtMs.keys()].sort(),
+    reclaim: met.toSorted((left, right) => Number(isMemory(right)) - Number(isMemory(left))),
+  };
+}
+
+/** Hard thresholds take precedence over soft ones of the same signal: they are met later and leave no grace. */
+export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs === undefined;
+
+const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
+
+function isMet({ signal, value, minimumReclaim }: Threshold, observations: Observations, resolving: boolean): boolean {
+  const observation = observations.get(signal);
+  if (observation === undefined) return false;
+  const { available, capacity } = observation;
+  const more = resolving && minimumReclaim !== undefined ? absolute(minimumReclaim, capacity) : 0;
+  return available < absolute(value, capacity) + more;
+}

@@ -1,0 +1,27 @@
+export interface KeyedLimit {
+  /** Runs `work` once fewer than the limit run under this key; those that wait run in their order. */
+  run<T>(key: string, work: () => Promise<T>): Promise<T>;
+}
+
+export function createKeyedLimit(limit: number): KeyedLimit {
+  const keys = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+  return {
+    async run(key, work) {
+      const state = keys.get(key) ?? { running: 0, waiting: [] };
+      keys.set(key, state);
+      if (state.running < limit) state.running += 1;
+      // The one that ends leaves its place to the one that waits.
+      else await new Promise<void>((resolve) => state.waiting.push(resolve));
+      try {
+        return await work();
+      } finally {
+        const next = state.waiting.shift();
+        if (next !== undefined) next();
+        else {
+          state.running -= 1;
+          if (state.running === 0) keys.delete(key);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Where the other members are, noted beside the database for a start without it. */
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PeerUrls } from '../../components/etcd/port.ts';
+
+const OTHERS = 'others.json';
+
+export async function noteOthers(directory: string, peerUrls: PeerUrls): Promise<void> {
+  const known = await notedOthers(directory);
+  if (known !== undefined && JSON.stringify(known) === JSON.stringify(peerUrls)) return;
+  await replaceFile(directory, OTHERS, `${JSON.stringify(peerUrls)}\n`);
+}
+
+export async function notedOthers(directory: string): Promise<PeerUrls | undefined> {
+  try {
+    const noted: unknown = JSON.parse(await readFile(join(directory, OTHERS), 'utf8'));
+    return isPeerUrls(noted) ? noted : undefined;
+  } catch {
+    // Not there, or damaged as the store may be: then nothing is known.
+    return undefined;
+  }
+}
+
+function isPeerUrls(value: unknown): value is PeerUrls {
+  return (
+    Array.isArray(value) &&
+    value.every((urls) => Array.isArray(urls) && urls.every((url: unknown) => typeof url === 'string'))
+  );
+}
+
+/** Durably, and as a whole or not at all. */
+async function replaceFile(directory: string, name: string, text: string): Promise<void> {
+  const path = join(directory, name);
+  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * Attacks a TLS port without any credentials: `flood.child.ts '{"mode":…,"port":…,"connections":…,"seconds":…}'`. Every connection that the server
+ * closes is opened again at once, but for `idle`. Prints what it got through as JSON, when the time is over or no connection is left.
+ */
+import { connect, type TLSSocket } from 'node:tls';
+import { isFlood, streamOf } from './floods.ts';
+
+interface Asked {
+  readonly mode: string;
+  readonly port: number;
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+const { mode, port, connections, seconds }: Asked = JSON.parse(process.argv[2] ?? '{}');
+if (!isFlood(mode)) throw new Error(`mode: ${mode} is unknown`);
+const flood = mode;
+/** Where the protocol is not spoken, the other one is chosen and the same bytes are sent. */
+const PROTOCOLS = { h2: ['h2', 'http/1.1'], 'http/1.1': ['http/1.1'] };
+const until = performance.now() + seconds * 1000;
+const open = new Set<TLSSocket>();
+let opened = 0;
+let refused = 0;
+let sentBytes = 0;
+
+function attack(): void {
+  if (performance.now() >= until) return;
+  const { alpn, head, next } = streamOf(flood);
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: PROTOCOLS[alpn] });
+  open.add(socket);
+  let failed = false;
+  const push = (): void => {
+    if (socket.destroyed || performance.now() >= until) return;
+    const bytes = next();
+    if (bytes === undefined) return;
+    sentBytes += bytes.length;
+    if (socket.write(bytes)) setImmediate(push);
+    else socket.once('drain', push);
+  };
+  socket.once('secureConnect', () => {
+    opened += 1;
+    socket.write(head);
+    push();
+  });
+  socket.on('data', () => {});
+  socket.on('error', () => {
+    failed = true;
+  });
+  socket.on('close', () => {
+    if (failed) refused += 1;
+    open.delete(socket);
+    if (flood !== 'idle') setImmediate(attack);
+    else if (open.size === 0) finish();
+  });
+  if (flood === 'churn') socket.once('secureConnect', () => socket.destroy());
+}
+
+for (let i = 0; i < connections; i++) attack();
+setTimeout(finish, seconds * 1000);
+
+function finish(): void {
+  const held = [...open].filter((each) => !each.destroyed).length;
+  process.stdout.write(`${JSON.stringify({ opened, refused, sentBytes, held })}\n`, () => process.exit(0));
+}

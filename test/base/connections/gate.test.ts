@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { accountKey } from '../../../src/base/connections/accounts.ts';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../src/base/connections/gate.ts';
+import type { Turns } from '../../../src/base/connections/turns.ts';
+
+const LIMITS: GateLimits = {
+  authenticated: 4,
+  unauthenticated: 4,
+  idleMs: 90_000,
+  unauthenticatedIdleMs: 30_000,
+  handshakeMs: 10_000,
+};
+
+/** Time that passes when it is asked to, in turns of a millisecond. */
+class SimulatedTurns implements Turns {
+  now = 0;
+  #timers: { atMs: number; readonly everyMs: number; readonly work: () => void }[] = [];
+  #afterEach: (() => boolean)[] = [];
+  nowMs = (): number => this.now;
+  every(ms: number, work: () => void): () => void {
+    const timer = { atMs: this.now + ms, everyMs: ms, work };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+    };
+  }
+  after(ms: number, work: () => void): void {
+    this.#timers.push({ atMs: this.now + ms, everyMs: 0, work });
+  }
+  next(work: () => void): void {
+    this.after(1, work);
+  }
+  afterEach(work: () => boolean): void {
+    this.#afterEach.push(work);
+  }
+  pass(ms: number): void {
+    for (const end = this.now + ms; this.now < end; ) {
+      this.now += 1;
+      const due = this.#timers.filter((each) => each.atMs <= this.now);
+      this.#timers = this.#timers.filter((each) => each.atMs > this.now);
+      for (const each of due) {
+        if (each.everyMs > 0) this.#timers.push({ ...each, atMs: this.now + each.everyMs });
+        each.work();
+      }
+      this.#afterEach = this.#afterEach.filter((work) => work());
+    }
+  }
+}
+
+interface Client {
+  readonly connection: GatedConnection;
+  begunMs: number | undefined;
+  closed: string;
+  busy: boolean;
+  bytes: number;
+}
+
+function simulate(limits: Partial<GateLimits> = {}) {
+  const turns = new SimulatedTurns();
+  const gate = new ConnectionGate({ ...LIMITS, ...limits }, turns);
+  const open = (address: string): Client => {
+    const client: Client = {
+      connection: gate.open(address, {
+        begin: () => {
+          client.begunMs = turns.now;
+        },
+        close: (reason) => {
+          client.closed = reason;
+          client.connection.ended();
+        },
+        bytesRead: () => client.bytes,
+        busy: () => client.busy,
+      }),
+      begunMs: undefined,
+      closed: '',
+      busy: false,
+      bytes: 0,
+    };
+    return client;
+  };
+  const greet = (address: string, by?: 'token' | 'certificate'): Client => {
+    const client = open(address);
+    turns.pass(20);
+    client.connection.greeted();
+    if (by !== undefined) client.connection.authenticated(by);
+    return client;
+  };
+  return { turns, gate, open, greet };
+}
+
+describe('addresses', () => {
+  it('are one account for an IPv4 address, also in IPv6, and for a /64', () => {
+    assert.equal(accountKey('::ffff:10.1.2.3'), '10.1.2.3');
+    assert.equal(accountKey('10.1.2.3'), '10.1.2.3');
+    assert.equal(accountKey('2001:db8:1:2:a:b:c:d'), accountKey('2001:db8:1:2::1'));
+    assert.notEqual(accountKey('2001:db8:1:3::1'), accountKey('2001:db8:1:2::1'));
+    assert.equal(accountKey('fe80::1%eth0'), accountKey('fe80::2%eth0'));
+    assert.equal(accountKey(''), '');
+  });
+});
+
+describe('handshakes', () => {
+  it('begin a few in each turn, the addresses one after the other', () => {
+    const { turns, open } = simulate({ unauthenticated: 100 });
+    const flood = Array.from({ length: 50 }, () => open('10.0.0.1'));
+    const other = open('10.0.0.2');
+    turns.pass(1);
+    assert.equal(flood.filter(({ begunMs }) => begunMs !== undefined).length, 3);
+    assert.equal(other.begunMs, 1);
+  });
+
+  it('of an address without credits are delayed and not refused, and those of other addresses are not', () => {
+    const { turns, open } = simulate({ unauthenticated: 10_000 });
+    const flood = Array.from({ length: 1000 }, () => open('10.0.0.1'));
+    turns.pass(1000);
+    const begun = flood.filter(({ begunMs }) => begunMs !== undefined).length;
+    assert.ok(begun >= 350 && begun <= 450, `${begun}`);
+    const other = open('10.0.0.2');
+    turns.pass(2);
+    assert.notEqual(other.begunMs, undefined);
+    turns.pass(2500);
+    assert.ok(flood.every(({ begunMs, closed }) => begunMs !== undefined && closed === ''));
+  });
+
+  it('of clients that authenticate cost their address nothing', () => {
+    const { turns, open } = simulate({ authenticated: 10_000 });
+    for (let client = 0; client < 500; client += 1) {
+      const { connection } = open('10.0.0.1');
+      turns.pass(1);
+      connection.authenticated('certificate');
+    }
+    const next = open('10.0.0.1');
+    turns.pass(1);
+    assert.notEqual(next.begunMs, undefined);
+  });
+
+  it('forget an address once its credits are back', () => {
+    const { turns, gate, open } = simulate();
+    for (let address = 0; address < 6000; address += 1)
+      open(`10.0.${address >> 8}.${address & 255}`).connection.ended();
+    assert.ok(gate.counts.addresses <= 4096, `${gate.counts.addresses}`);
+    turns.pass(1100);
+    assert.equal(gate.counts.addresses, 0);
+  });
+
+  it('that do not end are cut off, begun or not', () => {
+    const { turns, open } = simulate({ unauthenticated: 200 });
+    const flood = Array.from({ length: 150 }, () => open('10.0.0.1'));
+    turns.pass(12_000);
+    assert.ok(flood.every(({ closed }) => closed === 'handshake timeout'));
+  });
+});
+
+describe('a full port', () => {
+  it('closes the oldest idle connection of the address that has most of those without an identity', () => {
+    const { gate, greet } = simulate();
+    const one = greet('10.0.0.2');
+    const [oldest, idle, ...rest] = [greet('10.0.0.1'), greet('10.0.0.1'), greet('10.0.0.1')];
+    (oldest as Client).busy = true;
+    const next = greet('10.0.0.3');
+    assert.equal(idle?.closed, 'too many connections');
+    assert.deepEqual(
+      [one, oldest, ...rest, next].map((each) => each?.closed),
+      ['', '', '', ''],
+    );
+    assert.equal(gate.counts.strangers, 4);
+  });
+
+  it('bounds those that wait for their handshake', () => {
+    const { gate, open } = simulate();
+    for (let client = 0; client < 1000; client += 1) open('10.0.0.1');
+    assert.equal(gate.counts.queued, 32);
+  });
+
+  it('closes an idle client with a token for another, busy ones and certificates for none', () => {
+    const { greet } = simulate();
+    const node = greet('10.0.0.1', 'certificate');
+    const clients = ['token', 'token', 'token'].map(() => greet('10.0.0.1', 'token'));
+    const [busy, idle] = clients;
+    for (const each of clients) each.busy = each !== idle;
+    assert.equal(greet('10.0.0.9', 'token').closed, '');
+    assert.equal(idle?.closed, 'too many connections');
+    assert.equal(node.closed, '');
+    assert.equal(busy?.closed, '');
+  });
+
+  it('takes a client by certificate for one by token that is busy, never the other way', () => {
+    const { greet } = simulate();
+    const clients = [1, 2, 3, 4].map(() => greet('10.0.0.1', 'token'));
+    for (const each of clients) each.busy = true;
+    assert.equal(greet('10.0.0.9', 'token').closed, 'too many connections');
+    assert.ok(clients.every(({ closed }) => closed === ''));
+    assert.equal(greet('10.0.0.9', 'certificate').closed, '');
+    assert.equal(clients.filter(({ closed }) => closed !== '').length, 1);
+  });
+});
+
+describe('idle connections', () => {
+  it('are closed sooner without an identity, and never while a request is in progress', () => {
+    const { turns, greet } = simulate();
+    const stranger = greet('10.0.0.1');
+    const client = greet('10.0.0.2', 'token');
+    const watch = greet('10.0.0.2', 'token');
+    watch.busy = true;
+    turns.pass(32_000);
+    assert.deepEqual([stranger.closed, client.closed, watch.closed], ['idle', '', '']);
+    client.bytes += 100;
+    turns.pass(70_000);
+    assert.equal(client.closed, '');
+    turns.pass(30_000);
+    assert.equal(client.closed, 'idle');
+    turns.pass(600_000);
+    assert.equal(watch.closed, '');
+  });
+
+  it('stay where no limit is set', () => {
+    const { turns, greet } = simulate({ idleMs: 0 });
+    const client = greet('10.0.0.1', 'certificate');
+    turns.pass(1_000_000);
+    assert.equal(client.closed, '');
+  });
+});
+
+describe('bytes without an identity', () => {
+  it('are bounded before the first request and after each', () => {
+    const { turns, greet } = simulate();
+    const client = greet('10.0.0.1');
+    client.bytes = 150_000;
+    turns.pass(2);
+    client.connection.requested();
+    client.bytes += 150_000;
+    turns.pass(2);
+    assert.equal(client.closed, '');
+    client.bytes += 60_000;
+    turns.pass(2);
+    assert.equal(client.closed, 'too many bytes');
+  });
+
+  it('may be those of a body while its token is reviewed, and are not counted once there is an identity', () => {
+    const { turns, greet } = simulate();
+    const pending = greet('10.0.0.1');
+    pending.busy = true;
+    pending.bytes = 3_500_000;
+    const client = greet('10.0.0.2', 'token');
+    client.bytes = 100_000_000;
+    turns.pass(5);
+    assert.deepEqual([pending.closed, client.closed], ['', '']);
+    pending.bytes = 4_500_000;
+    turns.pass(5);
+    assert.equal(pending.closed, 'too many bytes');
+  });
+});

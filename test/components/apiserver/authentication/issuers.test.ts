@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import { IssuerTokens, SIGNING_ALGORITHMS } from '../../../../src/components/apiserver/authentication/issuers.ts';
+import { parseToken } from '../../../../src/components/apiserver/authentication/jwt.ts';
+import type { BackendConnector } from '../../../../src/components/apiserver/port.ts';
+import { systemClock } from '../../../client/clocks.ts';
+
+const ISSUER = 'https://issuer.example.com';
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const ec256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const ec384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+const ec521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
+
+/** RFC 7515 with node:crypto: the signatures are not made by the library that verifies them. */
+function token(algorithm: string, key: KeyObject, header: object = {}): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const claims = { iss: ISSUER, sub: 'ann', aud: 'cluster', exp: Math.floor(Date.now() / 1000) + 600 };
+  const input = `${part({ alg: algorithm, ...header })}.${part(claims)}`;
+  const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+  const signature = sign(`sha${algorithm.slice(2)}`, Buffer.from(input), {
+    key,
+    dsaEncoding: 'ieee-p1363',
+    ...(algorithm.startsWith('PS') ? pss : {}),
+  });
+  return `${input}.${signature.toString('base64url')}`;
+}
+
+const jwk = (key: KeyObject, more: object = {}): object => ({ ...key.export({ format: 'jwk' }), ...more });
+
+/** `user` of a token, with an issuer that publishes `keys`. */
+function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string | undefined> {
+  const backends = {
+    request: async ({ path }: { path: string }) => {
+      const document = path.startsWith('/.well-known') ? { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` } : { keys };
+      return Object.assign(Readable.from([Buffer.from(JSON.stringify(document))]), { statusCode: 200, headers: {} });
+    },
+  };
+  const tokens = new IssuerTokens(
+    {
+      url: ISSUER,
+      audiences: ['cluster'],
+      algorithms: SIGNING_ALGORITHMS,
+      username: { claim: 'sub', prefix: '' },
+      requiredClaims: new Map(),
+    },
+    {
+      backends: backends as unknown as BackendConnector & { request(): Promise<IncomingMessage> },
+      clock: systemClock,
+      log: silentLog,
+    },
+  );
+  return async (text) => {
+    const parsed = parseToken(text);
+    assert.ok(parsed);
+    return (await tokens.authenticate(parsed, text))?.user.name;
+  };
+}
+
+test('every algorithm that can be configured is verified, and the key must fit it', async () => {
+  const pairs: Readonly<Record<string, { publicKey: KeyObject; privateKey: KeyObject }>> = {
+    ES256: ec256,
+    ES384: ec384,
+    ES512: ec521,
+  };
+  for (const algorithm of SIGNING_ALGORITHMS) {
+    const { publicKey, privateKey } = pairs[algorithm] ?? rsa;
+    const user = issuerWith([jwk(publicKey, { kid: 'one' })]);
+    assert.equal(await user(token(algorithm, privateKey, { kid: 'one' })), 'ann', algorithm);
+    assert.equal(await user(token(algorithm, privateKey)), 'ann', `${algorithm} without kid`);
+    const elsewhere = algorithm.startsWith('ES') ? rsa.publicKey : ec256.publicKey;
+    const unfit = issuerWith([jwk(elsewhere, { kid: 'one' })]);
+    assert.equal(await unfit(token(algorithm, privateKey, { kid: 'one' })), undefined, `${algorithm}, unfit key`);
+  }
+});
+
+test('a token without kid may be signed by any of the keys; unusable keys beside them change nothing', async () => {
+  const user = issuerWith([
+    null,
+    'key',
+    { kty: 'RSA' },
+    { kty: 'RSA', n: '!', e: 'AQAB' },
+    { kty: 'unknown' },
+    jwk(ec384.publicKey),
+    jwk(otherRsa.publicKey, { kid: 'first' }),
+    jwk(rsa.publicKey, { kid: 'second' }),
+  ]);
+  assert.equal(await user(token('RS256', rsa.privateKey)), 'ann');
+  assert.equal(await user(token('RS256', otherRsa.privateKey)), 'ann');
+  assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'second' })), 'ann');
+  assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'first' })), undefined);
+  const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  assert.equal(await user(token('RS256', stranger)), undefined);
+});
+
+test('a key for encryption or for another algorithm verifies nothing, and critical extensions are rejected', async () => {
+  const encryption = issuerWith([jwk(rsa.publicKey, { use: 'enc' })]);
+  assert.equal(await encryption(token('RS256', rsa.privateKey)), undefined);
+  const pinned = issuerWith([jwk(rsa.publicKey, { alg: 'PS256' })]);
+  assert.equal(await pinned(token('RS256', rsa.privateKey)), undefined);
+  assert.equal(await pinned(token('PS256', rsa.privateKey)), 'ann');
+  const user = issuerWith([jwk(rsa.publicKey)]);
+  assert.equal(await user(token('RS256', rsa.privateKey, { crit: ['b64'], b64: true })), undefined);
+});

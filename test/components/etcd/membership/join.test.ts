@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import { identified } from '../../../../src/components/etcd/membership/bootstrap.ts';
+import { Newcomer } from '../../../../src/components/etcd/membership/join.ts';
+import { isForgotten } from '../../../../src/components/etcd/membership/member-removal.ts';
+import type { DialPeer, LogState, StoreLog } from '../../../../src/components/etcd/port.ts';
+import { encodeMembers, type MemberTable } from '../../../../src/components/etcd/replication/peer-protocol.ts';
+import type { Message } from '../../../../src/core/raft/index.ts';
+import { clock } from '../harness.ts';
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const table = (names: Readonly<Record<string, string>>, more: Partial<MemberTable> = {}): MemberTable => ({
+  clusterId: 1n,
+  members: Object.entries(names).map(([id, name]) => ({ id, name, peerUrls: [`http://${id}`], clientUrls: [] })),
+  voters: Object.keys(names),
+  written: true,
+  ...more,
+});
+const heartbeat = (from: string): Message => ({ type: 'heartbeat', from, to: 'a', term: 2, commit: 0, round: 1 });
+
+function newcomer(tables: Readonly<Record<string, MemberTable>>) {
+  const stepped: string[] = [];
+  const wiped: string[] = [];
+  const state = { isNew: true };
+  const subject = new Newcomer({
+    id: 'a',
+    log: silentLog,
+    others: ['b', 'c'],
+    isNew: () => state.isNew,
+    ask: async (member) => {
+      const answer = tables[member];
+      if (answer === undefined) throw new Error(`${member} does not answer`);
+      return answer;
+    },
+    step: ({ from }) => stepped.push(from),
+    wiped: ({ message }) => wiped.push(message),
+  });
+  const hear = async (from: string): Promise<void> => {
+    subject.message(heartbeat(from));
+    await settled();
+  };
+  return { hear, stepped, wiped, state };
+}
+
+test('a new member listens to whoever has not heard of it', async () => {
+  const { hear, stepped, wiped } = newcomer({ b: table({ a: '', b: 'b', c: 'c' }) });
+  await hear('b');
+  await hear('b');
+  await hear('c');
+  await hear('c');
+  assert.deepEqual([stepped, wiped], [['b'], []]);
+});
+
+test('one that lost its data finds out from a member that has come in the place of one it knows', async () => {
+  const { hear, stepped, wiped } = newcomer({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
+  await hear('d');
+  assert.deepEqual(stepped, []);
+  assert.match(String(wiped), /n1 has been part of the cluster/);
+});
+
+test('one that is really new listens to a member that has come later, once somebody has told of that one', async () => {
+  const { hear, stepped, wiped } = newcomer({ b: table({ a: '', c: 'n3', d: 'n2' }) });
+  await hear('e');
+  await hear('e');
+  await hear('d');
+  await hear('d');
+  assert.deepEqual([stepped, wiped], [['d'], []]);
+});
+
+test('one that has something in its log asks nobody', async () => {
+  const { hear, stepped, wiped, state } = newcomer({ b: table({ a: 'n1', b: 'n2' }) });
+  state.isNew = false;
+  await hear('b');
+  await hear('d');
+  assert.deepEqual([stepped, wiped], [['b', 'd'], []]);
+});
+
+test('a removed member can be done without when a majority of the voters has that on disk', () => {
+  const knows = table({ b: 'n2', c: 'n3', d: 'n4' }, { voters: ['b', 'c'] });
+  const believes = table({ a: 'n1', b: 'n2', c: 'n3', d: 'n4' });
+  const forgotten = (tables: Readonly<Record<string, MemberTable>>): boolean =>
+    isForgotten('a', new Map(Object.entries(tables)));
+  assert.equal(forgotten({ b: knows, c: knows }), true);
+  assert.equal(forgotten({ b: knows, c: believes }), false);
+  assert.equal(forgotten({ b: knows, c: { ...knows, written: false } }), false);
+  // A learner does not vote.
+  assert.equal(forgotten({ b: knows, d: knows }), false);
+  assert.equal(forgotten({}), false);
+});
+
+/** What a member with an empty directory, which the others have been told of as 'a', finds out from them; undefined: that one does not answer. */
+async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
+  const dial: DialPeer = ([url = '']) => ({
+    connected: true,
+    unary: async () => {
+      const table = tables[Number(url.slice('http://'.length))];
+      if (table === undefined) throw new Error('does not answer');
+      return encodeMembers(table);
+    },
+    stream: () => assert.fail('nothing is to be streamed'),
+    close: () => {},
+  });
+  const empty: LogState = {
+    identity: undefined,
+    hardState: { term: 0, vote: undefined, commit: 0 },
+    base: { index: 0, term: 0 },
+    applied: 0,
+    compacted: 0,
+    reserved: 0,
+    leases: [],
+    documents: new Map(),
+  };
+  const storage: Pick<StoreLog, 'initialise' | 'notedOthers'> = {
+    initialise: async () => {},
+    notedOthers: async () => undefined,
+  };
+  const others = tables.map((_, i) => ({ name: `n${i + 2}`, peerUrls: [`http://${i}`] }));
+  return identified(empty, {
+    storage: storage as StoreLog,
+    clock,
+    log: silentLog,
+    name: 'n1',
+    peerUrls: ['http://a'],
+    clientUrls: [],
+    initial: { members: [{ name: 'n1', peerUrls: ['http://a'] }, ...others], token: '', existing: true },
+    dial,
+    forceNewCluster: undefined,
+    bytes: (length) => new Uint8Array(length),
+    stopped: () => false,
+    logLevel: 1,
+    replaces: undefined,
+  });
+}
+
+test('one that is taken in asks everybody: some may lag behind', async () => {
+  const early = table({ b: 'n2', c: 'n3' });
+  const added = table({ a: '', b: 'n2', c: 'n3' });
+  const published = table({ a: 'n1', b: 'n2', c: 'n3' });
+  assert.equal((await taken(added, added)).identity?.memberId, 0xan);
+  assert.equal((await taken(early, added)).identity?.memberId, 0xan);
+  assert.equal((await taken(undefined, added)).identity?.memberId, 0xan);
+  await assert.rejects(taken(early, early), { code: 'bad-config' });
+  await assert.rejects(taken(added, published), { code: 'wiped' });
+  await assert.rejects(taken(early, undefined, published), { code: 'wiped' });
+});

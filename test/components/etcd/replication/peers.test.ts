@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import type { Clock } from '../../../../src/base/clock.ts';
+import { silentLog } from '../../../../src/base/log.ts';
+import { decodeMessages } from '../../../../src/components/etcd/replication/message-codec.ts';
+import { type PeerHandler, Peers } from '../../../../src/components/etcd/replication/peers.ts';
+import type { Message } from '../../../../src/core/raft/index.ts';
+
+let sent: Uint8Array[] = [];
+let timers: Array<{ readonly ms: number; readonly run: () => void }> = [];
+
+/** Runs every timer that is set, the hello of the stream left out of what has been sent. */
+const fire = (): void => {
+  for (const { run } of timers.splice(0)) run();
+};
+const received = (): string[] =>
+  sent.splice(0).map((bytes) =>
+    decodeMessages(bytes, 'a', 'b')
+      .map((message) => ('commit' in message ? `${message.type} ${message.commit}` : message.type))
+      .join(),
+  );
+
+function connected(): Peers {
+  const clock: Clock = {
+    nowMs: () => 0,
+    monotonicMs: () => 0,
+    setTimer: (ms, run) => {
+      timers.push({ ms, run });
+      return { cancel: () => {} };
+    },
+  };
+  const peers = new Peers({
+    id: 'a',
+    clusterId: 1n,
+    clock,
+    log: silentLog,
+    life: 0,
+    handler: {} as PeerHandler,
+    dial: () => ({
+      connected: true,
+      unary: () => Promise.reject(new Error('not asked')),
+      stream: () => ({ send: (message) => sent.push(message), cancel: () => {} }),
+      close: () => {},
+    }),
+  });
+  peers.setMembers([{ id: 'b', name: 'b', peerUrls: ['http://b'], clientUrls: [] }]);
+  sent = [];
+  return peers;
+}
+
+const news = (commit: number): Message => ({
+  type: 'append',
+  from: 'a',
+  to: 'b',
+  term: 2,
+  prevIndex: 9,
+  prevTerm: 2,
+  commit,
+  entries: [],
+  quiet: true,
+});
+const heartbeat: Message = { type: 'heartbeat', from: 'a', to: 'b', term: 2, commit: 3, round: 1 };
+const entries: Message = {
+  type: 'append',
+  from: 'a',
+  to: 'b',
+  term: 2,
+  prevIndex: 9,
+  prevTerm: 2,
+  commit: 9,
+  entries: [{ index: 10, term: 2, kind: 'noop' }],
+};
+
+beforeEach(() => {
+  sent = [];
+  timers = [];
+});
+
+test('news of the commit index waits a moment, and the last counts', () => {
+  const peers = connected();
+  peers.send([news(7)]);
+  peers.send([news(8)]);
+  assert.deepEqual(received(), []);
+  assert.deepEqual(
+    timers.map(({ ms }) => ms <= 5),
+    [true],
+  );
+  fire();
+  assert.deepEqual(received(), ['append 8']);
+  peers.send([news(9)]);
+  fire();
+  assert.deepEqual(received(), ['append 9']);
+});
+
+test('entries make it needless, anything else takes it along in front', () => {
+  const peers = connected();
+  peers.send([news(8)]);
+  peers.send([entries]);
+  peers.send([news(9)]);
+  peers.send([heartbeat]);
+  fire();
+  assert.deepEqual(received(), ['append 9', 'append 9,heartbeat 3']);
+});
