@@ -18,6 +18,8 @@ module.exports = {
     between('store-port-only-apiserver', { path: '^src/components/', pathNot: '^src/components/(apiserver|etcd)/' }, { path: '^src/core/mvcc/' }, 'only the API server sees the store port'),
     between('nothing-imports-roles-or-cli', { path: SRC, pathNot: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, { path: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, 'composition is the outermost room'),
     between('roles-not-cli', { path: '^src/roles/' }, { path: '^src/cli/' }, 'roles do not know the command line'),
+    between('cli-calls-roles', { path: '^src/cli/' }, { path: '^src/(io|components|client|api)/' }, 'commands call roles; roles compose io and components'),
+    between('cli-core-types-only', { path: '^src/cli/' }, { path: '^src/core/', dependencyTypesNot: ['type-only'] }, 'commands use core types only'),
     between('src-never-test', { path: SRC }, { path: '^(test|build)/' }, 'src never imports test or build'),
     between('apiserver-storage-inward', { path: '^src/components/apiserver/(storage|watchcache)/' }, { path: '^src/components/apiserver/(rest|admission|pipeline)/' }, 'storage and watch cache do not import the request handlers'),
     between('apiserver-rest-not-admission', { path: '^src/components/apiserver/rest/' }, { path: '^src/components/apiserver/admission/' }, 'handlers use the admission port of pipeline/'),

@@ -48,8 +48,8 @@ async function commitConstants() {
   }
 }
 
-/** @param {{ entry: string, outfile: string, workers: Set<string>, constants: Record<string, string> }} options */
-async function bundleOne({ entry, outfile, workers, constants }) {
+/** @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string> }} options */
+async function bundleOne({ entry, outfile, workers, modules, constants }) {
   const result = await build({
     entryPoints: [entry],
     outfile,
@@ -64,34 +64,40 @@ async function bundleOne({ entry, outfile, workers, constants }) {
     legalComments: 'none',
     logLevel: 'error',
     metafile: true,
+    absWorkingDir: import.meta.dirname,
     external: ['*.node'],
     plugins: [workerReferences(workers)],
     define: { 'process.env.NODE_ENV': '"production"', ...constants },
   });
+  // Modules without a byte in the output are not shipped.
+  for (const { inputs } of Object.values(result.metafile.outputs))
+    for (const [module, { bytesInOutput }] of Object.entries(inputs)) if (bytesInOutput > 0) modules.add(module);
   return Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0);
 }
 
 /**
  * Bundles everything into `directory`: `main.cjs` and the workers it refers to.
  * @param {string} directory
- * @returns {Promise<{ main: string, workers: string[], bytes: number }>}
+ * @returns {Promise<{ main: string, workers: string[], modules: string[], bytes: number }>} `modules`: the bundled files, relative to the root
  */
 export async function bundle(directory) {
   const root = import.meta.dirname;
   await mkdir(directory, { recursive: true });
   /** @type {Set<string>} */
   const workers = new Set();
+  /** @type {Set<string>} */
+  const modules = new Set();
   const main = resolve(directory, 'main.cjs');
   const constants = await commitConstants();
-  let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers, constants });
+  let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers, modules, constants });
   const built = [];
   // A worker may start workers of its own.
   for (const worker of workers) {
     const outfile = resolve(directory, workerName(worker));
-    bytes += await bundleOne({ entry: worker, outfile, workers, constants });
+    bytes += await bundleOne({ entry: worker, outfile, workers, modules, constants });
     built.push(outfile);
   }
-  return { main, workers: built, bytes };
+  return { main, workers: built, modules: [...modules], bytes };
 }
 
 if (import.meta.filename === process.argv[1]) {

@@ -13,6 +13,7 @@ import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
+import { thirdPartyNotices } from './licenses.ts';
 import { checkIntegrity, lockedPackage } from './lock.ts';
 
 type Architecture = 'x64' | 'arm64';
@@ -44,6 +45,8 @@ await mkdir(cache, { recursive: true });
 await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
 const bundled = await bundle(join(dist, 'bundle'));
 say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
+const licenses = join(cache, 'licenses.txt');
+await writeFile(licenses, await thirdPartyNotices(root, bundled.modules));
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
@@ -68,10 +71,11 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         // Compiled code is of the architecture that compiled it.
         useCodeCache: architecture === host,
         execArgv: ['--disable-warning=ExperimentalWarning'],
-        // Nobody else's NODE_OPTIONS reach into the appliance.
+        // The environment's NODE_OPTIONS must not apply to the executable.
         execArgvExtension: 'none',
         assets: {
           'assets.json': manifest,
+          'licenses.txt': licenses,
           ...files,
           ...(existsSync(descriptions) ? { 'descriptions.json': descriptions } : {}),
         },

@@ -1,4 +1,4 @@
-/** What a command of the executable is made of. */
+/** Commands of the executable: flags, usage and errors. */
 import type { ParseArgsOptionsConfig } from 'node:util';
 
 export type FlagValues = Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
@@ -22,7 +22,7 @@ export interface Command {
   /** Further lines of `--help`, without the flags. */
   readonly description?: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Fewest and most positional arguments; `own`: it reads all that it is given itself, another program's flags for one. */
+  /** Minimum and maximum of positional arguments; `own`: the command parses its arguments itself, such as etcd's flags. */
   readonly arguments: readonly [number, number] | 'own';
   /** Resolves with the exit code: 0 done, 1 failed. Throws UsageError for 2. */
   run(invocation: Invocation): Promise<number>;
@@ -37,7 +37,7 @@ export interface Flag {
   readonly help: string;
 }
 
-/** Wrong use of the command line: exit code 2. */
+/** A usage error: exit code 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -45,16 +45,16 @@ export class UsageError extends Error {
   }
 }
 
-/** Flags that every command has. */
+/** Flags of all commands. */
 export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
   help: { type: 'boolean', short: 'h', help: 'show this help' },
-  verbose: { type: 'boolean', help: 'with an error, show where it came from' },
+  verbose: { type: 'boolean', help: 'print the stack of an error' },
 };
 
 export const ROOT_FLAG: Flag = {
   type: 'string',
   value: 'DIR',
-  help: 'directory that all files are below (default /)',
+  help: 'root of all paths (default /)',
 };
 
 export function toParseArgs(flags: Readonly<Record<string, Flag>>): ParseArgsOptionsConfig {
@@ -69,7 +69,7 @@ export function toParseArgs(flags: Readonly<Record<string, Flag>>): ParseArgsOpt
   return options;
 }
 
-/** A string flag; undefined when it was not given. */
+/** A string flag; undefined if not given. */
 export function stringFlag(flags: FlagValues, name: string): string | undefined {
   const value = flags[name];
   return typeof value === 'string' ? value : undefined;
@@ -86,7 +86,7 @@ export function integerFlag(flags: FlagValues, name: string, min: number, max: n
   return value;
 }
 
-/** Takes this project's flags out of another program's. Throws UsageError. */
+/** Separates this project's flags from another program's. Throws UsageError. */
 export function takeOwnFlags(
   command: string,
   own: readonly string[],

@@ -9,44 +9,47 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-/** Loaded when asked for: a command pays only for its own code. Two-word commands have two-word names. */
+/** Commands by name, loaded on use. Two-word commands have two-word names. */
 const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
-    summary: 'the host process: kubelet, service proxy and, as static pods, the control plane',
+    summary: 'run the host process: kubelet, service proxy and, as static pods, the control plane',
     load: async () => (await import('./commands/run.ts')).runCommand,
   },
-  etcd: { summary: 'the store', load: async () => (await import('./commands/etcd.ts')).etcdCommand },
-  api: { summary: 'the API server', load: async () => (await import('./commands/api.ts')).apiCommand },
+  etcd: {
+    summary: 'run the store: etcd’s API on SQLite',
+    load: async () => (await import('./commands/etcd.ts')).etcdCommand,
+  },
+  api: { summary: 'run the API server', load: async () => (await import('./commands/api.ts')).apiCommand },
   controllers: {
-    summary: 'the controllers and the scheduler',
+    summary: 'run the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
   },
   'gossip members': {
-    summary: 'the ring as this host sees it',
+    summary: 'list the members of the gossip ring',
     load: async () => (await import('./commands/gossip.ts')).membersCommand,
   },
   'gossip join': {
-    summary: 'join this host to a ring',
+    summary: 'join this host to a gossip ring',
     load: async () => (await import('./commands/gossip.ts')).joinCommand,
   },
   'gossip leave': {
-    summary: 'take this host out of the ring',
+    summary: 'remove this host from the gossip ring',
     load: async () => (await import('./commands/gossip.ts')).leaveCommand,
   },
   'gossip keys': {
-    summary: 'list and rotate the keys of the ring',
+    summary: 'list and rotate the encryption keys of the gossip ring',
     load: async () => (await import('./commands/gossip.ts')).keysCommand,
   },
   'gossip keygen': {
-    summary: 'a new keyring file',
+    summary: 'print a new keyring file',
     load: async () => (await import('./commands/gossip.ts')).keygenCommand,
   },
   members: {
-    summary: 'the store’s members and how each of them is',
+    summary: 'list the store’s members with their status',
     load: async () => (await import('./commands/members.ts')).membersCommand,
   },
   'members list': {
-    summary: 'as members alone',
+    summary: 'same as members',
     load: async () => (await import('./commands/members.ts')).listCommand,
   },
   'members add': {
@@ -54,47 +57,47 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/members.ts')).addCommand,
   },
   'members remove': {
-    summary: 'remove a member for good',
+    summary: 'remove a member from the store’s cluster',
     load: async () => (await import('./commands/members.ts')).removeCommand,
   },
   'members promote': {
-    summary: 'give a learner its vote',
+    summary: 'promote a learner to a voting member',
     load: async () => (await import('./commands/members.ts')).promoteCommand,
   },
   'members recover': {
-    summary: 'go on from one survivor when a quorum is lost for good',
+    summary: 'restart the store’s cluster from one member after a permanent quorum loss',
     load: async () => (await import('./commands/recover.ts')).recoverCommand,
   },
   'image import': {
-    summary: 'take images from docker-archive or oci-archive files',
+    summary: 'import images from docker-archive or oci-archive files',
     load: async () => (await import('./commands/image.ts')).importCommand,
   },
   'image list': {
-    summary: 'the images of this host',
+    summary: 'list the images of this host',
     load: async () => (await import('./commands/image.ts')).listCommand,
   },
   'image remove': {
-    summary: 'remove images that no container uses',
+    summary: 'remove images',
     load: async () => (await import('./commands/image.ts')).removeCommand,
   },
   'image verify': {
-    summary: 'check every stored byte of the images against its digest',
+    summary: 'verify the stored images against their digests',
     load: async () => (await import('./commands/image.ts')).verifyCommand,
   },
   'snapshot save': {
-    summary: 'take a snapshot of the store',
+    summary: 'save a snapshot of the store',
     load: async () => (await import('./commands/snapshot.ts')).saveCommand,
   },
   'snapshot list': {
-    summary: 'the snapshots on this host, checked',
+    summary: 'list and verify the snapshots of this host',
     load: async () => (await import('./commands/snapshot.ts')).listCommand,
   },
   'snapshot status': {
-    summary: 'read a snapshot and check every row',
+    summary: 'verify a snapshot and show its content',
     load: async () => (await import('./commands/snapshot.ts')).statusCommand,
   },
   'snapshot restore': {
-    summary: 'a new data directory from a snapshot or a running etcd',
+    summary: 'create a data directory from a snapshot or a running etcd',
     load: async () => (await import('./commands/snapshot.ts')).restoreCommand,
   },
   'snapshot push': {
@@ -102,7 +105,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/snapshot.ts')).pushCommand,
   },
   'snapshot schedule': {
-    summary: 'how often this host takes snapshots by itself',
+    summary: 'show or change the snapshot schedule of this host',
     load: async () => (await import('./commands/snapshot.ts')).scheduleCommand,
   },
   'master-restart': {
@@ -110,34 +113,40 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/master.ts')).restartCommand,
   },
   'master-logs': {
-    summary: 'the log of a control-plane container',
+    summary: 'show the log of a control-plane container',
     load: async () => (await import('./commands/master.ts')).logsCommand,
   },
   'secrets-encrypt status': {
-    summary: 'how what is encrypted at rest is stored',
+    summary: 'show the encryption status of stored objects',
     load: async () => (await import('./commands/secrets-encrypt.ts')).encryptionStatusCommand,
   },
   'secrets-encrypt rotate': {
-    summary: 'a new key for encryption at rest',
+    summary: 'rotate the key for encryption at rest',
     load: async () => (await import('./commands/secrets-encrypt.ts')).rotateEncryptionCommand,
   },
   'secrets-encrypt reencrypt': {
-    summary: 'rewrite what is stored with another key',
+    summary: 're-encrypt objects that are stored with another key',
     load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
   },
-  status: { summary: 'what runs on this host', load: async () => (await import('./commands/status.ts')).statusCommand },
+  status: {
+    summary: 'show the node and its control-plane components',
+    load: async () => (await import('./commands/status.ts')).statusCommand,
+  },
   envtest: {
-    summary: 'a directory with etcd and kube-apiserver for controller-runtime’s envtest',
+    summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
     load: async () => (await import('./commands/envtest.ts')).envtestCommand,
   },
   sysinfo: {
-    summary: 'the hardware and the kernel features of this host',
+    summary: 'show the hardware and the kernel features of this host',
     load: async () => (await import('./commands/sysinfo.ts')).sysinfoCommand,
   },
-  version: { summary: 'versions', load: async () => (await import('./commands/version.ts')).versionCommand },
+  version: {
+    summary: 'show versions or third-party licenses',
+    load: async () => (await import('./commands/version.ts')).versionCommand,
+  },
 };
 
-/** Names under which the executable may be linked, and the command each stands for. */
+/** Names of links to the executable and their commands. */
 const LINK_NAMES: ReadonlyMap<string, string> = new Map([
   ['master-restart', 'master-restart'],
   ['master-logs', 'master-logs'],
@@ -207,7 +216,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
   try {
     parsed = parseArgs({ args: [...argv], options: toParseArgs(flags), allowPositionals: true, strict: true });
   } catch (error) {
-    // Node's own advice after the first sentence is about quoting, which is rarely the trouble.
+    // The first sentence names the flag; Node's further advice is about quoting.
     throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${wordsOf(command)} --help`);
   }
   if (parsed.values['help'] === true) {
@@ -221,7 +230,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
   return command.run({ flags: parsed.values, positionals: parsed.positionals, out });
 }
 
-/** The command's own words, without arguments and flags. */
+/** The command's name, without arguments and flags. */
 function wordsOf(command: Command): string {
   return command.usage
     .split(' ')

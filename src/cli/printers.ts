@@ -1,9 +1,9 @@
-/** How commands print: tables for people, JSON and YAML for programs. */
+/** Output of commands: tables, JSON and YAML. */
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
 
-/** Wrong formats are refused before any request is made. Throws UsageError. */
+/** Rejects unknown formats before any request. Throws UsageError. */
 export function checkFormat(flags: FlagValues): void {
   const format = flags['output'];
   if (format !== undefined && format !== 'json' && format !== 'yaml' && format !== 'wide') {
@@ -11,7 +11,7 @@ export function checkFormat(flags: FlagValues): void {
   }
 }
 
-/** The document in the asked format; undefined when a table is wanted. Throws UsageError. */
+/** The document in the requested format; undefined for a table. Throws UsageError. */
 export async function printDocument(flags: FlagValues, document: unknown): Promise<string | undefined> {
   checkFormat(flags);
   switch (flags['output']) {

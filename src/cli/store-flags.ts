@@ -1,18 +1,19 @@
-/** Flags of the commands that talk to the store. */
-import type { EtcdAccess, EtcdAccessOptions } from '../roles/etcd-access.ts';
+/** Flags of commands that connect to the store. */
+import type { EtcdAccessOptions } from '../roles/etcd/access.ts';
+import type { StoreAccess } from '../roles/etcd/administration.ts';
 import { type Flag, type FlagValues, ROOT_FLAG, stringFlag } from './command.ts';
 
 export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
-  endpoints: { type: 'string', value: 'URLS', help: 'other endpoints than those of this host, separated by commas' },
-  cacert: { type: 'string', value: 'FILE', help: 'the authority of the store’s certificate' },
+  endpoints: { type: 'string', value: 'URLS', help: 'comma-separated endpoints (default: those of this host)' },
+  cacert: { type: 'string', value: 'FILE', help: 'CA of the store’s certificate' },
   cert: { type: 'string', value: 'FILE', help: 'client certificate' },
   key: { type: 'string', value: 'FILE', help: 'key of the client certificate' },
-  user: { type: 'string', value: 'NAME:PASSWORD', help: 'who asks, where the store’s auth is on' },
+  user: { type: 'string', value: 'NAME:PASSWORD', help: 'user of a store with authentication enabled' },
   root: ROOT_FLAG,
 };
 
-export async function storeAccess(flags: FlagValues): Promise<EtcdAccess> {
-  const { etcdAccess } = await import('../roles/etcd-access.ts');
+export async function storeAccess(flags: FlagValues): Promise<StoreAccess> {
+  const { etcdAccess } = await import('../roles/etcd/access.ts');
   return etcdAccess(storeAccessOptions(flags));
 }
 
@@ -27,7 +28,7 @@ export function storeAccessOptions(flags: FlagValues): EtcdAccessOptions {
   };
 }
 
-/** The timers of a client do not keep a process; a command that waits for one has to. */
+/** Keeps the process alive during `work`: a client's timers are unreferenced. */
 export async function kept<T>(work: Promise<T>): Promise<T> {
   const hold = setInterval(() => {}, 1 << 30);
   try {

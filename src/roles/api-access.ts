@@ -16,8 +16,8 @@ import {
   type PemSource,
   parseKubeconfig,
 } from '../client/index.ts';
+import { readSecret } from './config/files.ts';
 import { resolveBeside } from './config/master-config.ts';
-import { readSecret } from './files.ts';
 
 export interface ClientContext {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 /**
- * What travels inside the executable but has to be a file: the SQLite add-on and the worker threads. Unpacked once per content
- * into a private directory; checked against its digests each time, because the disk under an edge host may lie.
+ * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash into a private
+ * directory and verified by their digests at every start.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -37,7 +37,7 @@ export function selfCommand(): readonly string[] {
   return packaged ? [process.execPath] : [process.execPath, process.argv[1] ?? ''];
 }
 
-/** Unpacks what is not there yet. Throws CodedError 'assets' naming the directory. */
+/** Unpacks missing or damaged assets. Throws CodedError 'assets' with the directory. */
 export async function openAssets(base: string = defaultBase()): Promise<Assets> {
   if (!packaged) return { directory: undefined, sqliteAddon: sourceAddon() };
   const manifest: Manifest = JSON.parse(getAsset('assets.json', 'utf8'));
@@ -58,6 +58,15 @@ export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown>
   return existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : undefined;
 }
 
+/** The third-party notices of the executable. Throws CodedError 'not-found' for a start from source, which contains no packages. */
+export function thirdPartyNotices(): string {
+  if (packaged) return getAsset('licenses.txt', 'utf8');
+  throw new CodedError(
+    'not-found',
+    'licenses: only the packaged executable has third-party notices; run npm run build',
+  );
+}
+
 /** Where assets are unpacked: the machine's cache for root, the user's otherwise. */
 function defaultBase(): string {
   const configured = process.env['HYPEREDGE_CACHE'];
@@ -71,7 +80,7 @@ async function isIntact(directory: string, manifest: Manifest): Promise<boolean>
   const stat = await lstat(directory).catch(() => undefined);
   if (stat === undefined) return false;
   if (!stat.isDirectory() || stat.uid !== process.geteuid?.() || (stat.mode & 0o077) !== 0) {
-    throw new Error('it is not a directory that only this user may enter; remove it');
+    throw new Error('it is not a directory with mode 0700 of this user; remove it');
   }
   const intact = await Promise.all(
     Object.entries(manifest.files).map(async ([name, digest]) => {
@@ -94,7 +103,7 @@ async function unpack(base: string, directory: string, manifest: Manifest): Prom
     await rename(temporary, directory);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
-    // Another process of the same version was faster: what it made is as good.
+    // Another process of the same version has unpacked the same content.
     if (await isIntact(directory, manifest)) return;
     throw error;
   }

@@ -1,11 +1,11 @@
-/** A control-plane component as a process of its own: configuration, log, start, signal, stop. */
+/** The process of a control-plane component: configuration, log, start, signals, stop. */
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
-import type { Component } from './controllers.ts';
+import { canonicalRoot, pathsBelow } from './config/settings.ts';
+import type { Component } from './controllers/server.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
-import { canonicalRoot, pathsBelow } from './settings.ts';
 
 export interface ComponentFlags {
   readonly root: string | undefined;
@@ -14,15 +14,15 @@ export interface ComponentFlags {
   readonly logLevel: number | undefined;
 }
 
-/** Longer than any orderly end takes; the kubelet's patience is longer still. */
+/** Longer than an orderly stop, shorter than the static pod's grace period. */
 const STOP_TIMEOUT_MS = 8_000;
 
 type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 
-/** Loaded one at a time: the store's process holds no API server. */
+/** Loaded on demand: a component's process does not load the others' code. */
 const STARTS = {
-  api: async () => (await import('./api.ts')).startApi,
-  controllers: async () => (await import('./controllers.ts')).startControllers,
+  api: async () => (await import('./api/server.ts')).startApi,
+  controllers: async () => (await import('./controllers/server.ts')).startControllers,
 } as const;
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
@@ -37,17 +37,17 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   });
 }
 
-/** A member of the store that does not belong to its cluster any more: starting it again would change nothing, so it has not failed, as with etcd. */
+/** A member that its cluster has removed exits with 0, as in etcd: a restart could not succeed. */
 export function hasLeft(error: unknown): boolean {
   return error instanceof CodedError && error.code === 'removed';
 }
 
-/** Starts, and ends in order at a signal or when what runs cannot go on. */
+/** Starts the component and stops it at a signal or a fatal error. */
 export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   scrubEnvironment();
   endOnDefect(log);
   const lag = watchLag(log);
-  // Until the servers listen nothing else keeps the process alive while it waits.
+  // Keeps the process alive until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
   const interrupted = untilSignal(log);
   let failed: Error | undefined;
@@ -57,20 +57,20 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
       failed = error;
       fatal.resolve();
     });
-    // One that still waits for its store or its API server has nothing to end in order.
+    // A component that still waits for its store or API server has nothing to stop.
     const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
     if (component === undefined) process.exit(0);
     collectLessOften();
     collectWhenIdle();
     await Promise.race([interrupted.signal, fatal.promise]);
     const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
-    if (!(await within(component.stop(), ms))) log.warn('did not stop in time', { ms });
+    if (!(await within(component.stop(), ms))) log.warn('component did not stop in time', { ms });
   } finally {
     interrupted.dispose();
     lag.stop();
     clearInterval(hold);
   }
   if (failed !== undefined) log.error('ended', { error: failed.message });
-  // Whatever a library still holds open must not keep a stopped component from ending.
+  // Open handles of libraries must not keep a stopped component alive.
   process.exit(failed === undefined || hasLeft(failed) ? 0 : 1);
 }

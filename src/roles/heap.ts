@@ -1,4 +1,4 @@
-/** How a server's heap is kept: V8's own ways are those of a program that soon ends or never rests. What was measured: docs/decisions/0012. */
+/** V8 heap settings for idle servers. Measurements: docs/decisions/0012. */
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 /**

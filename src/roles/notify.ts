@@ -1,4 +1,4 @@
-/** Telling systemd that a unit of `Type=notify`, as Debian's for etcd is, has started. Source: sd_notify(3). */
+/** Readiness notification for units of `Type=notify`, such as Debian's etcd.service. Source: sd_notify(3). */
 import { execFile } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -6,8 +6,8 @@ import type { Log } from '../base/log.ts';
 const TIMEOUT_MS = 10_000;
 
 /**
- * Does nothing without `NOTIFY_SOCKET`. Node has no datagram sockets of the file system, so `systemd-notify` says it: in our name where
- * we are root, in its own otherwise, and that systemd takes with `NotifyAccess=all` alone. Never throws: a failure is logged.
+ * Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets, so `systemd-notify` sends the message: as root with this
+ * process's pid, else with its own, which systemd accepts only with `NotifyAccess=all`. Never throws: a failure is logged.
  */
 export async function tellReady(environment: Readonly<Record<string, string | undefined>>, log: Log): Promise<void> {
   const socket = environment['NOTIFY_SOCKET'];
@@ -17,12 +17,10 @@ export async function tellReady(environment: Readonly<Record<string, string | un
     execFile('systemd-notify', ['--ready'], { env, timeout: TIMEOUT_MS }, (error) => resolve(error ?? undefined));
   });
   if (failed !== undefined) {
-    log.error('systemd could not be told that this has started; set Type=simple in the unit', {
+    log.error('systemd readiness notification failed; set Type=simple in the unit', {
       cause: messageOf(failed),
     });
   } else if (process.getuid?.() !== 0) {
-    log.info(
-      'systemd has been told that this has started; without root it listens only with NotifyAccess=all in the unit',
-    );
+    log.info('systemd readiness notification sent; without root it needs NotifyAccess=all in the unit');
   }
 }

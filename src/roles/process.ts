@@ -1,4 +1,4 @@
-/** What every server process of the executable has: time, randomness, a log on stderr, and an orderly end. */
+/** Parts of every server process: clock, randomness, log on stderr, signals. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import type { Clock, RandomSource } from '../base/clock.ts';
@@ -9,7 +9,7 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, callback) => {
-    // Node fires longer timers at once; 24 days later the caller will have been asked again.
+    // Node fires longer timers immediately; callers set their timers again within 24 days.
     const timer = setTimeout(callback, Math.min(delayMs, 0x7fff_ffff));
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
@@ -22,7 +22,7 @@ export const systemRandom: RandomSource = {
   bytes: (length) => randomBytes(length),
 };
 
-/** Lines go out as they come; one that cannot be written (a pipe without a reader, a full disk) is lost, not fatal. */
+/** Writes lines synchronously; a line that cannot be written (a pipe without a reader, a full disk) is dropped. */
 export function descriptorSink(...descriptors: readonly number[]): LogSink {
   return {
     write: (line) => {
@@ -30,7 +30,7 @@ export function descriptorSink(...descriptors: readonly number[]): LogSink {
         try {
           writeSync(descriptor, `${line}\n`);
         } catch {
-          // EAGAIN, EPIPE, ENOSPC: there is nowhere left to say so.
+          // EAGAIN, EPIPE, ENOSPC: the failure has no other place to be logged.
         }
       }
     },
@@ -48,7 +48,7 @@ export function createProcessLog(
   return createLog({ component, level, sink, least, nowMs: () => Date.now() });
 }
 
-/** Resolves with the first of SIGINT, SIGTERM; the second one calls `hurry`, and one that nobody waits for ends the process at once. */
+/** Resolves with the first SIGINT or SIGTERM; the second calls `hurry`, and without `hurry` exits the process. */
 export function untilSignal(
   log: Log,
   hurry?: () => void,
@@ -73,13 +73,10 @@ export function untilSignal(
   return { signal, dispose };
 }
 
-/**
- * A defect must not turn into a process that half works: it is logged with its stack and the process ends; whoever supervises it
- * (kubelet, systemd) starts it again.
- */
+/** Logs an uncaught error with its stack and exits: the supervisor (kubelet, systemd) restarts the process. */
 export function endOnDefect(log: Log): void {
   const end = (error: unknown): void => {
-    log.error('defect, process ends', {
+    log.error('uncaught error, exiting', {
       error: messageOf(error),
       stack: error instanceof Error ? error.stack : undefined,
     });
@@ -89,14 +86,14 @@ export function endOnDefect(log: Log): void {
   process.on('unhandledRejection', end);
 }
 
-/** NODE_OPTIONS of whoever started us are not our children's business. */
+/** Children must not inherit the parent's NODE_OPTIONS. */
 export function scrubEnvironment(): void {
   for (const name of ['NODE_OPTIONS', 'NODE_PATH', 'NODE_REPL_EXTERNAL_MODULE', 'NODE_EXTRA_CA_CERTS']) {
     delete process.env[name];
   }
 }
 
-/** Says so when the event loop was blocked: the hazard behind most unexplained time-outs. */
+/** Logs a blocked event loop, a common cause of time-outs. */
 export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
   const periodMs = 500;
   let expected = performance.now() + periodMs;
@@ -109,7 +106,7 @@ export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
   return { stop: () => clearInterval(timer) };
 }
 
-/** Waits for `work`, but no longer than `ms`. True when it finished. */
+/** Waits for `work` for at most `ms`. True when it finished. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

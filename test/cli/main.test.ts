@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,6 +54,35 @@ test('version, in each format', async () => {
   assert.equal(JSON.parse((await hyperedge(['version', '-o', 'json'])).stdout).hyperedge, PRODUCT_VERSION);
   assert.match((await hyperedge(['version', '-o', 'yaml'])).stdout, /^hyperedge: /);
   assert.equal((await hyperedge(['version', '-o', 'xml'])).code, 2);
+});
+
+test('version --licenses from source has no notices and names the executable', async () => {
+  const { code, stdout, stderr } = await hyperedge(['version', '--licenses']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /^hyperedge: licenses: only the packaged executable .*npm run build\n$/);
+});
+
+test('a slow reader of a pipe gets all output', async () => {
+  const source = `process.argv.splice(1, 9, 'hyperedge', 'api', '--help');
+    await import(${JSON.stringify(join(import.meta.dirname, '../../src/main.ts'))});`;
+  const child = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `const { stdout } = process;
+    const { write } = stdout;
+    stdout.write = (text, ...rest) => write.call(stdout, text === '' ? '' : text + 'x'.repeat(1_000_000), ...rest);
+    ${source}`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const ended = once(child, 'exit');
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  let bytes = 0;
+  for await (const piece of child.stdout) bytes += piece.length;
+  assert.deepEqual(await ended, [0, null]);
+  assert.ok(bytes > 1_000_000, `${bytes} bytes`);
 });
 
 test('wrong use is exit code 2 and one line', async () => {
@@ -150,7 +180,7 @@ test('a missing configuration is one line; --verbose adds where it came from', (
       });
     const plain = await run('run', '--root', root, '--config', join(root, 'none.yaml'));
     assert.equal(plain.code, 1);
-    assert.match(plain.stderr, /^hyperedge: .*none\.yaml is not there; .*\n$/);
+    assert.match(plain.stderr, /^hyperedge: .*none\.yaml does not exist; .*\n$/);
     const verbose = await run('run', '--root', root, '--config', join(root, 'none.yaml'), '--verbose');
     assert.match(verbose.stderr, /\n {4}at /);
   }));

@@ -1,9 +1,9 @@
 /** The ring's part of a host process, alone: `node gossip-host.child.ts ROOT`. Ends in good order at SIGTERM. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { startGossip } from '../../src/roles/gossip.ts';
+import { loadSettings } from '../../src/roles/config/settings.ts';
+import { startGossip } from '../../src/roles/host/gossip.ts';
 import { createProcessLog } from '../../src/roles/process.ts';
-import { loadSettings } from '../../src/roles/settings.ts';
 
 const settings = await loadSettings({ root: process.argv[2] });
 await mkdir(dirname(settings.paths.agentSocket), { recursive: true, mode: 0o700 });

@@ -32,7 +32,7 @@ type LeftOut = ReadonlyArray<readonly [tests: RegExp, reason: string]>;
 const V2 = 'the v2 API is not served';
 const PROXIES = 'etcd gateway and grpc-proxy are not offered';
 const SNAPSHOT = 'etcdctl and etcdutl cannot read a saved snapshot, which is a database of SQLite';
-const PEER_NAMES = 'waits for words of Go’s TLS in the log; test/roles/etcd.test.ts has who is let in';
+const PEER_NAMES = 'waits for words of Go’s TLS in the log; test/roles/etcd/server.test.ts has who is let in';
 const DAMAGE = 'damages a file of bbolt; ours are damaged in test/components/etcd and the drills';
 
 /** The first that matches counts. */

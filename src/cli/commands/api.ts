@@ -1,24 +1,24 @@
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../command.ts';
 
-/** Flags of this project; all others are kube-apiserver's. */
+/** This project's flags; all others are kube-apiserver's. */
 const OWN = ['config', 'env', 'root', 'loglevel'] as const;
 
 const run = async (argv: readonly string[], linked: boolean, out: Output): Promise<number> => {
-  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/run-api.ts');
+  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/api/run.ts');
   try {
     const plan = planApi(argv);
     if (plan.kind === 'run') return await runApi(plan.values);
     out.stdout(plan.kind === 'help' ? await help(linked) : `Kubernetes ${KUBERNETES_VERSION.gitVersion}\n`);
     return 0;
   } catch (error) {
-    // kube-apiserver ends with 1, whatever is wrong.
+    // kube-apiserver exits with 1 for every error.
     if (error instanceof ApiUsageProblem && !linked) throw new UsageError(error.message);
     throw error;
   }
 };
 
-/** Without flags of kube-apiserver, this host's own configuration counts. */
+/** Without kube-apiserver's flags, this host's configuration is used. */
 export const apiCommand: Command = {
   usage: 'api [--config FILE | KUBE-APISERVER-FLAGS]',
   summary: 'Runs the API server.',
@@ -43,7 +43,7 @@ export const apiCommand: Command = {
   },
 };
 
-/** Called as `kube-apiserver`: its flags alone. */
+/** Called as `kube-apiserver`: accepts its flags only. */
 export const linkedApiCommand: Command = {
   ...apiCommand,
   run: ({ positionals, out }) => run(positionals, true, out),
@@ -52,17 +52,17 @@ export const linkedApiCommand: Command = {
 async function help(linked: boolean): Promise<string> {
   const { apiFlagHelp } = await import('../../roles/config/apiserver/index.ts');
   const ours = `
-Without any flag, what the host has written counts. This project's own:
+Without flags, the host's configuration is used. Flags of hyperedge:
   --config FILE
     configuration (default /etc/origin/master/master-config.yaml)
   --env FILE
     master.env (default /etc/origin/master/master.env)
   --loglevel N
-    log level 0 to 10 (default: that of master.env, else 2)
+    log level 0 to 10 (default: from master.env, else 2)
   --root DIR
-    directory that all files are below (default /)
+    root of all paths (default /)
   --verbose
-    with an error, show where it came from
+    print the stack of an error
 `;
   return `Usage: ${linked ? 'kube-apiserver' : 'hyperedge api'} [FLAGS]
 

@@ -3,7 +3,7 @@ import { type Command, type Flag, integerFlag, ROOT_FLAG, stringFlag } from '../
 const LEVEL_FLAG: Flag = {
   type: 'string',
   value: 'N',
-  help: 'log level 0 to 10 (default: that of master.env, else 2)',
+  help: 'log level 0 to 10 (default: from master.env, else 2)',
 };
 
 const componentFlags = (config: string): Readonly<Record<string, Flag>> => ({

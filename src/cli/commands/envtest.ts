@@ -8,7 +8,7 @@ export const envtestCommand: Command = {
   flags: {},
   arguments: [0, 1],
   run: async ({ positionals, out }) => {
-    const { prepareEnvtest } = await import('../../roles/envtest.ts');
+    const { prepareEnvtest } = await import('../../roles/api/envtest.ts');
     out.stdout(`${await prepareEnvtest(positionals[0], process.env)}\n`);
     return 0;
   },

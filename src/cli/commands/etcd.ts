@@ -9,11 +9,11 @@ import {
   UsageError,
 } from '../command.ts';
 
-/** Flags of this project; all others are etcd's. */
+/** This project's flags; all others are etcd's. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
-  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/run-etcd.ts');
+  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/etcd/run.ts');
   try {
     const plan = await planEtcd({
       argv,
@@ -49,7 +49,7 @@ export const etcdCommand: Command = {
   },
 };
 
-/** Called as `etcd`: etcd's flags alone. */
+/** Called as `etcd`: accepts etcd's flags only. */
 export const linkedEtcdCommand: Command = {
   ...etcdCommand,
   run: ({ positionals, out }) => run(positionals, undefined, out),
@@ -58,32 +58,32 @@ export const linkedEtcdCommand: Command = {
 async function help(own: boolean): Promise<string> {
   const { flagHelp } = await import('../../roles/config/etcd/index.ts');
   const ours = `
-Without any flag and ETCD_ variable, what the host has written counts. This project's own:
+Without flags and ETCD_ variables, the host's configuration is used. Flags of hyperedge:
   --config FILE
-    this host's configuration, with names relative to it (default /etc/etcd/etcd.conf.yaml)
+    this host's configuration; file names in it are relative to it (default /etc/etcd/etcd.conf.yaml)
   --env FILE
     master.env (default /etc/origin/master/master.env)
   --loglevel N
-    log level 0 to 10 (default: that of master.env, else 2)
+    log level 0 to 10 (default: from master.env, else 2)
   --root DIR
-    directory that all files are below (default /)
+    root of all paths (default /)
   --snapshots DIR
-    a store that is damaged and has no other members goes back to the newest whole snapshot of these (default: it does not start)
+    restore a damaged single-member store from the newest intact snapshot in DIR (default: it does not start)
   --verbose
-    with an error, show where it came from
+    print the stack of an error
 `;
   return `Usage: ${own ? 'hyperedge ' : ''}etcd [FLAGS]
 
-Runs the store: etcd's API on SQLite. Flags are etcd's, and so are variables: ETCD_DATA_DIR for --data-dir.
+Runs the store: etcd's API on SQLite. Flags and ETCD_ variables are etcd's.
 Runs in the foreground until SIGTERM.
 ${own ? ours : ''}${flagHelp()}`;
 }
 
-/** In etcd's words: tools read the first line. */
+/** In etcd's format: tools read the first line. */
 async function version(): Promise<string> {
-  const { ETCD_VERSION } = await import('../../components/etcd/services/version.ts');
+  const { etcdVersion } = await import('../../roles/etcd/run.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-  return `etcd Version: ${ETCD_VERSION}
+  return `etcd Version: ${await etcdVersion()}
 Git SHA: Not provided (hyperedge ${PRODUCT_VERSION})
 Go Version: none (Node ${process.version})
 Go OS/Arch: linux/${architecture}

@@ -1,20 +1,15 @@
-import type { AgentMember, KeyReport } from '../../components/membership/agent-port.ts';
+import type { AgentMember, KeyReport } from '../../roles/host/ring.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
-const ANSWER_MS = 30_000;
-
 async function ask<T>(flags: FlagValues, method: string, params: unknown): Promise<T> {
-  const [{ askAgent }, { canonicalRoot, pathsBelow }] = await Promise.all([
-    import('../../io/agent/index.ts'),
-    import('../../roles/settings.ts'),
-  ]);
-  return askAgent<T>(pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).agentSocket, method, params, ANSWER_MS);
+  const { requestAgent } = await import('../../roles/host/ring.ts');
+  return requestAgent<T>(stringFlag(flags, 'root'), method, params);
 }
 
 export const membersCommand: Command = {
   usage: 'gossip members [-o json|yaml|wide]',
-  summary: 'Shows the ring as this host sees it.',
+  summary: 'Lists the members of the gossip ring as seen by this host.',
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
@@ -68,8 +63,8 @@ function age(ms: number): string {
 
 export const joinCommand: Command = {
   usage: 'gossip join ADDRESS…',
-  summary: 'Joins this host to the ring of the hosts at these addresses, until its next start.',
-  description: 'Hosts that are to be joined at every start belong into gossip.join of the bootstrap file.',
+  summary: 'Joins this host to the gossip ring at these addresses, until its next start.',
+  description: 'For hosts to join at every start, set gossip.join in the bootstrap file.',
   flags: { root: ROOT_FLAG },
   arguments: [1, 64],
   run: async ({ flags, positionals, out }) => {
@@ -81,7 +76,8 @@ export const joinCommand: Command = {
 
 export const leaveCommand: Command = {
   usage: 'gossip leave',
-  summary: 'Takes this host out of the ring until gossip join or its next start; its pods and its store go on.',
+  summary:
+    'Removes this host from the gossip ring until gossip join or its next start; its pods and its store keep running.',
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
@@ -93,8 +89,8 @@ export const leaveCommand: Command = {
 
 export const keysCommand: Command = {
   usage: 'gossip keys list|install|use|remove [KEY] [-o json|yaml]',
-  summary: 'Rotates the key that the ring is encrypted with, on all its members.',
-  description: 'KEY is in base64. In this order: install the new one, use it, remove the old one.',
+  summary: 'Lists or rotates the encryption keys on all members of the gossip ring.',
+  description: 'KEY is in base64. To rotate: install the new key, use it, remove the old one.',
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [1, 2],
   run: async ({ flags, positionals, out }) => {
@@ -122,11 +118,11 @@ export const keysCommand: Command = {
 
 export const keygenCommand: Command = {
   usage: 'gossip keygen',
-  summary: 'Prints the content of a new keyring file.',
+  summary: 'Prints a new keyring file.',
   flags: {},
   arguments: [0, 0],
   run: async ({ out }) => {
-    const { newKeyringText } = await import('../../io/transport/memberlist/index.ts');
+    const { newKeyringText } = await import('../../roles/host/ring.ts');
     out.stdout(newKeyringText());
     return 0;
   },

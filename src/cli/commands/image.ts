@@ -1,33 +1,27 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { silentLog } from '../../base/log.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
-/** The store takes any number of processes at a time: these commands work with and without a running host process. */
 async function openStore(flags: FlagValues) {
-  const [{ createImageStore }, { trees }, { canonicalRoot, pathsBelow }] = await Promise.all([
-    import('../../io/images/index.ts'),
-    import('../../io/trees/index.ts'),
-    import('../../roles/settings.ts'),
-  ]);
-  const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
-  return createImageStore({ root: paths.images, trees, log: silentLog });
+  const { openImageStore } = await import('../../roles/host/images.ts');
+  return openImageStore(stringFlag(flags, 'root'));
 }
 
 export const importCommand: Command = {
   usage: 'image import FILE… [--name NAME]',
-  summary: 'Takes every image of docker-archive or oci-archive files (plain, gzip or zstd) into this host’s store.',
+  summary:
+    'Imports every image of docker-archive or oci-archive files (plain, gzip or zstd) into this host’s image store.',
   description:
-    'No registry and no running host process is needed. Names come from the archive unless --name gives one.',
+    'Needs no registry and no running host process. Image names are those of the archive unless --name is given.',
   flags: {
-    name: { type: 'string', value: 'NAME', help: 'the image’s name, instead of those in the archive' },
+    name: { type: 'string', value: 'NAME', help: 'image name, instead of those in the archive' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },
   arguments: [1, 1000],
   run: async ({ flags, positionals, out }) => {
     const name = stringFlag(flags, 'name');
-    if (name !== undefined && positionals.length > 1) throw new UsageError('--name names the image of one file');
+    if (name !== undefined && positionals.length > 1) throw new UsageError('--name: give one file');
     const store = await openStore(flags);
     const imported: { id: string; names: readonly string[] }[] = [];
     for (const file of positionals) {
@@ -76,7 +70,7 @@ export const listCommand: Command = {
 
 export const removeCommand: Command = {
   usage: 'image remove IMAGE…',
-  summary: 'Removes images by name or id; layers that a container uses stay until it is gone.',
+  summary: 'Removes images by name or id; layers in use stay until their containers are deleted.',
   flags: { root: ROOT_FLAG },
   arguments: [1, 1000],
   run: async ({ flags, positionals, out }) => {
@@ -98,14 +92,14 @@ export const removeCommand: Command = {
 
 export const verifyCommand: Command = {
   usage: 'image verify [IMAGE]',
-  summary: 'Reads every stored byte of the images, or of one, and compares it with what was unpacked.',
+  summary: 'Compares the stored files of all images, or of one, with their digests.',
   flags: { root: ROOT_FLAG },
   arguments: [0, 1],
   run: async ({ flags, positionals, out }) => {
     const store = await openStore(flags);
     const faults = await store.verify(positionals[0]);
     for (const fault of faults) out.stderr(`hyperedge: ${fault}\n`);
-    if (faults.length === 0) out.stdout('all images are as they were imported\n');
+    if (faults.length === 0) out.stdout('all images are intact\n');
     return faults.length === 0 ? 0 : 1;
   },
 };

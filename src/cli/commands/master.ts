@@ -11,16 +11,16 @@ function checkComponent(name: string | undefined): string {
 export const restartCommand: Command = {
   usage: 'master-restart api|controllers|etcd',
   summary: 'Restarts a control-plane component of this host.',
-  description: 'The host process stops its container and starts it again; the other components go on.',
+  description: 'The host process restarts its container; the other components keep running.',
   flags: { root: ROOT_FLAG },
   arguments: [1, 2],
   run: async ({ flags, positionals, out }) => {
     const component = checkComponent(positionals[0]);
-    // OKD's script takes the container as a second word; each of our components has one of its own name.
+    // OKD's script takes the container as second argument; every component has one container of its name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/control.ts'),
-      import('../../roles/settings.ts'),
+      import('../../roles/host/control.ts'),
+      import('../../roles/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     await askControl(socket, 'POST', `/restart/${component}`);
@@ -32,11 +32,11 @@ export const restartCommand: Command = {
 export const logsCommand: Command = {
   usage: 'master-logs COMPONENT CONTAINER [-f] [--tail N]',
   summary: 'Shows the log of a control-plane container of this host.',
-  description: 'Works from the log files: neither the API server nor the host process has to run.',
+  description: 'Reads the log files: works without the API server and the host process.',
   flags: {
-    follow: { type: 'boolean', short: 'f', help: 'go on as the log grows' },
-    tail: { type: 'string', value: 'N', help: 'only the last N lines' },
-    previous: { type: 'boolean', short: 'p', help: 'the log of the run before' },
+    follow: { type: 'boolean', short: 'f', help: 'follow the log' },
+    tail: { type: 'string', value: 'N', help: 'show the last N lines' },
+    previous: { type: 'boolean', short: 'p', help: 'show the log of the previous container' },
     root: ROOT_FLAG,
   },
   arguments: [1, 2],
@@ -45,8 +45,8 @@ export const logsCommand: Command = {
     const container = positionals[1] === undefined ? component : checkComponent(positionals[1]);
     const tail = integerFlag(flags, 'tail', 0, 1_000_000);
     const [{ findContainerLogs, printLog }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/container-logs.ts'),
-      import('../../roles/settings.ts'),
+      import('../../roles/host/container-logs.ts'),
+      import('../../roles/config/settings.ts'),
     ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container);

@@ -1,5 +1,4 @@
-import type { EtcdAdmin, EtcdMember } from '../../io/grpc/index.ts';
-import type { MemberReport } from '../../roles/etcd-members.ts';
+import type { EtcdAdmin, EtcdMember, MemberReport } from '../../roles/etcd/administration.ts';
 import type { Command, Flag, FlagValues, Invocation } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
@@ -8,8 +7,8 @@ const FLAGS: Readonly<Record<string, Flag>> = { output: OUTPUT_FLAG, ...STORE_FL
 
 export const listCommand: Command = {
   usage: 'members list [-o json|yaml|wide]',
-  summary: 'Shows the members of the store’s cluster and how each of them is.',
-  description: 'hyperedge members alone does the same. Exit code 1 when a member cannot be reached.',
+  summary: 'Lists the members of the store’s cluster with their status.',
+  description: 'Same as hyperedge members. Exit code 1 if a member is unreachable.',
   flags: FLAGS,
   arguments: [0, 0],
   run: (invocation) => kept(list(invocation)),
@@ -20,12 +19,12 @@ export const membersCommand: Command = { ...listCommand, usage: 'members [-o jso
 
 async function list({ flags, out }: Invocation): Promise<number> {
   checkFormat(flags);
-  const { clusterReport } = await import('../../roles/etcd-members.ts');
+  const { clusterReport } = await import('../../roles/etcd/administration.ts');
   const { members, quorum } = await clusterReport(await storeAccess(flags));
   out.stdout((await printDocument(flags, members)) ?? tableOf(members, flags['output'] === 'wide'));
   if (!quorum) {
     out.stderr(
-      'hyperedge: no quorum of the members answers, so nothing can be written; this is what one member remembers. See hyperedge members recover --help\n',
+      'hyperedge: no quorum: the store rejects writes; the list is one member’s own configuration. See hyperedge members recover --help\n',
     );
   }
   for (const { name, id, errors } of members) {
@@ -75,8 +74,8 @@ function tableOf(members: readonly MemberReport[], wide: boolean): string {
 export const addCommand: Command = {
   usage: 'members add NAME PEER-URL[,…] [--learner]',
   summary: 'Adds a member to the store’s cluster, before its first start.',
-  description: 'Prints what the new member has to be started with, as etcdctl does.',
-  flags: { learner: { type: 'boolean', help: 'without a vote until members promote' }, ...FLAGS },
+  description: 'Prints the environment of the new member’s first start, as etcdctl does.',
+  flags: { learner: { type: 'boolean', help: 'add as non-voting learner, see members promote' }, ...FLAGS },
   arguments: [2, 2],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {
@@ -95,7 +94,7 @@ export const addCommand: Command = {
       const document = await printDocument(flags, { ...added, name, environment });
       const lines = Object.entries(environment).map(([key, value]) => `${key}="${value}"\n`);
       out.stdout(
-        document ?? `member ${added.id} added; start it, with an empty data directory, with:\n\n${lines.join('')}`,
+        document ?? `member ${added.id} added; start it with an empty data directory and:\n\n${lines.join('')}`,
       );
       return 0;
     }),
@@ -103,7 +102,7 @@ export const addCommand: Command = {
 
 export const removeCommand: Command = {
   usage: 'members remove NAME|ID',
-  summary: 'Removes a member from the store’s cluster for good; its process ends.',
+  summary: 'Removes a member from the store’s cluster; its process exits.',
   flags: FLAGS,
   arguments: [1, 1],
   run: ({ flags, positionals, out }) =>
@@ -117,16 +116,14 @@ export const removeCommand: Command = {
 
 export const promoteCommand: Command = {
   usage: 'members promote NAME|ID',
-  summary: 'Gives a learner its vote.',
+  summary: 'Promotes a learner to a voting member.',
   flags: FLAGS,
   arguments: [1, 1],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {
       const member = await named(admin, positionals[0] ?? '');
       await admin.promoteMember(member.id);
-      out.stdout(
-        (await printDocument(flags, { ...member, learner: false })) ?? `member ${titleOf(member)} votes now\n`,
-      );
+      out.stdout((await printDocument(flags, { ...member, learner: false })) ?? `member ${titleOf(member)} promoted\n`);
       return 0;
     }),
 };
@@ -136,7 +133,7 @@ function titleOf({ name, id }: EtcdMember): string {
 }
 
 async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
-  const { memberNamed } = await import('../../roles/etcd-members.ts');
+  const { memberNamed } = await import('../../roles/etcd/administration.ts');
   return memberNamed(await admin.members(true), wanted);
 }
 

@@ -4,18 +4,22 @@ export const runCommand: Command = {
   usage: 'run [--root DIR] [--config FILE]',
   summary: 'Runs the host process: kubelet, service proxy and, as static pods, the control plane.',
   description:
-    'Runs in the foreground until SIGINT or SIGTERM. Makes certificates, kubeconfigs and configuration at the first start.\n' +
-    'After a kill -9 the next start adopts the pods that still run.',
+    'Runs in the foreground until SIGINT or SIGTERM. Creates certificates, kubeconfigs and configuration at the first start.\n' +
+    'After a kill -9 the next start adopts running pods.',
   flags: {
     root: ROOT_FLAG,
-    config: { type: 'string', value: 'FILE', help: 'bootstrap file (default /etc/origin/bootstrap.yaml, if there)' },
-    'keep-pods': { type: 'boolean', help: 'leave pods running when stopped' },
+    config: {
+      type: 'string',
+      value: 'FILE',
+      help: 'bootstrap file (default /etc/origin/bootstrap.yaml, if it exists)',
+    },
+    'keep-pods': { type: 'boolean', help: 'keep pods running after the stop' },
     loglevel: { type: 'string', value: 'N', help: 'log level 0 to 10 of this process (default 2)' },
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
-    const { runHost } = await import('../../roles/run-host.ts');
+    const { runHost } = await import('../../roles/host/run.ts');
     return runHost({
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),

@@ -3,12 +3,12 @@ import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers
 
 export const encryptionStatusCommand: Command = {
   usage: 'secrets-encrypt status [-o json|yaml]',
-  summary: 'Shows how what is encrypted at rest is stored.',
+  summary: 'Shows how stored objects are encrypted.',
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { surveyStore } = await import('../../roles/secrets-encrypt.ts');
+    const { surveyStore } = await import('../../roles/api/secrets-encrypt.ts');
     const report = await surveyStore(stringFlag(flags, 'root'), false);
     const document = await printDocument(flags, report);
     out.stdout(
@@ -30,21 +30,21 @@ export const encryptionStatusCommand: Command = {
 
 export const rotateEncryptionCommand: Command = {
   usage: 'secrets-encrypt rotate [--prepare]',
-  summary: 'Makes a new key that writes from now on; the former ones still read.',
+  summary: 'Adds a new write key; the former keys still decrypt.',
   description:
-    'With several API servers: rotate --prepare on one, copy the file to all, then rotate and copy it again. Each follows its file within seconds.',
+    'With several API servers: rotate --prepare on one, copy the file to all, then rotate and copy it again. Each API server reloads its file within seconds.',
   flags: {
-    prepare: { type: 'boolean', help: 'put the new key second: it reads, and does not write yet' },
+    prepare: { type: 'boolean', help: 'add the new key second: it decrypts and does not encrypt yet' },
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { rotateKey } = await import('../../roles/secrets-encrypt.ts');
+    const { rotateKey } = await import('../../roles/api/secrets-encrypt.ts');
     const { file, key } = await rotateKey(stringFlag(flags, 'root'), flags['prepare'] === true);
     out.stdout(
       flags['prepare'] === true
-        ? `${key} is prepared in ${file}; run hyperedge secrets-encrypt rotate once every API server has the file\n`
-        : `${key} in ${file} writes from now on; run hyperedge secrets-encrypt reencrypt for what is stored already\n`,
+        ? `${key} is prepared in ${file}; run hyperedge secrets-encrypt rotate when every API server has the file\n`
+        : `${key} in ${file} is the write key; run hyperedge secrets-encrypt reencrypt for existing objects\n`,
     );
     return 0;
   },
@@ -56,26 +56,28 @@ export const reencryptCommand: Command = {
   flags: {
     'drop-old-keys': {
       type: 'boolean',
-      help: 'then take the former keys out of the file; snapshots made with them can no longer be read by it',
+      help: 'then remove the former keys from the file; snapshots encrypted with them cannot be read with it',
     },
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { dropOldKeys, surveyStore } = await import('../../roles/secrets-encrypt.ts');
+    const { dropOldKeys, surveyStore } = await import('../../roles/api/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
     const report = await surveyStore(root, true);
     out.stdout(`${report.rewritten} objects rewritten\n`);
-    for (const key of report.unreadable) out.stderr(`no key for ${key}: left as it is\n`);
+    for (const key of report.unreadable) out.stderr(`no key for ${key}: not rewritten\n`);
     if (report.unreadable.length > 0) return 1;
     if (flags['drop-old-keys'] === true) {
       const after = await surveyStore(root, false);
       if (after.forms.some(({ current }) => !current)) {
-        out.stderr('somebody still writes with a former key; it is kept. Has every API server the new file?\n');
+        out.stderr(
+          'an API server still writes with a former key; the keys are kept. Copy the file to every API server and run this again\n',
+        );
         return 1;
       }
       await dropOldKeys(root);
-      out.stdout(`former keys are gone from ${report.file}\n`);
+      out.stdout(`former keys removed from ${report.file}\n`);
     }
     return 0;
   },

@@ -13,22 +13,21 @@ import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
 const DIRECTORY_FLAG: Flag = {
   type: 'string',
   value: 'DIR',
-  help: 'where snapshots are kept (default /var/lib/origin/snapshots)',
+  help: 'snapshot directory (default /var/lib/origin/snapshots)',
 };
 
 async function directoryOf(flags: FlagValues): Promise<string> {
-  const { snapshotDirectory } = await import('../../roles/etcd-target.ts');
+  const { snapshotDirectory } = await import('../../roles/etcd/restore-target.ts');
   return stringFlag(flags, 'directory') ?? snapshotDirectory(stringFlag(flags, 'root'));
 }
 
 export const saveCommand: Command = {
   usage: 'snapshot save [FILE] [-o json|yaml]',
-  summary: 'Takes a snapshot of the store while it runs.',
-  description:
-    'Checked by its SHA-256, flushed, readable for this user only. Without FILE it goes where snapshots are kept.',
+  summary: 'Saves a snapshot of the running store.',
+  description: 'Verifies its SHA-256 and writes it with mode 0600. Default: a new file in the snapshot directory.',
   flags: {
-    'if-changed': { type: 'boolean', help: 'only when the newest that is kept is of another revision' },
-    keep: { type: 'string', value: 'N', help: 'afterwards remove all but the N newest that are kept' },
+    'if-changed': { type: 'boolean', help: 'only if the newest snapshot has another revision' },
+    keep: { type: 'string', value: 'N', help: 'then remove all but the N newest snapshots' },
     output: OUTPUT_FLAG,
     directory: DIRECTORY_FLAG,
     ...STORE_FLAGS,
@@ -36,18 +35,18 @@ export const saveCommand: Command = {
   arguments: [0, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd-snapshots.ts');
+    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd/administration.ts');
     const [file] = positionals;
     const keep = integerFlag(flags, 'keep', 1, 1000);
     const ifChanged = flags['if-changed'] === true;
     if (file !== undefined && (keep !== undefined || ifChanged))
-      throw new UsageError('--keep and --if-changed are about the directory of snapshots; leave FILE out');
+      throw new UsageError('--keep and --if-changed apply to the snapshot directory; omit FILE');
     const directory = await directoryOf(flags);
     const target = file === undefined ? { directory } : { file };
     const admin = (await storeAccess(flags)).open();
     try {
       if (ifChanged && (await kept(isUnchanged(admin, directory)))) {
-        out.stdout('nothing has changed since the newest snapshot\n');
+        out.stdout('unchanged since the newest snapshot\n');
         return 0;
       }
       const saved = await kept(saveSnapshot(admin, target, Date.now()));
@@ -63,12 +62,12 @@ export const saveCommand: Command = {
 
 export const listCommand: Command = {
   usage: 'snapshot list [-o json|yaml|wide]',
-  summary: 'Shows the snapshots on this host, newest first, each checked by its SHA-256.',
+  summary: 'Lists the snapshots of this host, newest first, and verifies their SHA-256.',
   flags: { output: OUTPUT_FLAG, directory: DIRECTORY_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { listSnapshots } = await import('../../roles/etcd-snapshots.ts');
+    const { listSnapshots } = await import('../../roles/etcd/administration.ts');
     const found = await listSnapshots(await directoryOf(flags), true);
     const document = await printDocument(
       flags,
@@ -96,12 +95,12 @@ function ageOf(ms: number): string {
 
 export const statusCommand: Command = {
   usage: 'snapshot status FILE [-o json|yaml]',
-  summary: 'Reads a snapshot and checks every row of it.',
+  summary: 'Verifies every row of a snapshot and shows its content.',
   flags: { output: OUTPUT_FLAG },
   arguments: [1, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { snapshotStatus } = await import('../../roles/etcd-snapshots.ts');
+    const { snapshotStatus } = await import('../../roles/etcd/administration.ts');
     const status = await snapshotStatus(positionals[0] ?? '');
     const { revision, compacted, keys, revisions, hash, bytes, sha256, memberId } = status;
     const lines = printTable(
@@ -115,21 +114,25 @@ export const statusCommand: Command = {
 
 export const restoreCommand: Command = {
   usage: 'snapshot restore FILE | --from-etcd --endpoints URLS [--data-dir DIR …]',
-  summary: 'Makes a new data directory from a snapshot, or from all that a running etcd holds.',
-  description: `The restored member begins a new cluster with ids of its own. Without flags it becomes the store of this host, whose data
-directory has to be empty. For a cluster of several, run it on each host with the same file, --initial-cluster and token.
---from-etcd keeps keys, values, leases, versions, and create and mod revisions as of one moment (and so clients' resource
-versions); history before it, users and roles are not kept.`,
+  summary: 'Creates a data directory from a snapshot or from a running etcd.',
+  description: `The restored member starts a new cluster with new ids. Without flags it becomes the store of this host, whose data directory
+must be empty. For a cluster of several members, run it on each host with the same file, --initial-cluster and token.
+--from-etcd keeps keys, values, leases, versions, and create and mod revisions at one revision (and so resource versions);
+earlier history, users and roles are not kept.`,
   flags: {
     'data-dir': { type: 'string', value: 'DIR', help: 'the new data directory (default: this host’s)' },
     name: { type: 'string', value: 'NAME', help: 'name of the member (default: this host’s)' },
     'initial-cluster': { type: 'string', value: 'NAME=URL,…', help: 'members of the new cluster (default: this one)' },
-    'initial-cluster-token': { type: 'string', value: 'TOKEN', help: 'sets clusters with equal members apart' },
-    'initial-advertise-peer-urls': { type: 'string', value: 'URLS', help: 'where other members reach this one' },
-    'skip-hash-check': { type: 'boolean', help: 'take a file without SHA-256, such as a copy of a data directory’s' },
-    'bump-revision': { type: 'string', value: 'N', help: 'add N to the revision, so that caches of clients notice' },
-    'mark-compacted': { type: 'boolean', help: 'with --bump-revision: refuse watches from earlier revisions' },
-    'from-etcd': { type: 'boolean', help: 'take over what the etcd at --endpoints holds' },
+    'initial-cluster-token': { type: 'string', value: 'TOKEN', help: 'distinguishes clusters with equal members' },
+    'initial-advertise-peer-urls': { type: 'string', value: 'URLS', help: 'peer URLs of this member' },
+    'skip-hash-check': { type: 'boolean', help: 'accept a file without SHA-256, such as a copied database file' },
+    'bump-revision': {
+      type: 'string',
+      value: 'N',
+      help: 'add N to the revision, so that client caches are invalidated',
+    },
+    'mark-compacted': { type: 'boolean', help: 'with --bump-revision: reject watches from earlier revisions' },
+    'from-etcd': { type: 'boolean', help: 'import the content of the etcd at --endpoints' },
     output: OUTPUT_FLAG,
     ...STORE_FLAGS,
   },
@@ -144,8 +147,8 @@ versions); history before it, users and roles are not kept.`,
     if (bumpRevision > 0 !== (flags['mark-compacted'] === true) || (fromEtcd && bumpRevision > 0))
       throw new UsageError('--bump-revision and --mark-compacted go together, and with a file');
     const [{ restoreSnapshot, restoreFromEtcd }, { restoreTarget }] = await Promise.all([
-      import('../../roles/etcd-restore.ts'),
-      import('../../roles/etcd-target.ts'),
+      import('../../roles/etcd/administration.ts'),
+      import('../../roles/etcd/restore-target.ts'),
     ]);
     const target = await restoreTarget({
       root: stringFlag(flags, 'root'),
@@ -183,11 +186,11 @@ versions); history before it, users and roles are not kept.`,
 
 export const pushCommand: Command = {
   usage: 'snapshot push FILE --endpoints URLS [--overwrite]',
-  summary: 'Writes what a snapshot holds into a running etcd, through its API.',
+  summary: 'Writes the keys and leases of a snapshot into a running etcd through its API.',
   description:
     'Kept: keys, values, leases with their ids and full time. Not kept: revisions, versions, history, users and roles.',
   flags: {
-    overwrite: { type: 'boolean', help: 'even if the other store holds keys already' },
+    overwrite: { type: 'boolean', help: 'write even if the target store has keys' },
     output: OUTPUT_FLAG,
     ...STORE_FLAGS,
   },
@@ -195,7 +198,7 @@ export const pushCommand: Command = {
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
     if (stringFlag(flags, 'endpoints') === undefined) throw new UsageError('snapshot push: give --endpoints');
-    const { pushSnapshot } = await import('../../roles/etcd-restore.ts');
+    const { pushSnapshot } = await import('../../roles/etcd/administration.ts');
     const admin = (await storeAccess(flags)).open();
     try {
       const overwrite = flags['overwrite'] === true;
@@ -209,7 +212,7 @@ export const pushCommand: Command = {
   },
 };
 
-/** On a terminal, a line that is written over; elsewhere nothing, the result says it all. */
+/** A progress line on terminals only. */
 function progressOf(write: (text: string) => void): (done: number, of: number) => void {
   if (!process.stderr.isTTY) return () => {};
   return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
@@ -217,29 +220,28 @@ function progressOf(write: (text: string) => void): (done: number, of: number) =
 
 export const scheduleCommand: Command = {
   usage: 'snapshot schedule [--every 6h] [--keep 8] [--directory DIR] [--off|--on]',
-  summary: 'Shows or changes how often this host takes snapshots of its store by itself.',
-  description: `The host process takes them, when the store has changed since the last; one that is overdue because the machine was
-off is made up for. Without a word of it: one a day, three are kept.`,
+  summary: 'Shows or changes the snapshot schedule of this host’s store.',
+  description: `The host process saves a snapshot when the store has changed since the last one; an overdue snapshot is saved after
+the start. Default: one a day, and three are kept.`,
   flags: {
     every: { type: 'string', value: 'TIME', help: 'minutes, hours or days: 30m, 6h, 7d' },
-    keep: { type: 'string', value: 'N', help: 'how many are kept' },
+    keep: { type: 'string', value: 'N', help: 'number of snapshots to keep' },
     directory: DIRECTORY_FLAG,
-    off: { type: 'boolean', help: 'take none' },
-    on: { type: 'boolean', help: 'take them again' },
+    off: { type: 'boolean', help: 'disable the schedule' },
+    on: { type: 'boolean', help: 'enable the schedule' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const [{ EVERY_MEND, parseEvery, readSchedule }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/config/snapshot-schedule.ts'),
-      import('../../roles/settings.ts'),
-    ]);
+    const [{ EVERY_FORMAT, parseEvery, readSchedule, writeSchedule }, { canonicalRoot, pathsBelow }] =
+      await Promise.all([import('../../roles/config/snapshot-schedule.ts'), import('../../roles/config/settings.ts')]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const before = await readSchedule(paths.snapshotSchedule, paths.snapshots);
     const every = stringFlag(flags, 'every');
-    if (every !== undefined && parseEvery(every) === undefined) throw new UsageError(`--every=${every}: ${EVERY_MEND}`);
+    if (every !== undefined && parseEvery(every) === undefined)
+      throw new UsageError(`--every=${every}: ${EVERY_FORMAT}`);
     if (flags['on'] === true && flags['off'] === true) throw new UsageError('give --on or --off');
     const directory = stringFlag(flags, 'directory');
     if (directory !== undefined && !directory.startsWith('/'))
@@ -251,20 +253,17 @@ off is made up for. Without a word of it: one a day, three are kept.`,
       directory: directory ?? before.directory,
     };
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
-      const [{ writeSchedule }, { askControl }] = await Promise.all([
-        import('../../roles/snapshot-schedule.ts'),
-        import('../../roles/control.ts'),
-      ]);
+      const { askControl } = await import('../../roles/host/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
-      // A host process that does not run reads it when it starts.
+      // The host process also reads the schedule at its start.
       await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
         if (error.code !== 'not-running') throw error;
       });
     }
     const { enabled, keep } = schedule;
     const line = enabled
-      ? `every ${schedule.every}, the newest ${keep} are kept, in ${schedule.directory}\n`
-      : 'off: this host takes no snapshots by itself\n';
+      ? `every ${schedule.every}, the newest ${keep} are kept in ${schedule.directory}\n`
+      : 'off: this host saves no scheduled snapshots\n';
     out.stdout((await printDocument(flags, schedule)) ?? line);
     return 0;
   },

@@ -10,11 +10,11 @@ export const statusCommand: Command = {
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/control.ts'),
-      import('../../roles/settings.ts'),
+      import('../../roles/host/control.ts'),
+      import('../../roles/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
-    const status = await askControl<import('../../roles/control.ts').HostStatus>(socket, 'GET', '/status');
+    const status = await askControl<import('../../roles/host/control.ts').HostStatus>(socket, 'GET', '/status');
     const document = await printDocument(flags, status);
     if (document !== undefined) {
       out.stdout(document);

@@ -1,14 +1,6 @@
-import type { Hierarchy } from '../../core/cgroup/port.ts';
-import type { Disk, Hardware } from '../../io/sysinfo/inventory.ts';
-import type { KernelFeatures } from '../../io/sysinfo/kernel.ts';
+import type { Disk, SystemInformation } from '../../roles/host/sysinfo.ts';
 import type { Command } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
-
-export interface SystemInformation {
-  readonly hardware: Hardware;
-  readonly cgroups: readonly Hierarchy[];
-  readonly kernel: KernelFeatures;
-}
 
 export const sysinfoCommand: Command = {
   usage: 'sysinfo [-o json|yaml|wide]',
@@ -20,19 +12,8 @@ export const sysinfoCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const [{ openAssets }, { readHardware }, { readKernelFeatures }, { createCgroupFileSystem }] = await Promise.all([
-      import('../../roles/assets.ts'),
-      import('../../io/sysinfo/index.ts'),
-      import('../../io/sysinfo/kernel.ts'),
-      import('../../io/cgroupfs/index.ts'),
-    ]);
-    await openAssets();
-    const [hardware, kernel, cgroups] = await Promise.all([
-      readHardware(),
-      readKernelFeatures(),
-      createCgroupFileSystem().hierarchies(),
-    ]);
-    const information: SystemInformation = { hardware, cgroups, kernel };
+    const { readSystemInformation } = await import('../../roles/host/sysinfo.ts');
+    const information = await readSystemInformation();
     out.stdout((await printDocument(flags, information)) ?? printSystem(information, flags['output'] === 'wide'));
     return 0;
   },

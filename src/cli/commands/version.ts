@@ -3,11 +3,19 @@ import type { Command } from '../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../printers.ts';
 
 export const versionCommand: Command = {
-  usage: 'version [-o json|yaml]',
-  summary: 'Shows the versions of this executable and of what it serves.',
-  flags: { output: OUTPUT_FLAG },
+  usage: 'version [-o json|yaml] [--licenses]',
+  summary: 'Shows the versions of this executable, of Kubernetes and of Node.',
+  flags: {
+    licenses: { type: 'boolean', help: 'print the notices of third-party software in this executable' },
+    output: OUTPUT_FLAG,
+  },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
+    if (flags['licenses'] === true) {
+      const { thirdPartyNotices } = await import('../../roles/assets.ts');
+      out.stdout(thirdPartyNotices());
+      return 0;
+    }
     const versions = {
       hyperedge: PRODUCT_VERSION,
       kubernetes: KUBERNETES_VERSION.gitVersion,

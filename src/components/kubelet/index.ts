@@ -2,4 +2,5 @@
 export { DEFAULT_KUBELET_CONFIG, type KubeletConfig, type KubeletPaths } from './config.ts';
 export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';
+export { keepNodeRoleLabels } from './node/node-role-labels.ts';
 export type { HostCondition } from './node/node-status.ts';

@@ -12,89 +12,21 @@ import {
 } from '../../api/etcd/kv.ts';
 import { Reader, Writer } from '../../api/etcd/wire.ts';
 import { CodedError } from '../../base/errors.ts';
+import type {
+  EtcdAdmin,
+  EtcdLease,
+  EtcdLogEnd,
+  EtcdMember,
+  EtcdStatus,
+} from '../../components/etcd/administration/port.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
 import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
 import type { ClientStreamEvents } from './client-calls.ts';
 import { RpcError } from './messages.ts';
 
-export interface EtcdMember {
-  /** Hex, as etcdctl shows it. */
-  readonly id: string;
-  /** Empty until the member has started once. */
-  readonly name: string;
-  readonly peerUrls: readonly string[];
-  readonly clientUrls: readonly string[];
-  readonly learner: boolean;
-}
-
-export interface EtcdStatus {
-  readonly memberId: string;
-  readonly clusterId: string;
-  readonly revision: number;
-  readonly version: string;
-  readonly dbBytes: number;
-  readonly dbInUseBytes: number;
-  /** Hex; '' without one. */
-  readonly leader: string;
-  readonly raftTerm: number;
-  readonly raftIndex: number;
-  readonly raftApplied: number;
-  readonly errors: readonly string[];
-}
-
-export interface EtcdLease {
-  readonly id: bigint;
-  readonly grantedSeconds: number;
-  readonly remainingSeconds: number;
-}
-
-/** How far the log of a member of this project reaches; other stores do not know the question. */
-export interface EtcdLogEnd {
-  readonly memberId: string;
-  readonly name: string;
-  readonly term: number;
-  readonly lastIndex: number;
-  readonly lastTerm: number;
-  readonly commit: number;
-  /** The last revision that is known to be committed. */
-  readonly revision: number;
-  /** The last revision in the log, committed or not. */
-  readonly lastRevision: number;
-}
-
 export interface EtcdAdminOptions extends ChannelOptions {
   /** Who asks, where the store's auth is on; of no meaning where it is off. */
   readonly user?: { readonly name: string; readonly password: string };
-}
-
-/**
- * All calls throw CodedError: 'unavailable' naming the endpoint when no member answers in time, 'unsupported', or
- * 'refused' with the store's own words.
- */
-export interface EtcdAdmin {
-  /** `linearizable`: as a quorum knows it; otherwise as the member that is asked does. */
-  members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]>;
-  /** With all members as they are then: until the new one has started there may be no quorum to ask for them. */
-  addMember(
-    peerUrls: readonly string[],
-    learner: boolean,
-  ): Promise<{ readonly added: EtcdMember; readonly members: readonly EtcdMember[] }>;
-  removeMember(id: string): Promise<void>;
-  promoteMember(id: string): Promise<void>;
-  status(timeoutMs?: number): Promise<EtcdStatus>;
-  logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;
-  /** Hands the pieces of a snapshot to `piece` as they come; the last has the SHA-256 of the rest. Resolves with the revision that the store was at. */
-  snapshot(piece: (bytes: Buffer) => void): Promise<number>;
-  range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse>;
-  /** Values of keys at a revision, in the order asked; keys that are not there are left out. */
-  getAll(keys: readonly string[], revision: number): Promise<readonly WireKeyValue[]>;
-  /** All in one transaction, whether they were there or not. */
-  putAll(
-    puts: ReadonlyArray<{ readonly key: string; readonly value: Uint8Array; readonly lease: bigint }>,
-  ): Promise<number>;
-  leases(): Promise<readonly EtcdLease[]>;
-  grantLease(id: bigint, ttlSeconds: number): Promise<void>;
-  close(): void;
 }
 
 const CALL_MS = 10_000;

@@ -1,12 +1,5 @@
 /** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
-export {
-  createEtcdAdmin,
-  type EtcdAdmin,
-  type EtcdLease,
-  type EtcdLogEnd,
-  type EtcdMember,
-  type EtcdStatus,
-} from './etcd-admin.ts';
+export { createEtcdAdmin } from './etcd-admin.ts';
 
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
 export { createKmsPlugin } from './kms-plugin.ts';

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type {
   LogBatch,
   LogSize,
@@ -26,9 +27,9 @@ import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import { Pending } from './pending.ts';
 import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
-import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
+import { checkKind } from './snapshot-kind.ts';
 
-export { checkKind, type SnapshotSummary };
+export { checkKind };
 
 /** Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {

@@ -1,8 +1,8 @@
 /** What the log's owner and its worker thread say to each other. Requests are answered in order, by number. */
+import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type { LogSize, LogState, SnapshotHead, StoredHardState, StoreIdentity } from '../../components/etcd/port.ts';
 import type { JournalPart, JournalPlace } from './journal.ts';
 import type { CommitBody, PackedEntries } from './packed-entries.ts';
-import type { SnapshotSummary } from './snapshot-kind.ts';
 
 export type WorkerRequest =
   | {

@@ -6,8 +6,9 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import { checksum, SCHEMA_VERSION, setJournalInUse } from './schema.ts';
-import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
+import { checkKind } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
 

@@ -13,20 +13,6 @@ const WRITE_AHEAD = 2;
 const APPLICATION_AT = 68;
 export const OWN_FILE = 0x6865_6772;
 
-export interface SnapshotSummary {
-  /** The last one. */
-  readonly revision: number;
-  readonly compacted: number;
-  /** Those that exist at `revision`. */
-  readonly keys: number;
-  /** Rows of history. */
-  readonly revisions: number;
-  /** CRC-32 over the rows, in hex: what HashKV of a store with the same history says. */
-  readonly hash: string;
-  readonly clusterId: string;
-  readonly memberId: string;
-}
-
 /** Throws CodedError 'unreadable', 'unsupported'. */
 export function checkKind(path: string, live = false): void {
   const head = Buffer.alloc(100);

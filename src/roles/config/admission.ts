@@ -1,4 +1,4 @@
-/** Upstream's AdmissionConfiguration (`--admission-control-config-file`): what plug-ins are told, in the file or in files beside it. */
+/** Upstream's AdmissionConfiguration (`--admission-control-config-file`): plug-in configuration, in the file or in referenced files. */
 import { CodedError } from '../../base/errors.ts';
 import { labelsOfText } from '../../base/selector.ts';
 import type { AdmissionSettings } from '../../components/apiserver/index.ts';
@@ -24,10 +24,10 @@ import {
   string,
 } from './strict-yaml.ts';
 
-/** The key that is no namespace. */
+/** The default's key among the namespaces. */
 const CLUSTER_DEFAULT = 'clusterDefaultNodeSelector';
 
-/** The field as it stands: what it means depends on another. */
+/** The raw field: its meaning depends on another field. */
 const undecided: Field<Cursor> = { parse: (at) => at };
 
 const file = object(
@@ -211,7 +211,7 @@ const webhooks =
     return kubeConfigFile === '' ? {} : { [which]: kubeConfigFile };
   };
 
-/** Files with the users that webhooks are spoken to as. */
+/** Kubeconfig files with the client credentials for webhooks. */
 interface AdmissionKubeconfigs {
   readonly mutatingKubeconfig?: string;
   readonly validatingKubeconfig?: string;
@@ -229,7 +229,7 @@ const READERS: Readonly<Record<string, (at: Cursor) => ToldPlugins>> = {
   ValidatingAdmissionWebhook: webhooks('validatingKubeconfig'),
 };
 
-/** `read`: the text of a file that `path` names. Throws CodedError 'bad-config' naming file, line and field. */
+/** `read`: the text of the file `path`. Throws CodedError 'bad-config' with file, line and field. */
 export async function parseAdmission(
   text: string,
   path: string,

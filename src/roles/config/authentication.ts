@@ -1,4 +1,4 @@
-/** Upstream's AuthenticationConfiguration file: issuers of ID tokens, and who is let in without any. Source: apiserver.config.k8s.io/v1. */
+/** Upstream's AuthenticationConfiguration file: ID token issuers and anonymous access. Source: apiserver.config.k8s.io/v1. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import {
@@ -11,9 +11,9 @@ import {
 } from '../../components/apiserver/index.ts';
 import { boolean, checkedString, type Field, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 
-const https = (): Field<string> => string({ pattern: /^https:\/\/[^?#]+$/, mend: 'give an https:// address' });
+const https = (): Field<string> => string({ pattern: /^https:\/\/[^?#]+$/, fix: 'give an https:// address' });
 
-/** A claim with what is put before it, or an expression. */
+/** A claim with its prefix, or an expression. */
 const mapping = () => object({ claim: string(), prefix: string(), expression: string() });
 const rule = { expression: string(), message: string() };
 
@@ -67,14 +67,14 @@ const field = object(
 
 export interface AuthenticationFile {
   readonly issuers: readonly TokenIssuer[];
-  /** Undefined: the file says nothing of it. Paths, where only some are open. */
+  /** Undefined: not set in the file. With paths, anonymous access is limited to them. */
   readonly anonymous: { readonly enabled: boolean; readonly paths?: readonly string[] } | undefined;
 }
 
 type Written = NonNullable<ReturnType<typeof field.parse>['jwt']>[number];
 type Refuse = (what: string) => never;
 
-/** Throws CodedError 'bad-config' naming file, line or entry, and field. */
+/** Throws CodedError 'bad-config' with file, line or entry, and field. */
 export function parseAuthentication(text: string, file: string): AuthenticationFile {
   const { jwt = [], anonymous } = parseConfig(text, file, field);
   const seen = new Set<string>();
@@ -204,7 +204,7 @@ function extraOf(
   });
 }
 
-/** Who takes an address as a name had better ask whether it was verified. */
+/** An e-mail claim as user name requires a check of `email_verified`. */
 function checkAddresses(username: string | undefined, others: readonly string[], refuse: Refuse): void {
   if (username === undefined || !uses(username, 'email')) return;
   if ([username, ...others].some((source) => uses(source, 'email_verified'))) return;

@@ -1,4 +1,4 @@
-/** Upstream's AuthorizationConfiguration file: who is asked about requests, in which order. Source: apiserver.config.k8s.io/v1, KEP-3221. */
+/** Upstream's AuthorizationConfiguration file: the ordered authorizers. Source: apiserver.config.k8s.io/v1, KEP-3221. */
 
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -19,7 +19,7 @@ const duration = (limitMs = Number.POSITIVE_INFINITY) =>
     return ms > limitMs ? `give ${limitMs / 1000}s at most` : undefined;
   });
 
-/** Upstream reserves InClusterConfig for other servers: kube-apiserver would ask itself. */
+/** Upstream rejects InClusterConfig in kube-apiserver, which would call itself. */
 const connectionErrorOf = (type: string): string | undefined => {
   if (type === 'InClusterConfig') return 'InClusterConfig is not allowed for kube-apiserver; give KubeConfigFile';
   return type === 'KubeConfigFile' ? undefined : 'give KubeConfigFile';
@@ -72,7 +72,7 @@ const field = object(
 type Endpoint = Extract<Authorizer, { type: 'Webhook' }>['webhook']['endpoint'];
 
 /**
- * `readEndpoint` reads the kubeconfig that a webhook names. Throws CodedError 'bad-config' naming file, line or entry, and field.
+ * `readEndpoint` reads the kubeconfig that a webhook names. Throws CodedError 'bad-config' with file, line or entry, and field.
  */
 export async function parseAuthorization(
   text: string,

@@ -1,4 +1,4 @@
-/** The bootstrap file, `/etc/origin/bootstrap.yaml`: what this host is. Every field has a default; so has the file. */
+/** The bootstrap file, `/etc/origin/bootstrap.yaml`: roles and settings of this host. Every field and the file are optional. */
 import { isIP } from 'node:net';
 import type { Field, Parsed } from './strict-yaml.ts';
 import {
@@ -18,7 +18,7 @@ export type Role = (typeof ROLES)[number];
 
 const NODE_NAME = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
-  mend: 'use lower-case letters, digits, "-" and "."',
+  fix: 'use lower-case letters, digits, "-" and "."',
 };
 const ip = (): Field<string> => checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined));
 const cidr = (): Field<string> =>
@@ -28,12 +28,12 @@ const cidr = (): Field<string> =>
     const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
     return valid ? undefined : 'give an address range such as 172.30.0.0/16';
   });
-const absolutePath = (): Field<string> => string({ pattern: /^\//, mend: 'give an absolute path' });
+const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const linkName = (): Field<string> =>
   string({
     pattern: /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/,
-    mend: 'a link name has up to 15 letters, digits, "-", "_" or "."',
+    fix: 'a link name has up to 15 letters, digits, "-", "_" or "."',
   });
 
 /** `host`, `host:port`, `[address]:port` */
@@ -61,9 +61,9 @@ const shape = {
   network: object({
     clusterCIDR: cidr(),
     serviceCIDR: cidr(),
-    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, mend: 'give a DNS domain such as cluster.local' }),
+    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' }),
     bridge: linkName(),
-    nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, mend: 'use letters, digits, "-" and "_"' }),
+    nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
   }),
   gossip: object({
@@ -78,7 +78,7 @@ const shape = {
   }),
   etcd: object({
     initialCluster: dictionary(
-      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, mend: 'give its peer URL such as https://10.0.0.5:2380' }),
+      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' }),
     ),
     initialClusterState: oneOf('new', 'existing'),
     initialClusterToken: string(),
@@ -87,7 +87,7 @@ const shape = {
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
   secretsEncryption: object({ provider: oneOf('secretbox', 'aesgcm', 'aescbc') }, ['provider']),
   storage: object({
-    endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give URLs such as https://10.0.0.5:2379' })),
+    endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, fix: 'give URLs such as https://10.0.0.5:2379' })),
     caFile: absolutePath(),
     certFile: absolutePath(),
     keyFile: absolutePath(),
@@ -98,7 +98,7 @@ export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
 
 export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
 
-/** Undefined when there is no file. Throws CodedError 'bad-config' naming file, line and field. */
+/** Undefined when there is no file. Throws CodedError 'bad-config' with file, line and field. */
 export function readBootstrap(file: string): Promise<BootstrapFile | undefined> {
   return readConfigFile(file, bootstrapField);
 }

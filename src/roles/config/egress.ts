@@ -37,12 +37,12 @@ interface ProxyTls {
   readonly serverName?: string;
 }
 
-/** Where a network's proxy is. */
+/** The address of a network's proxy. */
 export type EgressAddress =
   | { readonly socket: string }
   | { readonly host: string; readonly port: number; readonly tls?: ProxyTls };
 
-/** The networks that are not connected to directly. Throws CodedError 'bad-config' naming file and field. */
+/** The networks with a proxy. Throws CodedError 'bad-config' with file and field. */
 export function parseEgress(text: string, file: string): ReadonlyMap<ProxiedNetwork, EgressAddress> {
   const { egressSelections = [] } = parseConfig(text, file, field);
   const seen = new Set<string>();

@@ -6,16 +6,16 @@ import type { EncryptionConfiguration, EncryptionProvider, KmsPlugin } from '../
 import type { Field, Parsed } from './strict-yaml.ts';
 import { checkedString, integer, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 
-/** Makes the client of a plug-in's socket. */
+/** Creates the client of a KMS plug-in's socket. */
 export type OpenKmsPlugin = (options: { readonly socket: string; readonly timeoutMs: number }) => KmsPlugin;
 
 const AES_SIZES = [16, 24, 32];
 const BOX_SIZES = [32];
 const DEFAULT_TIMEOUT_MS = 3_000;
 
-/** Key names are part of what is stored, up to the colon. */
+/** Key names prefix stored values, terminated by a colon. */
 const keyName = (): Field<string> =>
-  string({ pattern: /^[^:\s]{1,128}$/, mend: 'a key name has no colon and no spaces' });
+  string({ pattern: /^[^:\s]{1,128}$/, fix: 'a key name has no colon and no spaces' });
 
 const keyList = (sizes: readonly number[]) =>
   object(
@@ -24,7 +24,7 @@ const keyList = (sizes: readonly number[]) =>
         object(
           {
             name: keyName(),
-            // The secret itself is never shown, not even in a message of what is wrong with it.
+            // Error messages must not contain the secret.
             secret: secret(sizes),
           },
           ['name', 'secret'],
@@ -60,8 +60,8 @@ const provider = object({
   kms: object(
     {
       apiVersion: oneOf('v2'),
-      name: string({ pattern: /^[^:\s]{1,128}$/, mend: 'a name has no colon and no spaces' }),
-      endpoint: string({ pattern: /^unix:\/\/./, mend: 'give a socket as unix:///run/kms.sock' }),
+      name: string({ pattern: /^[^:\s]{1,128}$/, fix: 'a name has no colon and no spaces' }),
+      endpoint: string({ pattern: /^unix:\/\/./, fix: 'give a socket as unix:///run/kms.sock' }),
       timeout: duration(),
       cachesize: integer(0, 1_000_000),
     },

@@ -1,6 +1,6 @@
 /**
- * Files that are written from the bootstrap file and that administrators may then edit, as OKD's are. A file that still is as we
- * wrote it follows the bootstrap file; an edited one is kept.
+ * Generated configuration files that administrators may edit, as in OKD. An unedited file is updated from the bootstrap file; an edited
+ * one is kept.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -33,7 +33,7 @@ export async function writeGenerated(path: string, document: unknown, mode = 0o6
   }
 }
 
-/** An empty file is what a power cut may leave behind, never what somebody wrote. */
+/** A power cut may leave an empty file: it does not count as edited. */
 function wasEdited(text: string): boolean {
   if (text.trim() === '') return false;
   const end = text.indexOf('\n');

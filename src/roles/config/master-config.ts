@@ -20,7 +20,7 @@ export function parseBindAddress(text: string): { readonly address: string; read
 const shape = {
   apiVersion: oneOf('v1'),
   kind: oneOf('MasterConfig'),
-  masterPublicURL: string({ pattern: /^https:\/\//, mend: 'give an https:// URL' }),
+  masterPublicURL: string({ pattern: /^https:\/\//, fix: 'give an https:// URL' }),
   servingInfo: object({ bindAddress: bindAddress(), certFile: string(), keyFile: string(), clientCA: string() }, [
     'bindAddress',
     'certFile',
@@ -29,7 +29,7 @@ const shape = {
   ]),
   etcdClientInfo: object(
     {
-      urls: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give a URL such as https://10.0.0.5:2379' })),
+      urls: list(string({ pattern: /^https?:\/\/[^/]+$/, fix: 'give a URL such as https://10.0.0.5:2379' })),
       ca: string(),
       certFile: string(),
       keyFile: string(),
@@ -49,14 +49,14 @@ const shape = {
   authConfig: object({
     requestHeader: object({ clientCA: string(), clientCommonNames: list(string()) }, ['clientCA', 'clientCommonNames']),
   }),
-  /** The certificate by which servers that extend the API know this one. */
+  /** The proxy client certificate for aggregated API servers. */
   aggregatorConfig: object({
     proxyClientInfo: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
   }),
   kubernetesMasterConfig: object({
     masterIP: string(),
     servicesSubnet: string(),
-    servicesNodePortRange: string({ pattern: /^\d+-\d+$/, mend: 'give a range such as 30000-32767' }),
+    servicesNodePortRange: string({ pattern: /^\d+-\d+$/, fix: 'give a range such as 30000-32767' }),
     /** kube-apiserver's flags, as in OKD: `audit-policy-file: [audit.yaml]`. */
     apiServerArguments: dictionary(list(string())),
   }),
@@ -95,10 +95,10 @@ const field: Field<MasterConfig> = object(shape, [
   'masterClients',
 ]);
 
-/** Throws CodedError 'bad-config' naming file, line and field. */
+/** Throws CodedError 'bad-config' with file, line and field. */
 export async function readMasterConfig(file: string): Promise<MasterConfig> {
   const config = await readConfigFile(file, field);
-  if (config === undefined) throw new CodedError('bad-config', `${file} is not there; hyperedge run writes it`);
+  if (config === undefined) throw new CodedError('bad-config', `${file} does not exist; hyperedge run writes it`);
   return config;
 }
 

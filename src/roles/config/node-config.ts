@@ -64,10 +64,10 @@ const field: Field<NodeConfig> = object(shape, [
   'volumeDirectory',
 ]);
 
-/** Throws CodedError 'bad-config' naming file, line and field. */
+/** Throws CodedError 'bad-config' with file, line and field. */
 export async function readNodeConfig(file: string): Promise<NodeConfig> {
   const config = await readConfigFile(file, field);
-  if (config === undefined) throw new CodedError('bad-config', `${file} is not there; hyperedge run writes it`);
+  if (config === undefined) throw new CodedError('bad-config', `${file} does not exist; hyperedge run writes it`);
   return config;
 }
 

@@ -5,10 +5,10 @@ import type { ApiValues } from './apiserver/index.ts';
 import { parseBoolean } from './etcd/go-values.ts';
 
 const FLAG = 'runtime-config';
-/** What upstream takes still, and does nothing with. */
+/** Values that upstream accepts without effect. */
 const LEGACY = 'api/legacy';
 
-/** Throws ApiUsageProblems that name the flag. */
+/** Throws ApiUsageProblems with the flag. */
 export function runtimeConfigOf(values: ApiValues): {
   readonly runtimeConfig: RuntimeConfig;
   readonly warnings: readonly string[];
@@ -48,7 +48,7 @@ export function runtimeConfigOf(values: ApiValues): {
 
 function switchOf(values: ApiValues, name: string, text: string): boolean {
   const plain = STAGE_NAMES.includes(name);
-  // As upstream: a stage has to be told `true` or `false`, and anything else is on when nothing is said.
+  // As upstream: a stage needs `true` or `false`; for a group version or resource, an empty value means true.
   const on = plain
     ? ['false', 'true'].includes(text)
       ? text === 'true'

@@ -1,4 +1,9 @@
-/** `/etc/origin/node/snapshot-schedule.yaml`: how often this host takes snapshots of its store, and how many it keeps. */
+/** `/etc/origin/node/snapshot-schedule.yaml`: the interval, retention and directory of this host's store snapshots. */
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { stringify } from 'yaml';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { EVERY_FORMAT, parseEvery, type SnapshotSchedule } from '../../components/etcd/administration/schedule.ts';
 import {
   boolean,
   checkedString,
@@ -11,41 +16,23 @@ import {
   string,
 } from './strict-yaml.ts';
 
-const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-const LEAST_MS = 60_000;
-const MOST_MS = 365 * 86_400_000;
-export const EVERY_MEND = 'give minutes, hours or days such as 30m, 6h or 7d';
-
-/** Milliseconds; undefined when it is nothing of the kind. */
-export function parseEvery(text: string): number | undefined {
-  const [, digits = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const ms = Number(digits) * (UNITS[unit] ?? 0);
-  return ms >= LEAST_MS && ms <= MOST_MS ? ms : undefined;
-}
+export { EVERY_FORMAT, parseEvery };
 
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('SnapshotSchedule'),
   enabled: boolean(),
-  every: checkedString((text) => (parseEvery(text) === undefined ? EVERY_MEND : undefined)),
+  every: checkedString((text) => (parseEvery(text) === undefined ? EVERY_FORMAT : undefined)),
   keep: integer(1, 1000),
-  directory: string({ pattern: /^\//, mend: 'give an absolute path' }),
+  directory: string({ pattern: /^\//, fix: 'give an absolute path' }),
 } as const;
 
 const field: Field<Parsed<typeof shape, 'apiVersion' | 'kind'>> = object(shape, ['apiVersion', 'kind']);
 
-export interface SnapshotSchedule {
-  readonly enabled: boolean;
-  /** As in the file. */
-  readonly every: string;
-  readonly keep: number;
-  readonly directory: string;
-}
-
-/** Few writes: one a day, and a few days back. */
+/** One snapshot a day limits writes to flash storage. */
 const DEFAULTS = { enabled: true, every: '24h', keep: 3 };
 
-/** What holds where the file says nothing, or is not there. Throws CodedError 'bad-config' naming file, line and field. */
+/** The schedule with its defaults; a missing file is the default. Throws CodedError 'bad-config' with file, line and field. */
 export async function readSchedule(file: string, directory: string): Promise<SnapshotSchedule> {
   const { enabled, every, keep, directory: other } = (await readConfigFile(file, field)) ?? {};
   return {
@@ -54,4 +41,16 @@ export async function readSchedule(file: string, directory: string): Promise<Sna
     keep: keep ?? DEFAULTS.keep,
     directory: other ?? directory,
   };
+}
+
+/** Replaces the file. Throws CodedError 'unwritable'. */
+export async function writeSchedule(file: string, schedule: SnapshotSchedule): Promise<void> {
+  const document = { apiVersion: 'hyperedge.dev/v1', kind: 'SnapshotSchedule', ...schedule };
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(`${file}.new`, stringify(document), { mode: 0o644, flush: true });
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot write ${file}: ${messageOf(error)}`, { cause: error });
+  }
 }

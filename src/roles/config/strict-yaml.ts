@@ -1,6 +1,6 @@
 /**
  * Configuration files, read strictly: a key that is unknown or given twice, a custom tag, an alias or a value of the wrong type is
- * refused in one line that names file, line, field and the mend. Half-understood configuration is worse than none.
+ * rejected with one line: file, line, field and the fix.
  */
 import { readFile } from 'node:fs/promises';
 import {
@@ -18,12 +18,12 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** What a field may hold. `parse` returns the value or throws an Error whose message is the mend. */
+/** The type of a field. `parse` returns the value or throws a CodedError. */
 export interface Field<T> {
   parse(at: Cursor): T;
 }
 
-/** A place in a document: the node, how the field is called, and how to complain about it. */
+/** A place in a document: the node, the field's path, and its errors. */
 export interface Cursor {
   readonly node: YamlNode | null;
   readonly path: string;
@@ -43,7 +43,7 @@ export async function readConfigFile<T>(file: string, field: Field<T>): Promise<
   return parseConfig(text, file, field);
 }
 
-/** Throws CodedError 'bad-config': `file:line: field: what is wrong; the mend`. */
+/** Throws CodedError 'bad-config': `file:line: field: what is wrong; the fix`. */
 export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
   if (text.length > MAX_BYTES) throw new CodedError('bad-config', `${file}: larger than ${MAX_BYTES} bytes`);
   const lines = new LineCounter();
@@ -60,7 +60,7 @@ export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
   visit(document, {
     Alias: (_, node) => refuse(lineOf(node.range?.[0] ?? 0), 'aliases are not accepted: write the value out'),
     Node: (_, node) => {
-      // Every ordinary tag is resolved from the value itself; an explicit one is somebody's attempt at something else.
+      // Core schema tags are resolved from the value; every explicit tag is a custom one.
       if (node.tag?.startsWith('!')) refuse(lineOf(node.range?.[0] ?? 0), `tag "${node.tag}" is not accepted`);
       return undefined;
     },
@@ -74,26 +74,25 @@ export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
   return field.parse(cursor(document.contents as YamlNode | null, ''));
 }
 
-export function string(check?: { readonly pattern: RegExp; readonly mend: string }): Field<string> {
+export function string(check?: { readonly pattern: RegExp; readonly fix: string }): Field<string> {
   return {
     parse: (at) => {
       const value = scalar(at);
       if (typeof value !== 'string') return at.fail(`must be a string, not ${describe(at.node)}`);
-      if (check !== undefined && !check.pattern.test(value))
-        return at.fail(`"${value}" is not accepted; ${check.mend}`);
+      if (check !== undefined && !check.pattern.test(value)) return at.fail(`"${value}" is not accepted; ${check.fix}`);
       return value;
     },
   };
 }
 
-/** A string that `test` accepts; it returns the mend otherwise. */
+/** A string that `test` accepts; otherwise `test` returns the fix. */
 export function checkedString(test: (value: string) => string | undefined): Field<string> {
   const base = string();
   return {
     parse: (at) => {
       const value = base.parse(at);
-      const mend = test(value);
-      return mend === undefined ? value : at.fail(`"${value}" is not accepted; ${mend}`);
+      const fix = test(value);
+      return fix === undefined ? value : at.fail(`"${value}" is not accepted; ${fix}`);
     },
   };
 }
@@ -138,7 +137,7 @@ export function list<T>(element: Field<T>): Field<T[]> {
   };
 }
 
-/** Keys are the user's own. */
+/** A mapping with arbitrary keys. */
 export function dictionary<T>(element: Field<T>): Field<ReadonlyMap<string, T>> {
   return {
     parse: (at) => {

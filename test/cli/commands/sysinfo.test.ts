@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { printSystem, type SystemInformation } from '../../../src/cli/commands/sysinfo.ts';
+import { printSystem } from '../../../src/cli/commands/sysinfo.ts';
 import { main } from '../../../src/cli/index.ts';
+import type { SystemInformation } from '../../../src/roles/host/sysinfo.ts';
 
 const PI: SystemInformation = {
   hardware: {

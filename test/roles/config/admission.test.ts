@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { admissionOf } from '../../../src/roles/api-admission.ts';
+import { admissionOf } from '../../../src/roles/api/admission.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 import { startServer } from '../../components/apiserver/harness.ts';
 
@@ -154,7 +154,7 @@ describe('admission flags', () => {
     });
     for (const [entry, complaint] of [
       ['{user: {token: t}}', /hooks\.kubeconfig: users\[0\]\.name is missing/],
-      ['{name: a, user: {exec: {command: x}}}', /users\[0\]\.user\.exec is not offered/],
+      ['{name: a, user: {exec: {command: x}}}', /users\[0\]\.user\.exec is not supported/],
       ['{name: a, user: {client-key: key.pem}}', /user\.client-certificate is missing beside its other half/],
       ['{name: a, user: {token: [1]}}', /user\.token must be a text/],
     ] as const) {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { authenticationOf, followIdentities } from '../../../src/roles/api-authentication.ts';
+import { authenticationOf, followIdentities } from '../../../src/roles/api/authentication.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 import { parseAuthentication } from '../../../src/roles/config/authentication.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { authorizersOf, followAuthorizers } from '../../../src/roles/api-authorization.ts';
+import { authorizersOf, followAuthorizers } from '../../../src/roles/api/authorization.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 import { parseAuthorization } from '../../../src/roles/config/authorization.ts';
 

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiServerConfig } from '../../../src/components/apiserver/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
-import { followCertificates } from '../../../src/roles/api-certificates.ts';
+import { followCertificates } from '../../../src/roles/api/certificates.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 test('certificates follow their files, as long as they fit', async () => {

@@ -8,7 +8,7 @@ import { parseDuration } from '../../../src/base/duration.ts';
 import { FLAGS } from '../../../src/roles/config/etcd/flags.ts';
 import { parseInteger, parseUrls } from '../../../src/roles/config/etcd/go-values.ts';
 import { type EtcdParsed, EtcdUsageProblem, readFile, settingsOf } from '../../../src/roles/config/etcd/index.ts';
-import { planEtcd } from '../../../src/roles/run-etcd.ts';
+import { planEtcd } from '../../../src/roles/etcd/run.ts';
 import { DEBIAN_ETCD, isInstalled } from '../../components/etcd/harness.ts';
 
 let directory = '';
@@ -199,7 +199,7 @@ test('variables add to flags; unknown ones are told, what is said twice is refus
     [settings.name, settings.dataDirectory, settings.limits.transactionOperations],
     ['flag', '/data', 128],
   );
-  assert.deepEqual(warnings, ['the variable ETCD_FROB is not known and not used']);
+  assert.deepEqual(warnings, ['unknown variable ETCD_FROB ignored']);
   assert.deepEqual(await verdict(['--name=flag'], { ETCD_NAME: 'variable' }), {
     code: 1,
     text: 'ETCD_NAME and --name are both given; unset the variable or leave the flag out',
@@ -211,7 +211,7 @@ test('a configuration file instead of flags and variables', async () => {
   await writeFile(file, 'name: file\nclient-transport-security:\n');
   const parsed = await parse(['--config-file', file, '--data-dir=/x'], { ETCD_DATA_DIR: '/y' });
   assert.deepEqual([parsed.settings.name, parsed.settings.dataDirectory], ['file', 'file.etcd']);
-  assert.deepEqual(parsed.warnings, [`--data-dir: not used, ${file} says it all`]);
+  assert.deepEqual(parsed.warnings, [`--data-dir: ignored, ${file} takes precedence`]);
   const byVariable = await parse([], { ETCD_CONFIG_FILE: file });
   assert.equal(byVariable.settings.name, 'file');
 });
@@ -367,7 +367,7 @@ test('gates: what etcd 3.6 has is taken, with a warning where it has no meaning;
   const { settings, warnings } = await parse(['--feature-gates=StopGRPCServiceOnDefrag=true, InitialCorruptCheck=F']);
   assert.equal(settings.corruption.checkAtStart, false);
   assert.deepEqual(warnings, [
-    '--feature-gates: StopGRPCServiceOnDefrag has no meaning here: defragmentation stops nothing',
+    '--feature-gates: StopGRPCServiceOnDefrag has no meaning here: defragmentation does not block requests',
   ]);
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DEFAULT_KUBELET_CONFIG } from '../../../src/components/kubelet/index.ts';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../../src/roles/config/etcd/index.ts';
+import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/config/generate.ts';
 import { writeGenerated } from '../../../src/roles/config/generated-file.ts';
 import { readMasterConfig } from '../../../src/roles/config/master-config.ts';
 import { parseMasterLogLevel } from '../../../src/roles/config/master-env.ts';
@@ -14,9 +15,8 @@ import {
   readNodeConfig,
   singleArgument,
 } from '../../../src/roles/config/node-config.ts';
-import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/generate.ts';
-import { kubeletConfigOf } from '../../../src/roles/kubelet-config.ts';
-import { settingsOf } from '../../../src/roles/settings.ts';
+import { settingsOf } from '../../../src/roles/config/settings.ts';
+import { kubeletConfigOf } from '../../../src/roles/host/kubelet-config.ts';
 
 const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
   defaultRouteLink: 'eth0',
@@ -83,7 +83,7 @@ test('what we generate is what the strict readers accept', async () => {
 test('an absent file says who writes it', async () => {
   await assert.rejects(
     readMasterConfig(join(directory, 'none.yaml')),
-    /none\.yaml is not there; hyperedge run writes it/,
+    /none\.yaml does not exist; hyperedge run writes it/,
   );
 });
 

@@ -7,8 +7,8 @@ import { describe, it, test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiServerConfig } from '../../../src/components/apiserver/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
-import { followCertificates } from '../../../src/roles/api-certificates.ts';
-import { curvesOf, namedServing, servingLimits } from '../../../src/roles/api-serving.ts';
+import { followCertificates } from '../../../src/roles/api/certificates.ts';
+import { curvesOf, namedServing, servingLimits } from '../../../src/roles/api/serving.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 const valuesOf = (argv: readonly string[], locate = (path: string) => path): ApiValues => {

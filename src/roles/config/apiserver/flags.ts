@@ -17,13 +17,13 @@ type FlagKind =
 
 export interface ApiFlag {
   readonly kind: FlagKind;
-  /** As one would write it. */
+  /** The default, as text. */
   readonly initial: string;
-  /** What it does; for a flag without meaning, why. */
+  /** The description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: taken with a warning, it has no meaning here; `refused`: any value but the default is an error, because whoever
-   * gives it counts on something that is not there.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because the flag's
+   * function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   readonly choices?: readonly string[];
@@ -49,18 +49,14 @@ const SERVING = {
   'cert-dir': used('string', '/var/run/kubernetes', 'where a certificate is made when none is given'),
   'tls-cert-file': used('string', '', 'certificate of the server, with its intermediates'),
   'tls-private-key-file': used('string', '', 'its key'),
-  'tls-min-version': used('string', '', 'oldest TLS version that is spoken', ['', 'VersionTLS12', 'VersionTLS13']),
+  'tls-min-version': used('string', '', 'minimum TLS version', ['', 'VersionTLS12', 'VersionTLS13']),
   'tls-cipher-suites': used('list', '', 'cipher suites of TLS 1.2, in Go’s names; default: those that are safe'),
   'tls-curve-preferences': used(
     'list',
     '',
     'groups of key exchange: 23, 24, 25 (P-256, 384, 521), 29 (X25519), 4588 (X25519MLKEM768)',
   ),
-  'tls-sni-cert-key': used(
-    'repeated',
-    '',
-    'CERT,KEY or CERT,KEY:NAME,NAME: a certificate for who asks for one of its names',
-  ),
+  'tls-sni-cert-key': used('repeated', '', 'CERT,KEY or CERT,KEY:NAME,NAME: a certificate for its SNI names'),
   'external-hostname': used('string', '', 'host in the address of the key set, where that is not given'),
   'request-timeout': used('duration', '1m0s', 'longest an ordinary request may take'),
   'min-request-timeout': used('int', '1800', 'seconds after which watches end, or up to twice as many'),
@@ -70,13 +66,13 @@ const SERVING = {
   'permit-port-sharing': used('boolean', 'false', 'let another process listen on the port too'),
   'http2-max-streams-per-connection': used('int', '0', 'requests that one connection may have under way; 0: 250'),
   'disable-http2-serving': used('boolean', 'false', 'speak HTTP/1.1 only'),
-  'goaway-chance': used('float', '0', 'part of the requests after which a connection takes no more, 0 to 0.02'),
+  'goaway-chance': used('float', '0', 'probability that a request closes its HTTP/2 connection with GOAWAY, 0 to 0.02'),
   'strict-transport-security-directives': used(
     'list',
     '',
-    'what browsers are told: max-age=SECONDS, includeSubDomains, preload',
+    'Strict-Transport-Security directives: max-age=SECONDS, includeSubDomains, preload',
   ),
-  'cors-allowed-origins': used('list', '', 'patterns of origins whose pages may ask this server'),
+  'cors-allowed-origins': used('list', '', 'patterns of origins allowed by CORS'),
   'shutdown-delay-duration': used('duration', '0s', 'how long it serves on, no longer ready, before it stops'),
   'shutdown-send-retry-after': unused('boolean', 'false', 'new connections are refused at once'),
   'shutdown-watch-termination-grace-period': unused('duration', '0s', 'watches end at once'),
@@ -120,7 +116,7 @@ const AUTHENTICATION = {
   'token-auth-file': used('string', '', 'static tokens, one a line: token,user,uid,"groups"'),
   'enable-bootstrap-token-auth': used('boolean', 'false', 'take tokens of bootstrap.kubernetes.io/token secrets'),
   'authentication-config': used('string', '', 'AuthenticationConfiguration file: JWT issuers and anonymous'),
-  'authentication-token-webhook-config-file': used('string', '', 'kubeconfig of who is asked about bearer tokens'),
+  'authentication-token-webhook-config-file': used('string', '', 'kubeconfig of the token review webhook'),
   'authentication-token-webhook-cache-ttl': used('duration', '2m0s', 'how long its answers are kept'),
   'authentication-token-webhook-version': used('string', 'v1', 'authentication.k8s.io version', ['v1', 'v1beta1']),
   'api-audiences': used('list', '', 'what tokens must be for; default: the issuer'),
@@ -159,9 +155,9 @@ const AUTHENTICATION = {
 
 const AUTHORIZATION = {
   'authorization-mode': used('list', 'AlwaysAllow', 'in order: Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny'),
-  'authorization-config': used('string', '', 'AuthorizationConfiguration file: who is asked, followed'),
+  'authorization-config': used('string', '', 'AuthorizationConfiguration file, reloaded on change'),
   'authorization-policy-file': refused('string', '', 'there is no ABAC; write roles'),
-  'authorization-webhook-config-file': used('string', '', 'kubeconfig of who is asked'),
+  'authorization-webhook-config-file': used('string', '', 'kubeconfig of the authorization webhook'),
   'authorization-webhook-cache-authorized-ttl': used('duration', '5m0s', 'how long a yes is kept'),
   'authorization-webhook-cache-unauthorized-ttl': used('duration', '30s', 'how long a no is kept'),
   'authorization-webhook-version': used('string', 'v1', 'authorization.k8s.io version', ['v1', 'v1beta1']),
@@ -175,7 +171,7 @@ const AUDIT = {
   'audit-log-mode': used(
     'string',
     'blocking',
-    'blocking: answers wait until the event is written; blocking-strict: and a request whose first event cannot be written fails; batch: nobody waits',
+    'blocking: answers wait until the event is written; blocking-strict: and a request whose first event cannot be written fails; batch: answers do not wait',
     ['batch', 'blocking', 'blocking-strict'],
   ),
   'audit-log-maxage': used('int', '366', 'days that old files are kept; 0: no limit'),
@@ -189,22 +185,18 @@ const AUDIT = {
   'audit-log-batch-throttle-enable': used('boolean', 'false', 'allow only so many batches a second'),
   'audit-log-batch-throttle-qps': used('float', '0', 'batches a second'),
   'audit-log-truncate-enabled': used('boolean', 'false', 'leave bodies out of events that are too large'),
-  'audit-log-truncate-max-batch-size': used(
-    'int',
-    '10485760',
-    'events are written one by one, so it says nothing more',
-  ),
+  'audit-log-truncate-max-batch-size': used('int', '10485760', 'events are written one by one, so it has no effect'),
   'audit-log-truncate-max-event-size': used(
     'int',
     '102400',
-    'bytes; larger events go without bodies, and not at all when they are larger still',
+    'bytes; larger events are written without bodies, or dropped if they are still larger',
   ),
   'audit-webhook-config-file': used('string', '', 'kubeconfig of who is sent the events'),
   'audit-webhook-version': used('string', 'audit.k8s.io/v1', 'audit.k8s.io/v1', ['audit.k8s.io/v1']),
   'audit-webhook-mode': used(
     'string',
     'batch',
-    'batch: nobody waits; blocking: answers wait until the event is delivered; blocking-strict: and a request whose first event cannot be delivered fails',
+    'batch: answers do not wait; blocking: answers wait until the event is delivered; blocking-strict: and a request whose first event cannot be delivered fails',
     ['batch', 'blocking', 'blocking-strict'],
   ),
   'audit-webhook-initial-backoff': used('duration', '10s', 'pause before a batch is sent again'),
@@ -215,18 +207,22 @@ const AUDIT = {
   'audit-webhook-batch-throttle-enable': used('boolean', 'true', 'allow only so many batches a second'),
   'audit-webhook-batch-throttle-qps': used('float', '10', 'batches a second'),
   'audit-webhook-truncate-enabled': used('boolean', 'false', 'leave bodies out of events that are too large'),
-  'audit-webhook-truncate-max-batch-size': used('int', '10485760', 'bytes of a batch; the rest goes with the next'),
+  'audit-webhook-truncate-max-batch-size': used('int', '10485760', 'bytes of a batch; the rest is sent with the next'),
   'audit-webhook-truncate-max-event-size': used(
     'int',
     '102400',
-    'bytes; larger events go without bodies, and not at all when they are larger still',
+    'bytes; larger events are written without bodies, or dropped if they are still larger',
   ),
 } as const;
 
 const ADMISSION = {
   'enable-admission-plugins': used('list', '', 'plug-ins beside those that are on by default'),
   'disable-admission-plugins': used('list', '', 'plug-ins that are not to run'),
-  'admission-control-config-file': used('string', '', 'what plug-ins are told: an AdmissionConfiguration file'),
+  'admission-control-config-file': used(
+    'string',
+    '',
+    'an AdmissionConfiguration file with the configuration of plug-ins',
+  ),
   'default-not-ready-toleration-seconds': used('int', '300', 'how long pods stay on a node that is not ready'),
   'default-unreachable-toleration-seconds': used('int', '300', 'how long pods stay on a node that is out of reach'),
 } as const;
@@ -260,7 +256,7 @@ const CLUSTER = {
   'enable-priority-and-fairness': used(
     'boolean',
     'true',
-    'let requests through by flow schemas and priority levels; else by two limits',
+    'limit requests by flow schemas and priority levels; otherwise by two in-flight limits',
   ),
   'egress-selector-config-file': used(
     'string',
@@ -275,9 +271,13 @@ const CLUSTER = {
   'coordinated-leadership-lease-duration': unused('duration', '15s', 'leaders elect themselves'),
   'coordinated-leadership-renew-deadline': unused('duration', '10s', 'leaders elect themselves'),
   'coordinated-leadership-retry-period': unused('duration', '2s', 'leaders elect themselves'),
-  'cloud-config': unused('string', '', 'there is no cloud here'),
-  'cloud-provider': unused('string', '', 'there is no cloud here'),
-  'cloud-provider-gce-l7lb-src-cidrs': unused('list', '130.211.0.0/22,35.191.0.0/16', 'there is no cloud here'),
+  'cloud-config': unused('string', '', 'cloud providers are not supported'),
+  'cloud-provider': unused('string', '', 'cloud providers are not supported'),
+  'cloud-provider-gce-l7lb-src-cidrs': unused(
+    'list',
+    '130.211.0.0/22,35.191.0.0/16',
+    'cloud providers are not supported',
+  ),
 } as const;
 
 const LOGGING = {
@@ -311,15 +311,15 @@ const LOGGING = {
   version: used('boolean', 'false', 'print the version and end'),
 } as const;
 
-/** Taken still, but no longer offered: who asks for `--help` before giving one of them is told that it is not there. */
-const GONE = {
+/** Deprecated flags, accepted and hidden from `--help`. */
+const DEPRECATED = {
   'insecure-port': refused('int', '0', 'there is no port without TLS'),
   'insecure-bind-address': unused('string', '127.0.0.1', 'there is no port without TLS'),
-  'kubelet-port': unused('int', '10250', 'nodes tell their port'),
-  'kubelet-https': refused('boolean', 'true', 'kubelets are spoken to over TLS'),
-  'admission-control': refused('list', '', 'gone since 1.10; use --enable-admission-plugins'),
+  'kubelet-port': unused('int', '10250', 'nodes report their port'),
+  'kubelet-https': refused('boolean', 'true', 'connections to kubelets use TLS'),
+  'admission-control': refused('list', '', 'removed in 1.10; use --enable-admission-plugins'),
   'master-service-namespace': unused('string', 'default', 'is default'),
-  'azure-container-registry-config': unused('string', '', 'there is no cloud here'),
+  'azure-container-registry-config': unused('string', '', 'cloud providers are not supported'),
   'experimental-logging-sanitization': unused('boolean', 'false', 'secrets are never logged'),
 } as const;
 
@@ -343,7 +343,7 @@ const ALL = {
   ...ADMISSION,
   ...CLUSTER,
   ...LOGGING,
-  ...GONE,
+  ...DEPRECATED,
 };
 
 export type ApiFlagName = keyof typeof ALL;

@@ -3,7 +3,7 @@ import { parseDuration } from '../../../base/duration.ts';
 import { parseBoolean, parseInteger } from '../etcd/go-values.ts';
 import { type ApiFlag, type ApiFlagName, flagOf } from './flags.ts';
 
-/** Wrong use; the message names flag and mend. */
+/** A usage error; the message has the flag and the fix. */
 export class ApiUsageProblem extends Error {
   constructor(message: string) {
     super(message);
@@ -20,7 +20,7 @@ export class ApiValues {
   readonly #given = new Map<ApiFlagName, Value>();
   readonly #locate: (path: string) => string;
 
-  /** `locate`: where a file that was named is. */
+  /** `locate`: resolves a file name. */
   constructor(locate: (path: string) => string) {
     this.#locate = locate;
   }
@@ -73,7 +73,7 @@ export class ApiValues {
     return path === '' ? undefined : this.#locate(path);
   }
 
-  /** Where a file is that is named in a flag beside other things. */
+  /** Resolves a file name inside a flag's value. */
   located(path: string): string {
     return this.#locate(path);
   }

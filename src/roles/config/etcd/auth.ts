@@ -1,7 +1,7 @@
 /** The flag `--auth-token`. */
 import type { Values } from './values.ts';
 
-/** As given, with the files found; whoever reads them says what is wrong with the options. */
+/** The flag's parsed value with resolved file names; the component validates the options. */
 export function authTokenOf(values: Values): string {
   const text = values.text('auth-token');
   return (text === '' ? 'simple' : text)

@@ -20,9 +20,9 @@ const OPENSSL: Readonly<Record<string, string>> = {
   TLS_RSA_WITH_AES_128_CBC_SHA256: 'AES128-SHA256',
   TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
 };
-/** Go chooses these itself, whatever is asked for. */
+/** TLS 1.3 suites, which Go does not let users configure. */
 const TLS13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
-/** Known to Go, and too weak to be spoken here. */
+/** Go's insecure suites, which are rejected here. */
 const WEAK = new Set([
   'TLS_RSA_WITH_RC4_128_SHA',
   'TLS_RSA_WITH_3DES_EDE_CBC_SHA',
@@ -32,11 +32,11 @@ const WEAK = new Set([
 ]);
 
 export interface CipherChoice {
-  /** OpenSSL's list; undefined: nothing was asked for. */
+  /** OpenSSL's list; undefined: no suites were given. */
   readonly ciphers: string | undefined;
-  /** Asked for, and left out for being too weak. */
+  /** Requested insecure suites, which are omitted. */
   readonly weak: readonly string[];
-  /** A name that nobody knows. */
+  /** The first unknown name. */
   readonly unknown: string | undefined;
 }
 

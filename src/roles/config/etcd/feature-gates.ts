@@ -18,7 +18,7 @@ const GATES: Readonly<Record<string, Gate>> = {
   CompactHashCheck: COMPARED,
   LeaseCheckpoint: CHECKPOINTS,
   LeaseCheckpointPersist: CHECKPOINTS,
-  StopGRPCServiceOnDefrag: { why: 'defragmentation stops nothing' },
+  StopGRPCServiceOnDefrag: { why: 'defragmentation does not block requests' },
   TxnModeWriteWithSharedBuffer: { why: 'the store is SQLite' },
   SetMemberLocalAddr: { why: 'the system chooses the address' },
   AllAlpha: { why: 'name the gates one by one' },

@@ -13,25 +13,25 @@ export type FlagKind =
   /** Go's duration: `5s`, `1h30m`. */
   | 'duration'
   | 'urls'
-  /** Separated by commas. */
+  /** Comma-separated. */
   | 'list'
-  /** Of etcd before 3.0: taken and passed over, never with a value of its own. */
+  /** A flag of etcd before 3.0: accepted and ignored. */
   | 'ignored';
 
 export interface EtcdFlag {
   readonly kind: FlagKind;
-  /** As one would write it. */
+  /** The default, as text. */
   readonly initial: string;
-  /** What it does; for a flag without meaning, why. */
+  /** The description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: taken with a warning, it has no meaning here; `refused`: any value but the default is an error, because whoever
-   * gives it counts on something that is not there.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because the flag's
+   * function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   /** The only values that are accepted. */
   readonly choices?: readonly string[];
-  /** Values that change nothing and deserve no warning. */
+  /** Values without effect that need no warning. */
   readonly harmless?: readonly string[];
 }
 
@@ -80,7 +80,7 @@ const MEMBER = {
   'listen-client-urls': used('urls', 'http://localhost:2379', 'addresses for clients, gRPC and HTTP'),
   'listen-client-http-urls': used('urls', '', 'addresses for HTTP alone; --listen-client-urls then serve gRPC alone'),
   'max-snapshots': unused('uint', '5', 'there are no snapshot files: the store is one file'),
-  'max-wals': unused('uint', '5', 'there is one log of 4 MB, whose contents go into the store'),
+  'max-wals': unused('uint', '5', 'the log is one file of 4 MB, which is checkpointed into the store'),
   'quota-backend-bytes': used('int', '0', 'size of the store above which writes raise the NOSPACE alarm; 0: 2 GiB'),
   'backend-bbolt-freelist-type': unused('string', 'map', SQLITE),
   'experimental-backend-bbolt-freelist-type': unused('string', 'array', SQLITE),
@@ -104,11 +104,11 @@ const MEMBER = {
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
 const CLUSTERING = {
-  'initial-advertise-peer-urls': used('urls', 'http://localhost:2380', 'what the other members are told'),
+  'initial-advertise-peer-urls': used('urls', 'http://localhost:2380', 'peer URLs advertised to the other members'),
   'initial-cluster': used('string', 'default=http://localhost:2380', 'first members: NAME=PEER-URL,…'),
   'initial-cluster-state': used('string', 'new', 'new: found a cluster; existing: join one', ['new', 'existing']),
   'initial-cluster-token': used('string', 'etcd-cluster', 'tells clusters with the same members apart'),
-  'advertise-client-urls': used('urls', 'http://localhost:2379', 'what clients are told'),
+  'advertise-client-urls': used('urls', 'http://localhost:2379', 'client URLs advertised to clients'),
   discovery: refused('string', '', NO_DISCOVERY),
   'discovery-fallback': unused('string', 'proxy', 'there is no discovery', ['proxy', 'exit']),
   'discovery-proxy': unused('string', '', 'there is no discovery'),
@@ -126,8 +126,8 @@ const SECURITY = {
   'cert-file': used('string', '', 'certificate for clients'),
   'key-file': used('string', '', 'its key'),
   'client-cert-auth': used('boolean', 'false', 'clients need a certificate'),
-  'client-cert-file': unused('string', '', 'this server is no client of its own client port'),
-  'client-key-file': unused('string', '', 'this server is no client of its own client port'),
+  'client-cert-file': unused('string', '', 'the server does not call its own client port'),
+  'client-key-file': unused('string', '', 'the server does not call its own client port'),
   'client-crl-file': used('string', '', 'revoked client certificates'),
   'client-cert-allowed-hostname': used('list', '', 'names of which a client certificate must bear one'),
   'trusted-ca-file': used('string', '', 'authorities of client certificates; clients then need one'),
@@ -148,10 +148,10 @@ const SECURITY = {
   'peer-crl-file': used('string', '', 'revoked peer certificates'),
   'self-signed-cert-validity': used('uint', '1', 'years that certificates of --auto-tls are valid'),
   'cipher-suites': used('list', '', 'cipher suites of TLS 1.2, in Go’s names'),
-  'tls-min-version': used('string', 'TLS1.2', 'oldest TLS that is spoken', ['', 'TLS1.2', 'TLS1.3']),
-  'tls-max-version': used('string', '', 'newest TLS that is spoken', ['', 'TLS1.2', 'TLS1.3']),
+  'tls-min-version': used('string', 'TLS1.2', 'minimum TLS version', ['', 'TLS1.2', 'TLS1.3']),
+  'tls-max-version': used('string', '', 'maximum TLS version', ['', 'TLS1.2', 'TLS1.3']),
   cors: unused('string', '*', 'pages of other origins are not let in'),
-  'host-whitelist': used('list', '*', 'names under which plain HTTP is answered; * or nothing: any'),
+  'host-whitelist': used('list', '*', 'accepted Host headers of plain HTTP; * or empty: any'),
   'experimental-peer-skip-client-san-verification': unused('boolean', 'false', 'peers are known by their authority', [
     'true',
     'false',
@@ -164,11 +164,7 @@ const AUTH = {
     'simple',
     'simple, or jwt with its options: jwt,pub-key=FILE,priv-key=FILE,sign-method=RS256',
   ),
-  'bcrypt-cost': used(
-    'uint',
-    '10',
-    'cost of the passwords’ hashes, 4 to 31: scrypt that takes as long; above 20 as 20',
-  ),
+  'bcrypt-cost': used('uint', '10', 'cost of password hashes, 4 to 31: scrypt with the same duration; above 20 as 20'),
   'auth-token-ttl': used('uint', '300', 'seconds that a simple token is valid'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
@@ -184,7 +180,7 @@ const MONITORING = {
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
 const LOGGING = {
-  logger: used('string', 'zap', 'zap or capnslog: either way, lines in hyperedge’s own form'),
+  logger: used('string', 'zap', 'zap or capnslog: both log in hyperedge’s format'),
   'log-outputs': used('list', 'default', 'default and stderr, stdout, or files to append to'),
   'log-output': used('string', '', 'older name of --log-outputs'),
   'log-level': used('string', 'info', 'debug, info, warn, error, panic or fatal', [
@@ -196,7 +192,7 @@ const LOGGING = {
     'panic',
     'fatal',
   ]),
-  'log-format': unused('string', 'json', 'lines have hyperedge’s own form', ['json', 'console']),
+  'log-format': unused('string', 'json', 'log lines have hyperedge’s format', ['json', 'console']),
   'enable-log-rotation': unused('boolean', 'false', ROTATE),
   'log-rotation-config-json': unused('string', '', ROTATE),
   debug: used('boolean', 'false', 'older form of --log-level=debug'),
@@ -223,12 +219,12 @@ const EXPERIMENTAL = {
   'experimental-enable-v2v3': unused('string', '', NO_V2),
   'experimental-enable-lease-checkpoint': unused('boolean', 'true', 'always on'),
   'experimental-enable-lease-checkpoint-persist': unused('boolean', 'true', 'always on'),
-  'experimental-compaction-batch-limit': unused('int', '1000', 'compaction finds its own step'),
-  'experimental-compaction-sleep-interval': unused('duration', '10ms', 'compaction finds its own step'),
+  'experimental-compaction-batch-limit': unused('int', '1000', 'compaction adapts its batch size'),
+  'experimental-compaction-sleep-interval': unused('duration', '10ms', 'compaction adapts its batch size'),
   'experimental-watch-progress-notify-interval': used(
     'duration',
     '10m',
-    'how often a watch that asked for it is told the revision',
+    'interval of progress notifications to watches that request them',
   ),
   'experimental-downgrade-check-time': unused('duration', '5s', 'there is no downgrade'),
   'experimental-memory-mlock': unused('boolean', 'false', 'memory is not locked; switch swap off'),
@@ -236,7 +232,7 @@ const EXPERIMENTAL = {
   'experimental-warning-unary-request-duration': used('duration', '300ms', 'slower requests are logged'),
   'experimental-txn-mode-write-with-shared-buffer': unused('boolean', 'true', SQLITE, ['true', 'false']),
   'experimental-bootstrap-defrag-threshold-megabytes': unused('uint', '0', 'free pages are given back all the time'),
-  'experimental-stop-grpc-service-on-defrag': unused('boolean', 'false', 'defragmentation stops nothing'),
+  'experimental-stop-grpc-service-on-defrag': unused('boolean', 'false', 'defragmentation does not block requests'),
   'experimental-max-learners': used('int', '1', 'learners that a cluster may have, 16 at most'),
   'experimental-wait-cluster-ready-timeout': unused(
     'duration',
@@ -246,7 +242,7 @@ const EXPERIMENTAL = {
   'experimental-snapshot-catchup-entries': unused('uint', '5000', 'follows from --snapshot-count'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
-/** What etcd 3.6 calls its flags; where both names are given, this one counts. Switches became gates: see `feature-gates.ts`. */
+/** etcd 3.6's flag names, which take precedence over the former ones. Switches became gates: see `feature-gates.ts`. */
 const SINCE_3_6 = {
   'feature-gates': used(
     'string',
@@ -254,13 +250,17 @@ const SINCE_3_6 = {
     'GATE=true or GATE=false, separated by commas; InitialCorruptCheck has a meaning',
   ),
   'corrupt-check-time': used('duration', '0s', 'how often members compare their stores; 0: twice a day'),
-  'watch-progress-notify-interval': used('duration', '10m', 'how often a watch that asked for it is told the revision'),
+  'watch-progress-notify-interval': used(
+    'duration',
+    '10m',
+    'interval of progress notifications to watches that request them',
+  ),
   'warning-apply-duration': used('duration', '100ms', 'slower writes are logged'),
   'warning-unary-request-duration': used('duration', '300ms', 'slower requests are logged'),
   'max-learners': used('int', '1', 'learners that a cluster may have, 16 at most'),
   'compact-hash-check-time': unused('duration', '1m0s', 'members compare their stores anyway'),
-  'compaction-batch-limit': unused('int', '1000', 'compaction finds its own step'),
-  'compaction-sleep-interval': unused('duration', '10ms', 'compaction finds its own step'),
+  'compaction-batch-limit': unused('int', '1000', 'compaction adapts its batch size'),
+  'compaction-sleep-interval': unused('duration', '10ms', 'compaction adapts its batch size'),
   'downgrade-check-time': unused('duration', '5s', 'there is no downgrade'),
   'memory-mlock': unused('boolean', 'false', 'memory is not locked; switch swap off'),
   'bootstrap-defrag-threshold-megabytes': unused('uint', '0', 'free pages are given back all the time'),
@@ -294,7 +294,7 @@ const UNSAFE = {
   'unsafe-no-fsync': used('boolean', 'false', 'never wait for the disk; a power cut may cost data'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
-const GONE = {
+const DEPRECATED = {
   'cluster-active-size': unused('ignored', '', 'of etcd 2'),
   'cluster-remove-delay': unused('ignored', '', 'of etcd 2'),
   'cluster-sync-interval': unused('ignored', '', 'of etcd 2'),
@@ -311,11 +311,11 @@ const GONE = {
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
 const PROGRAM = {
-  'config-file': used('string', '', 'take everything from this YAML file, and nothing from flags and environment'),
+  'config-file': used('string', '', 'YAML configuration file; flags and environment are ignored with it'),
   version: used('boolean', 'false', 'show the version'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
-/** In the order of `--help`. */
+/** Flags in the order of `--help`. */
 export const SECTIONS = {
   Member: MEMBER,
   Clustering: CLUSTERING,
@@ -327,7 +327,7 @@ export const SECTIONS = {
   Experimental: EXPERIMENTAL,
   'Since etcd 3.6': SINCE_3_6,
   Unsafe: UNSAFE,
-  'No longer in etcd': GONE,
+  'No longer in etcd': DEPRECATED,
   Program: PROGRAM,
 } as const;
 
@@ -342,7 +342,7 @@ const ALL = {
   ...EXPERIMENTAL,
   ...SINCE_3_6,
   ...UNSAFE,
-  ...GONE,
+  ...DEPRECATED,
   ...PROGRAM,
 };
 

@@ -1,4 +1,4 @@
-/** What was given, and by whom: arguments and variables, each value checked by its flag's kind. */
+/** Given values and their origin: arguments and variables, each checked by its flag's kind. */
 
 import { parseDuration } from '../../../base/duration.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
@@ -6,7 +6,7 @@ import { parseBoolean, parseInteger, parseUrls } from './go-values.ts';
 
 export interface Value {
   readonly text: string;
-  /** How whoever gave it calls it: `--name`, `ETCD_NAME`, `etcd.conf.yaml: name`. */
+  /** The origin's name of the value: `--name`, `ETCD_NAME`, `etcd.conf.yaml: name`. */
   readonly label: string;
 }
 
@@ -22,7 +22,7 @@ export class EtcdUsageProblem extends Error {
   }
 }
 
-/** Undefined, or what is wrong with the value and how to mend it. */
+/** Undefined, or the value's problem and its fix. */
 export function problemOf(flag: EtcdFlag, text: string): string | undefined {
   if (flag.choices !== undefined && !flag.choices.includes(text)) {
     const known = flag.choices.filter((each) => each !== '');
@@ -104,7 +104,7 @@ function strayArgument(argument: string): string {
 const variableOf = (name: string): string => `ETCD_${name.toUpperCase().replaceAll('-', '_')}`;
 
 /**
- * What the environment adds to the arguments; the same thing said twice is a mistake, as in etcd. Throws EtcdUsageProblem.
+ * Adds the environment's values to the arguments; a value in both is an error, as in etcd. Throws EtcdUsageProblem.
  * Source: etcd's flags.SetFlagsFromEnv.
  */
 export function readEnvironment(
@@ -129,7 +129,7 @@ export function readEnvironment(
   }
   for (const name of Object.keys(environment)) {
     if (name.startsWith('ETCD_') && !known.has(name) && name !== 'ETCD_UNSUPPORTED_ARCH') {
-      warnings.push(`the variable ${name} is not known and not used`);
+      warnings.push(`unknown variable ${name} ignored`);
     }
   }
   return { given: merged, warnings };

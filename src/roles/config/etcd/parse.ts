@@ -17,9 +17,9 @@ import { refuse, Values } from './values.ts';
 export interface EtcdSurroundings {
   /** A configuration file, not flags and variables. */
   readonly fromFile: boolean;
-  /** Where a file that was named is. */
+  /** Resolves a file name. */
   readonly locate: (path: string) => string;
-  /** This host's own address, told to others by who listens on all addresses and advertises none. */
+  /** This host's address: advertised by a member that listens on all addresses and has no advertise flag. */
   readonly defaultHost: string | undefined;
 }
 
@@ -33,7 +33,7 @@ const MAX_ELECTION_MS = 50_000;
 /** Raft's own bound. */
 const MAX_LEARNERS = 16;
 
-/** Throws EtcdUsageProblem naming flag and mend. */
+/** Throws EtcdUsageProblem with the flag and the fix. */
 export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdParsed {
   const values = new Values(given, surroundings.locate);
   const warnings = [...uselessFlags(given)];
@@ -90,7 +90,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   return { settings, warnings };
 }
 
-/** The name that etcd 3.6 gave to a flag, unless only the one before that is given. */
+/** The etcd 3.6 name of a flag, unless only its former name is given. */
 function newest(values: Values, name: Renamed): Renamed | `experimental-${Renamed}` {
   return values.has(name) ? name : `experimental-${name}`;
 }
@@ -137,7 +137,7 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
       refuse(`${values.label(name)}: "${text}" needs an IP address to listen on, or localhost; 0.0.0.0 means all`);
     }
   }
-  // A client address may be there twice: with TLS and without.
+  // A client address may occur twice: with and without TLS.
   for (const secure of [false, true]) {
     const client = listen.client.filter((url) => isSecure(url) === secure);
     refuseTaken([...listen.peer, ...client, ...listen.clientHttp, ...listen.metrics]);
@@ -210,7 +210,7 @@ function clusterOf(
   advertised: readonly EtcdUrl[],
 ): EtcdSettings['cluster'] {
   const state = values.text('initial-cluster-state') === 'existing' ? 'existing' : 'new';
-  // As long as it says what the default says, it follows the name.
+  // A value equal to the default follows --name.
   const isDefault = !given || values.text('initial-cluster') === FLAGS.get('initial-cluster')?.initial;
   const members = isDefault
     ? [{ name, peerUrls: texts(advertised) }]

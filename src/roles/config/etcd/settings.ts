@@ -1,4 +1,4 @@
-/** What `hyperedge etcd` is to do, whoever said it and in whatever form. */
+/** The settings of `hyperedge etcd`, from flags, variables or a configuration file. */
 import type { EtcdUrl } from './go-values.ts';
 
 export interface EtcdMember {
@@ -12,7 +12,7 @@ export interface EtcdTlsSettings {
   readonly keyFile: string | undefined;
   /** Authorities of the other side's certificates. */
   readonly trustedCaFile: string | undefined;
-  /** The other side has to show a certificate. Without `trustedCaFile` it is checked by the system's authorities. */
+  /** The other side must present a certificate. Without `trustedCaFile` the system's CAs verify it. */
   readonly requireCertificate: boolean;
   /** Revoked certificates, PEM or DER. */
   readonly crlFile: string | undefined;
@@ -60,7 +60,7 @@ export interface EtcdSettings {
   readonly cluster: {
     /** From `--initial-cluster`; counts only as long as the data directory is empty. */
     readonly members: readonly EtcdMember[];
-    /** Why no new data directory may be begun with these; undefined: all is well. */
+    /** Why a new data directory cannot be created with these settings; undefined: it can. */
     readonly bootstrapProblem: string | undefined;
     readonly state: 'new' | 'existing';
     readonly token: string;
@@ -71,7 +71,7 @@ export interface EtcdSettings {
   readonly raft: {
     readonly heartbeatMs: number;
     readonly electionMs: number;
-    /** Nobody has said how long an election timeout is: it follows what is measured. */
+    /** The election timeout is not configured: it adapts to measured latencies. */
     readonly adapts: boolean;
     readonly advanceInitialTicks: boolean;
     readonly snapshotCount: number;
@@ -95,16 +95,16 @@ export interface EtcdSettings {
     /** `simple`, or `jwt` with its options: see `createTokens` of the component. */
     readonly token: string;
     readonly simpleTokenTtlSeconds: number;
-    /** With auth on, a client without a token is whom its certificate names. */
+    /** With auth enabled, a client without a token authenticates as its certificate's common name. */
     readonly byCertificate: boolean;
     readonly bcryptCost: number;
   };
   readonly corruption: { readonly checkAtStart: boolean; readonly intervalMs: number };
   readonly progressNotifyMs: number;
-  /** Metrics also tell how long calls take. */
+  /** Adds histograms of call durations to the metrics. */
   readonly extensiveMetrics: boolean;
   readonly slow: { readonly applyMs: number; readonly requestMs: number };
-  /** Host names under which plain HTTP is answered; undefined: any. */
+  /** Accepted Host headers of plain HTTP requests; undefined: any. */
   readonly hostWhitelist: ReadonlySet<string> | undefined;
   readonly unsafeNoFsync: boolean;
   readonly log: EtcdLogSettings;

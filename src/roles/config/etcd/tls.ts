@@ -7,7 +7,7 @@ import { refuse, type Values } from './values.ts';
 
 export const isSecure = ({ scheme }: EtcdUrl): boolean => scheme === 'https' || scheme === 'unixs';
 
-/** Checks that what is to listen with TLS can; adds what is given in vain to `warnings`. Throws EtcdUsageProblem. */
+/** Checks the TLS flags of https listeners; adds flags without effect to `warnings`. Throws EtcdUsageProblem. */
 export function tlsOf(values: Values, listen: EtcdSettings['listen'], warnings: string[]): EtcdSettings['tls'] {
   const client = clientTlsOf(values);
   const peer = peerTlsOf(values);
@@ -89,7 +89,7 @@ function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
       `${values.label('cipher-suites')}: "${unknown}" is not known; names are Go’s, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
   }
-  for (const name of weak) warnings.push(`${values.label('cipher-suites')}: ${name} is too weak and left out`);
+  for (const name of weak) warnings.push(`${values.label('cipher-suites')}: ${name} is insecure and omitted`);
   const minVersion = values.text('tls-min-version') === 'TLS1.3' ? 'TLSv1.3' : 'TLSv1.2';
   const maxVersion = values.text('tls-max-version') === 'TLS1.2' ? 'TLSv1.2' : 'TLSv1.3';
   if (minVersion > maxVersion) refuse('--tls-min-version is above --tls-max-version; swap them');

@@ -1,0 +1,188 @@
+/**
+ * The fallback of a damaged store without other members: the newest intact snapshot of this host. It is prepared beside the store and
+ * renamed into place, so that a power cut leaves either the old or the new one. The damaged database is kept.
+ */
+import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { type Fallback, lostOf, type WentBack } from '../index.ts';
+import type { StoreLog } from '../port.ts';
+import { flushDirectory, writeDurably } from './durable-files.ts';
+import type { StoreFiles } from './port.ts';
+import { restoreSnapshot } from './restore.ts';
+import { type ListedSnapshot, scheduledSnapshots } from './snapshots.ts';
+
+export interface FallbackOptions {
+  readonly dataDirectory: string;
+  readonly storage: StoreLog;
+  /** Name of the restored member. */
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+  readonly token: string;
+  /** The snapshot directory of this host. */
+  readonly snapshots: string;
+  readonly files: StoreFiles;
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** More revisions than a store writes between two snapshots. Source: etcd's disaster recovery guide. */
+const BUMP = 1_000_000_000;
+/** Every fallback loses revisions; more than these within a day indicate a failing disk. */
+const MAX_FALLBACKS = 3;
+const WINDOW_MS = 24 * 3600_000;
+/** Directory of a restore in progress. */
+const RESTORING = 'restoring';
+/** Directory of a complete restore that has not replaced the store yet. */
+const READY = 'restored';
+const DATABASE = 'revisions.db';
+/** History of fallbacks, for the next one. */
+const HISTORY = 'went-back.json';
+/** Message for the administrator; removing the file acknowledges it. */
+const MARKER = 'WENT-BACK';
+const CONDITION = 'StoreRestored';
+
+/** The content of `went-back.json`. */
+interface FallbackHistory extends Omit<WentBack, 'kept'> {
+  /** Milliseconds since 1970; the last is the latest fallback. */
+  readonly times: readonly number[];
+}
+
+/** A Node condition about the store. */
+export interface StoreCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+}
+
+export function createFallback(options: FallbackOptions): Fallback {
+  return { goBack: (lastSeen) => goBack(lastSeen, options) };
+}
+
+async function goBack(lastSeen: number, options: FallbackOptions): Promise<WentBack> {
+  const { dataDirectory, storage, nowMs } = options;
+  const before = await historyOf(dataDirectory);
+  const now = nowMs();
+  const times = (before?.times ?? []).filter((at) => now - at < WINDOW_MS && at <= now);
+  if (times.length >= MAX_FALLBACKS)
+    throw new CodedError('io', `the store was restored ${MAX_FALLBACKS} times within a day; check the disk first`);
+  const restoring = join(dataDirectory, RESTORING);
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const { snapshot, revision } = await restoredFrom(restoring, options, Math.max(before?.revision ?? 0, lastSeen));
+  const last = await options.files.lastIntactRevision(join(dataDirectory, DATABASE));
+  const known = Math.max(lastSeen, last ?? 0);
+  const to = last !== undefined || known > snapshot.revision ? known : undefined;
+  const back = { snapshot: snapshot.file, from: snapshot.revision, to, revision };
+  // On disk before any client sees the new revisions: the next fallback must start above them.
+  const history: FallbackHistory = { ...back, times: [...times, now] };
+  await writeDurably(join(dataDirectory, HISTORY), `${JSON.stringify(history, undefined, 2)}\n`, 0o644);
+  await writeDurably(join(dataDirectory, MARKER), `${markerText(history, dataDirectory)}\n`, 0o644);
+  await rename(restoring, join(dataDirectory, READY));
+  return { ...back, kept: (await finishGoingBack(dataDirectory, storage)) ?? dataDirectory };
+}
+
+/** Restores the newest intact snapshot. Throws CodedError 'not-found' with the problem of each snapshot. */
+async function restoredFrom(
+  restoring: string,
+  options: FallbackOptions,
+  usedUpTo: number,
+): Promise<{ readonly snapshot: ListedSnapshot; readonly revision: number }> {
+  const { name, peerUrls, token, files, log } = options;
+  const target = { dataDirectory: restoring, name, members: [{ name, peerUrls }], token };
+  const problems: string[] = [];
+  for (const snapshot of await scheduledSnapshots(options.snapshots, files)) {
+    await rm(restoring, { recursive: true, force: true });
+    try {
+      if (snapshot.problem !== '') throw new CodedError('corrupt', snapshot.problem);
+      // This snapshot may be older than one that was restored before.
+      const bumpRevision = Math.max(0, usedUpTo - snapshot.revision) + BUMP;
+      const { revision } = await restoreSnapshot(
+        snapshot.file,
+        { ...target, anyToken: true },
+        { skipHashCheck: false, bumpRevision, onlyAlone: true },
+        files,
+      );
+      // Only the database file replaces the store: a journal beside it would be lost.
+      if (await exists(join(restoring, `${DATABASE}-log`)))
+        throw new CodedError('no-space', `${restoring}: no space left to finish the restore`);
+      return { snapshot, revision };
+    } catch (error) {
+      if (!(error instanceof CodedError)) throw error;
+      log.warn('snapshot cannot be restored', { file: snapshot.file, cause: error.message });
+      problems.push(error.message);
+      // 'has-others' and 'no-space' apply to older snapshots too.
+      if (error.code !== 'corrupt' && error.code !== 'unreadable' && error.code !== 'unsupported') break;
+    }
+  }
+  throw new CodedError(
+    'not-found',
+    problems.length === 0 ? `${options.snapshots} has no snapshots` : problems.join('; '),
+  );
+}
+
+/**
+ * Replaces the store with a complete restore and keeps the old database. Called before every start too, to finish a restore that a power
+ * cut interrupted. Resolves with the path of the old database; undefined when no restore was pending.
+ */
+export async function finishGoingBack(dataDirectory: string, storage: StoreLog): Promise<string | undefined> {
+  const ready = join(dataDirectory, READY);
+  if (!(await exists(ready))) return undefined;
+  let kept: string | undefined;
+  if (await exists(join(ready, DATABASE))) {
+    kept = await storage.quarantine();
+    await flushDirectory(dataDirectory);
+    await rename(join(ready, DATABASE), join(dataDirectory, DATABASE));
+    await flushDirectory(dataDirectory);
+  }
+  await rm(ready, { recursive: true });
+  return kept;
+}
+
+/** Conditions of the host's Node until the marker file is removed; `present` are the condition types that the Node has. */
+export async function storeConditions(
+  dataDirectory: string,
+  present: ReadonlySet<string>,
+): Promise<readonly StoreCondition[]> {
+  const message = await readFile(join(dataDirectory, MARKER), 'utf8').catch(() => undefined);
+  if (message !== undefined)
+    return [{ type: CONDITION, status: 'True', reason: 'WentBackToSnapshot', message: message.trim() }];
+  if (!present.has(CONDITION)) return [];
+  return [{ type: CONDITION, status: 'False', reason: 'Acknowledged', message: 'the restored store serves' }];
+}
+
+function markerText({ snapshot, from, to, times }: FallbackHistory, dataDirectory: string): string {
+  const at = new Date(times.at(-1) ?? 0).toISOString().replace(/\.\d+Z$/, 'Z');
+  return `at ${at} the store was damaged and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
+}
+
+/** Undefined before the first fallback. */
+async function historyOf(dataDirectory: string): Promise<FallbackHistory | undefined> {
+  try {
+    const note: Record<keyof FallbackHistory, unknown> = JSON.parse(
+      await readFile(join(dataDirectory, HISTORY), 'utf8'),
+    );
+    const { snapshot, from, to, revision, times } = note;
+    if (typeof snapshot !== 'string' || !Number.isSafeInteger(from) || !Number.isSafeInteger(revision))
+      return undefined;
+    if (!Array.isArray(times) || !times.every(Number.isFinite)) return undefined;
+    return {
+      snapshot,
+      from: Number(from),
+      to: typeof to === 'number' ? to : undefined,
+      revision: Number(revision),
+      times,
+    };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CodedError('unreadable', `${join(dataDirectory, HISTORY)}: ${messageOf(error)}`);
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

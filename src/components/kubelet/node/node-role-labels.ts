@@ -1,0 +1,44 @@
+/**
+ * The node-role labels, the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to set them on its own Node, so the host
+ * sets them with the administrator's credentials.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../../client/index.ts';
+
+export interface NodeRoleLabelsOptions {
+  readonly informers: InformerFactory;
+  readonly nodeName: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** A client with the administrator's credentials. Throws CodedErrors of its kubeconfig. */
+  openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
+  readonly log: Log;
+}
+
+/** Sets missing labels whenever the Node is added or updated. Returns the function that stops it. */
+export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
+  const { nodeName, labels, log } = options;
+  let busy = false;
+  const label = async (): Promise<void> => {
+    const admin = await options.openAdmin();
+    try {
+      await admin.client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { labels } });
+    } finally {
+      await admin.close();
+    }
+  };
+  const setMissing = (node: Node): void => {
+    const missing = Object.keys(labels).some((name) => node.metadata?.labels?.[name] === undefined);
+    if (!missing || busy) return;
+    busy = true;
+    label()
+      .catch((error: unknown) => log.warn('node role labels not set', { node: nodeName, error: messageOf(error) }))
+      .finally(() => {
+        busy = false;
+      });
+  };
+  const informer = options.informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  return informer.onChange({ added: setMissing, updated: setMissing });
+}

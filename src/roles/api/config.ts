@@ -1,0 +1,234 @@
+/** kube-apiserver's flags → the API server's settings: reads files and generates missing certificates. */
+import { X509Certificate } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { ApiServerConfig } from '../../components/apiserver/index.ts';
+import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
+import type { ApiValues } from '../config/apiserver/index.ts';
+import { chooseCiphers } from '../config/etcd/cipher-suites.ts';
+import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
+import { runtimeConfigOf } from '../config/runtime-config.ts';
+import { nthAddress } from '../host/addresses.ts';
+import { systemClock as clock } from '../process.ts';
+import { admissionOf } from './admission.ts';
+import { authenticationOf } from './authentication.ts';
+import { curvesOf, namedServing, servingLimits } from './serving.ts';
+
+const YEAR_DAYS = 365;
+
+export interface ApiOptions {
+  /** The origin of file names, for messages: a configuration file or `kube-apiserver`. */
+  readonly referredToBy: string;
+  /** The host's own configuration: stricter defaults than upstream's. */
+  readonly ownHost: boolean;
+  readonly soleWriter: boolean;
+  /** Called for world-readable secret files; undefined: they are rejected. */
+  readonly onOpenSecret?: OpenSecret | undefined;
+}
+
+/** Throws CodedErrors and ApiUsageProblems with flag or file. */
+export async function apiConfigOf(
+  values: ApiValues,
+  { referredToBy, ownHost, soleWriter, onOpenSecret }: ApiOptions,
+): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
+  const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
+  const warnings = [...values.warnings(), ...unknownVersions];
+  const text = (path: string): Promise<string> => readReferenced(path, referredToBy);
+  const secret = (path: string): Promise<string> => readSecret(path, referredToBy, onOpenSecret);
+  const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
+  const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
+  const advertiseAddress = advertised(values, bindAddress);
+  const nodePorts = portRange(values);
+  const admission = await admissionOf(values, { referredToBy, ownHost, onOpenSecret });
+  const requestTimeoutMs = values.milliseconds('request-timeout');
+  return {
+    warnings,
+    config: {
+      bindAddress,
+      port: values.number('secure-port'),
+      advertiseAddress,
+      serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
+      ...(await namedServing(values, { text, secret })),
+      ...tlsLimits(values, warnings),
+      ...servingLimits(values),
+      ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
+      ...admission,
+      ...(await kubeletAccess(values, { text, secret })),
+      ...(await proxyClient(values, { text, secret })),
+      serviceCidr,
+      nodePortRange: nodePorts,
+      ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
+      compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
+      ...watchTime(values),
+      ...eventTime(values),
+      ...inFlight(values),
+      runtimeConfig,
+      soleWriter,
+    },
+  };
+}
+
+/** TLS versions and cipher suites. Throws ApiUsageProblems; insecure suites are omitted with a warning. */
+export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServerConfig, 'tls'> {
+  const isNewest = values.text('tls-min-version') === 'VersionTLS13';
+  const { ciphers, weak, unknown } = chooseCiphers(values.list('tls-cipher-suites'));
+  if (unknown !== undefined)
+    values.refuse(
+      'tls-cipher-suites',
+      `"${unknown}" is not known; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
+    );
+  for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is insecure and omitted`);
+  const curves = curvesOf(values);
+  return {
+    tls: {
+      minVersion: isNewest ? 'TLSv1.3' : 'TLSv1.2',
+      // TLS 1.3 suites are not configurable: with minimum version 1.3 the list has no effect.
+      ...(ciphers === undefined || isNewest ? {} : { ciphers }),
+      ...(curves === undefined ? {} : { curves }),
+    },
+  };
+}
+
+/** The minimum duration of watches without timeoutSeconds. Throws ApiUsageProblems. */
+export function watchTime(values: ApiValues): Pick<ApiServerConfig, 'minWatchSeconds'> {
+  const seconds = values.number('min-request-timeout');
+  if (seconds < 0) values.refuse('min-request-timeout', 'must not be negative');
+  // Upstream's 0 would end every watch immediately.
+  return seconds === 0 ? {} : { minWatchSeconds: seconds };
+}
+
+/** The TTL of events. Throws ApiUsageProblems. */
+export function eventTime(values: ApiValues): Pick<ApiServerConfig, 'eventTtlSeconds'> {
+  if (!values.has('event-ttl')) return {};
+  const ms = values.milliseconds('event-ttl');
+  if (ms <= 0) values.refuse('event-ttl', 'must be positive');
+  // Leases have whole seconds.
+  return { eventTtlSeconds: Math.ceil(ms / 1000) };
+}
+
+/** In-flight limits. Throws ApiUsageProblems. */
+export function inFlight(values: ApiValues): Pick<ApiServerConfig, 'maxInFlight' | 'priorityAndFairness'> {
+  const [reading, mutating] = ['max-requests-inflight', 'max-mutating-requests-inflight'] as const;
+  for (const name of [reading, mutating]) if (values.number(name) < 0) values.refuse(name, 'must not be negative');
+  const maxInFlight = { reading: values.number(reading), mutating: values.number(mutating) };
+  const priorityAndFairness = values.boolean('enable-priority-and-fairness');
+  if (priorityAndFairness && maxInFlight.reading + maxInFlight.mutating === 0)
+    values.refuse(
+      reading,
+      `is 0, and so is --${mutating}; with priority and fairness they must add up to something positive`,
+    );
+  return { maxInFlight, priorityAndFairness };
+}
+
+interface Readers {
+  text(path: string): Promise<string>;
+  secret(path: string): Promise<string>;
+}
+
+function advertised(values: ApiValues, bindAddress: string): string {
+  const given = values.text('advertise-address');
+  if (given !== '') return given;
+  if (bindAddress !== '0.0.0.0' && bindAddress !== '::') return bindAddress;
+  const outside = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4');
+  return outside?.address ?? '127.0.0.1';
+}
+
+function portRange(values: ApiValues): readonly [number, number] {
+  const [, first, last] = /^(\d+)-(\d+)$/.exec(values.text('service-node-port-range')) ?? [];
+  if (first === undefined || Number(first) > Number(last) || Number(last) > 65_535) {
+    return values.refuse('service-node-port-range', 'give a range such as 30000-32767');
+  }
+  return [Number(first), Number(last)];
+}
+
+async function kubeletAccess(
+  values: ApiValues,
+  { text, secret }: Readers,
+): Promise<Pick<ApiServerConfig, 'kubelet' | 'kubeletTimeoutMs'>> {
+  const certificate = values.file('kubelet-client-certificate');
+  const key = values.file('kubelet-client-key');
+  const ca = values.file('kubelet-certificate-authority');
+  const kubeletTimeoutMs = values.has('kubelet-timeout') ? values.milliseconds('kubelet-timeout') : undefined;
+  if (kubeletTimeoutMs !== undefined && kubeletTimeoutMs <= 0) values.refuse('kubelet-timeout', 'must be more than 0');
+  const timeout = kubeletTimeoutMs === undefined ? {} : { kubeletTimeoutMs };
+  if (certificate === undefined || key === undefined) {
+    if (certificate !== undefined)
+      values.refuse('kubelet-client-key', 'is missing beside --kubelet-client-certificate');
+    return timeout;
+  }
+  return {
+    ...timeout,
+    kubelet: {
+      certificate: await text(certificate),
+      key: await secret(key),
+      ...(ca === undefined ? {} : { ca: await text(ca) }),
+    },
+  };
+}
+
+/** The proxy client certificate for aggregated API servers. */
+async function proxyClient(
+  values: ApiValues,
+  { text, secret }: Readers,
+): Promise<Pick<ApiServerConfig, 'proxyClient'>> {
+  const certificate = values.file('proxy-client-cert-file');
+  const key = values.file('proxy-client-key-file');
+  if (certificate === undefined && key === undefined) return {};
+  if (certificate === undefined)
+    return values.refuse('proxy-client-cert-file', 'is missing beside --proxy-client-key-file');
+  if (key === undefined) return values.refuse('proxy-client-key-file', 'is missing beside --proxy-client-cert-file');
+  return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
+}
+
+/** The flags' pair, else the pair in `--cert-dir`, else a self-signed one that is generated there. */
+async function serving(
+  values: ApiValues,
+  addresses: { readonly bindAddress: string; readonly advertiseAddress: string; readonly serviceCidr: string },
+  { text, secret }: Readers,
+): Promise<ApiServerConfig['serving']> {
+  const cert = values.file('tls-cert-file');
+  const key = values.file('tls-private-key-file');
+  if ((cert === undefined) !== (key === undefined)) {
+    values.refuse(
+      cert === undefined ? 'tls-private-key-file' : 'tls-cert-file',
+      'is given without the other half; give both or neither',
+    );
+  }
+  if (cert !== undefined && key !== undefined) return { certificate: await text(cert), key: await secret(key) };
+  const directory =
+    values.file('cert-dir') ?? values.refuse('cert-dir', 'is empty; name a directory, or give --tls-cert-file');
+  const files = { cert: join(directory, 'apiserver.crt'), key: join(directory, 'apiserver.key') };
+  const present = await text(files.cert).catch(() => undefined);
+  if (present !== undefined && stillGood(present)) return { certificate: present, key: await secret(files.key) };
+  const service = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
+  const made = await createSelfSigned(
+    `${addresses.advertiseAddress}@${Math.floor(clock.nowMs() / 1000)}`,
+    {
+      dns: ['localhost', ...service, 'kubernetes.default.svc.cluster.local'],
+      ips: [...new Set(['127.0.0.1', '::1', addresses.advertiseAddress, nthAddress(addresses.serviceCidr, 1)])],
+    },
+    lifetimeFrom(clock.nowMs(), YEAR_DAYS),
+  );
+  try {
+    await mkdir(directory, { recursive: true });
+    await writeFile(files.key, made.keyPem, { mode: 0o600 });
+    await writeFile(files.cert, made.certPem);
+  } catch (error) {
+    throw new CodedError('unwritable', `${values.label('cert-dir')}: cannot write ${files.cert}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  return { certificate: made.certPem, key: made.keyPem };
+}
+
+function stillGood(pem: string): boolean {
+  try {
+    return Date.parse(new X509Certificate(pem).validTo) > clock.nowMs();
+  } catch {
+    return false;
+  }
+}

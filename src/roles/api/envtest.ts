@@ -1,0 +1,67 @@
+/** A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: links named etcd and kube-apiserver to this executable. */
+import { access, constants, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { packaged, selfCommand } from '../assets.ts';
+
+const PROGRAMS = { etcd: 'etcd', 'kube-apiserver': 'api' } as const;
+
+/** Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError 'unwritable'. */
+export async function prepareEnvtest(
+  directory: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+  program: readonly string[] = selfCommand(),
+): Promise<string> {
+  const place = resolve(directory ?? defaultDirectory(environment));
+  try {
+    await mkdir(place, { recursive: true });
+    for (const [name, command] of Object.entries(PROGRAMS)) {
+      await replace(join(place, name), (path) =>
+        packaged ? symlink(process.execPath, path) : writeScript(path, [...program, command]),
+      );
+    }
+    const kubectl = await find('kubectl', environment['PATH'] ?? '');
+    if (kubectl !== undefined) await replace(join(place, 'kubectl'), (path) => symlink(kubectl, path));
+    return place;
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot prepare ${place}: ${messageOf(error)}; name another directory`, {
+      cause: error,
+    });
+  }
+}
+
+function defaultDirectory(environment: Readonly<Record<string, string | undefined>>): string {
+  const { XDG_CACHE_HOME: cache, HOME: home } = environment;
+  if (cache !== undefined && cache !== '') return join(cache, 'hyperedge/envtest');
+  return home === undefined || home === ''
+    ? join(tmpdir(), 'hyperedge-envtest')
+    : join(home, '.cache/hyperedge/envtest');
+}
+
+/** Replaces the link atomically: a concurrent start finds the old or the new one. */
+async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
+  const temporary = `${path}.new`;
+  await rm(temporary, { force: true });
+  await make(temporary);
+  await rename(temporary, path);
+}
+
+/** A start from source has no executable to link. */
+function writeScript(path: string, command: readonly string[]): Promise<void> {
+  const quoted = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+  return writeFile(path, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });
+}
+
+async function find(program: string, path: string): Promise<string | undefined> {
+  for (const directory of path.split(delimiter)) {
+    if (directory === '') continue;
+    const file = join(directory, program);
+    const usable = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (usable) return file;
+  }
+  return undefined;
+}

@@ -1,0 +1,39 @@
+/** The API server by kube-apiserver's own flags. */
+import { runUntilSignal } from '../component.ts';
+import { ApiUsageProblem, ApiValues, readApiArguments } from '../config/apiserver/index.ts';
+import { tellReady } from '../notify.ts';
+import { createProcessLog } from '../process.ts';
+
+export { ApiUsageProblem };
+
+export type ApiPlan =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version' }
+  | { readonly kind: 'run'; readonly values: ApiValues };
+
+/** Throws ApiUsageProblem with the flag and the fix. */
+export function planApi(argv: readonly string[]): ApiPlan {
+  // As upstream: file names are relative to the working directory.
+  const values = new ApiValues((path) => path);
+  if (readApiArguments(argv, values) === 'help') return { kind: 'help' };
+  if (values.boolean('version')) return { kind: 'version' };
+  return { kind: 'run', values };
+}
+
+/** Runs until a signal. Resolves with the exit code; throws CodedErrors and ApiUsageProblems that name flag or file. */
+export async function runApi(values: ApiValues): Promise<number> {
+  const log = createProcessLog('apiserver', Math.max(2, Math.min(10, values.number('v'))));
+  return runUntilSignal(log, async () => {
+    const { startApiWith } = await import('./server.ts');
+    const options = {
+      referredToBy: 'the command line',
+      ownHost: false,
+      soleWriter: false,
+      // As upstream: world-readable files are accepted.
+      onOpenSecret: (problem: string) => log.warn(problem),
+    };
+    const component = await startApiWith(values, options, log);
+    await tellReady(process.env, log);
+    return component;
+  });
+}

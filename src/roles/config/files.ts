@@ -1,0 +1,45 @@
+/** File access of the composition: referenced files and secrets. */
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { secretFileProblem } from '../../base/secret-file.ts';
+
+/** True when it was written. Throws CodedError 'unwritable'. */
+export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
+  try {
+    await writeFile(path, content, { mode, flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Throws CodedError 'unreadable' with the file and the referring file or flag. */
+export async function readReferenced(path: string, referredToBy: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new CodedError('unreadable', `${referredToBy}: cannot read ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Called with the problem and the fix of a secret file that others have access to. */
+export type OpenSecret = (problem: string) => void;
+
+/**
+ * As `readReferenced` for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write is CodedError
+ * 'bad-config' with the command that repairs it, unless `tolerated` is given.
+ */
+export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
+  await checkSecret(path, referredToBy, tolerated);
+  return readReferenced(path, referredToBy);
+}
+
+/** The check alone. A file that does not exist passes. */
+export async function checkSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);
+  if (problem === undefined) return;
+  if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
+  tolerated(problem);
+}

@@ -1,0 +1,80 @@
+/** Configuration files that are reloaded on change. An invalid file is logged and not used. */
+import { readFile } from 'node:fs/promises';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Followed, Reloads } from '../../components/apiserver/index.ts';
+
+/** Interval between checks for a changed file. */
+const LOOK_MS = 2_000;
+
+export interface FollowedFile<T> extends Followed<T> {
+  readonly reloads: Reloads;
+  /** Checks the file immediately. */
+  refresh(): Promise<void>;
+  stop(): void;
+}
+
+/**
+ * The parsed file, parsed again whenever its text changes. `what`: its name in the log. Rejects for an invalid file. `first`: the first
+ * read; later an unreadable file is treated as an invalid one.
+ */
+export async function followFile<T>(
+  file: string,
+  options: {
+    readonly what: string;
+    readonly log: Log;
+    readonly first: () => Promise<string>;
+    /** The later reads; default: the file. */
+    readonly read?: () => Promise<string>;
+    readonly parse: (text: string) => T | Promise<T>;
+    /** Called when the value has changed. */
+    readonly changed?: () => void;
+  },
+): Promise<FollowedFile<T>> {
+  const { what, log, parse } = options;
+  let text = await options.first();
+  let current = await parse(text);
+  let complained = '';
+  const reloads: Record<'success' | 'failure', Reloads['success']> = { success: undefined, failure: undefined };
+  const note = (status: keyof typeof reloads): void => {
+    reloads[status] = { count: (reloads[status]?.count ?? 0) + 1, lastMs: Date.now() };
+  };
+  const refresh = async (): Promise<void> => {
+    try {
+      const now = await (options.read?.() ?? readFile(file, 'utf8'));
+      if (now === text) return;
+      current = await parse(now);
+      text = now;
+      complained = '';
+      note('success');
+      log.info(`${what} configuration reloaded`, { file });
+      options.changed?.();
+    } catch (error) {
+      const message = messageOf(error);
+      if (message !== complained) {
+        note('failure');
+        log.error(`${what} configuration not reloaded; using the previous one`, { error: message });
+      }
+      complained = message;
+    }
+  };
+  let looking = false;
+  const timer = setInterval(() => {
+    if (looking) return;
+    looking = true;
+    refresh().finally(() => {
+      looking = false;
+    });
+  }, LOOK_MS);
+  timer.unref();
+  return {
+    get current(): T {
+      return current;
+    },
+    get reloads(): Reloads {
+      return { text, ...reloads };
+    },
+    refresh,
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,175 @@
+/** Settings → the configuration files of the components, with OKD's and etcd's fields. */
+import { dirname, relative } from 'node:path';
+import { etcdFiles, masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import type { EtcdConfig } from './etcd-config.ts';
+import type { MasterConfig } from './master-config.ts';
+import type { NodeConfig } from './node-config.ts';
+import type { Settings } from './settings.ts';
+
+const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
+const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+
+/** Endpoints of the API server's store: the host's own member first, then the other members for failover. */
+function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
+  if (etcd === undefined) return [`https://127.0.0.1:${ports.etcd}`];
+  const isOwn = ({ name }: { readonly name: string }): number => (name === nodeName ? 0 : 1);
+  return [...etcd.members]
+    .sort((left, right) => isOwn(left) - isOwn(right))
+    .map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`);
+}
+
+export function masterConfigOf(settings: Settings): MasterConfig {
+  const files = masterFiles(settings.root);
+  const { network, storage, ports } = settings;
+  const beside = (path: string): string => relative(dirname(settings.paths.masterConfig), path);
+  return {
+    apiVersion: 'v1',
+    kind: 'MasterConfig',
+    masterPublicURL: `https://${host(settings.nodeIp)}:${ports.api}`,
+    servingInfo: {
+      bindAddress: `${anyAddress(settings)}:${ports.api}`,
+      certFile: beside(files.server.cert),
+      keyFile: beside(files.server.key),
+      clientCA: beside(files.caBundle),
+    },
+    etcdClientInfo:
+      storage === undefined
+        ? {
+            urls: storeUrls(settings),
+            ca: beside(files.etcdCa),
+            certFile: beside(files.etcdClient.cert),
+            keyFile: beside(files.etcdClient.key),
+          }
+        : {
+            urls: [...storage.endpoints],
+            ...(storage.caFile === undefined ? {} : { ca: storage.caFile }),
+            ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
+            ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
+          },
+    kubeletClientInfo: {
+      ca: beside(files.caBundle),
+      certFile: beside(files.kubeletClient.cert),
+      keyFile: beside(files.kubeletClient.key),
+      port: ports.kubelet,
+    },
+    serviceAccountConfig: {
+      masterCA: beside(files.caBundle),
+      privateKeyFile: beside(files.serviceAccountsPrivateKey),
+      publicKeyFiles: [beside(files.serviceAccountsPublicKey)],
+    },
+    authConfig: {
+      requestHeader: {
+        clientCA: beside(files.frontProxyCa.cert),
+        clientCommonNames: ['aggregator-front-proxy'],
+      },
+    },
+    aggregatorConfig: {
+      proxyClientInfo: {
+        certFile: beside(files.aggregatorFrontProxy.cert),
+        keyFile: beside(files.aggregatorFrontProxy.key),
+      },
+    },
+    kubernetesMasterConfig: {
+      masterIP: settings.nodeIp,
+      servicesSubnet: network.serviceCidr,
+      servicesNodePortRange: '30000-32767',
+      ...(settings.secretsEncryption === undefined
+        ? {}
+        : {
+            apiServerArguments: new Map([['encryption-provider-config', [beside(settings.paths.encryptionConfig)]]]),
+          }),
+    },
+    masterClients: {
+      openshiftLoopbackKubeConfig: beside(files.controllersKubeconfig),
+      schedulerKubeConfig: beside(files.schedulerKubeconfig),
+    },
+    controllerConfig: {
+      healthBindAddress: `127.0.0.1:${ports.controllers}`,
+      signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
+    },
+    networkConfig: {
+      clusterNetworks: [{ cidr: network.clusterCidr, hostSubnetLength: network.hostSubnetLength }],
+      serviceNetworkCIDR: network.serviceCidr,
+    },
+  };
+}
+
+export function etcdConfigOf(settings: Settings): EtcdConfig {
+  const files = etcdFiles(settings.root);
+  const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
+  const { ports, nodeIp } = settings;
+  const several = settings.etcd === undefined ? undefined : oneOfSeveral(settings, settings.etcd);
+  return {
+    name: settings.nodeName,
+    'data-dir': settings.paths.etcdData,
+    'listen-client-urls': `https://127.0.0.1:${ports.etcd}`,
+    'advertise-client-urls': `https://127.0.0.1:${ports.etcd}`,
+    // As in etcd, a single member listens for peers too: always with certificates, since peers access every key.
+    'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
+    'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
+    'client-transport-security': {
+      'cert-file': beside(files.server.cert),
+      'key-file': beside(files.server.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    'peer-transport-security': {
+      'cert-file': beside(files.peer.cert),
+      'key-file': beside(files.peer.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    ...several,
+  };
+}
+
+/** Listens for clients and peers of other hosts too, all with certificates of the store's own CA. */
+function oneOfSeveral(
+  settings: Settings,
+  { members, state, token }: NonNullable<Settings['etcd']>,
+): Partial<EtcdConfig> {
+  const { ports, nodeIp, nodeName } = settings;
+  const own = members.find(({ name }) => name === nodeName)?.peerUrl ?? '';
+  return {
+    'listen-client-urls': `https://127.0.0.1:${ports.etcd},https://${host(nodeIp)}:${ports.etcd}`,
+    'advertise-client-urls': `https://${host(nodeIp)}:${ports.etcd}`,
+    'listen-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
+    'initial-advertise-peer-urls': own,
+    'initial-cluster': members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(),
+    'initial-cluster-state': state,
+    ...(token === undefined ? {} : { 'initial-cluster-token': token }),
+  };
+}
+
+export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConfig {
+  const files = nodeFiles(settings.root);
+  const beside = (path: string): string => relative(dirname(settings.paths.nodeConfig), path);
+  const pairs = (values: Readonly<Record<string, string>>): string[] =>
+    Object.entries(values).map(([key, value]) => `${key}=${value}`);
+  const labels = pairs(settings.nodeLabels);
+  const reserved = pairs(settings.systemReserved);
+  return {
+    apiVersion: 'v1',
+    kind: 'NodeConfig',
+    nodeName: settings.nodeName,
+    nodeIP: settings.nodeIp,
+    dnsDomain: settings.network.clusterDomain,
+    masterKubeConfig: beside(files.kubeconfig),
+    servingInfo: {
+      bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,
+      certFile: beside(files.serverCurrent),
+      keyFile: beside(files.serverCurrent),
+      clientCA: beside(files.clientCa),
+    },
+    podManifestConfig: { path: settings.paths.staticPods, fileCheckIntervalSeconds: 20 },
+    volumeDirectory: settings.paths.volumes,
+    kubeletArguments: {
+      'max-pods': [String(settings.maxPods)],
+      'cgroup-driver': [cgroupDriver],
+      'cgroup-root': [settings.cgroup.root],
+      ...(labels.length === 0 ? {} : { 'node-labels': labels }),
+      ...(reserved.length === 0 ? {} : { 'system-reserved': reserved }),
+    },
+    proxyArguments: { 'proxy-mode': [settings.network.proxyMode] },
+  };
+}

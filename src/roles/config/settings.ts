@@ -1,0 +1,300 @@
+/** Bootstrap file, flags and host facts → the immutable settings of this host. */
+import { createHash } from 'node:crypto';
+import { readFile, realpath } from 'node:fs/promises';
+import { hostname, networkInterfaces } from 'node:os';
+import { join, resolve } from 'node:path';
+import { addressKind } from '../../base/destinations.ts';
+import { CodedError } from '../../base/errors.ts';
+import { firstSubnet, nthAddress } from '../host/addresses.ts';
+import { type BootstrapFile, ROLES, type Role, readBootstrap } from './bootstrap.ts';
+
+export interface Settings {
+  readonly root: string;
+  readonly bootstrapFile: string;
+  readonly roles: ReadonlySet<Role>;
+  readonly logLevel: number;
+  readonly nodeName: string;
+  readonly nodeIp: string;
+  /** The host has no address: `nodeIp` is the future address of the pod bridge. */
+  readonly nodeIpIsBridge: boolean;
+  /** Every address under which this host can be reached from outside, `nodeIp` first. */
+  readonly addresses: readonly string[];
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  readonly maxPods: number;
+  readonly systemReserved: Readonly<Record<string, string>>;
+  readonly ports: {
+    readonly api: number;
+    readonly kubelet: number;
+    readonly controllers: number;
+    readonly etcd: number;
+    readonly etcdPeer: number;
+  };
+  readonly network: {
+    readonly clusterCidr: string;
+    readonly serviceCidr: string;
+    readonly clusterDomain: string;
+    readonly bridge: string;
+    readonly nftTable: string;
+    readonly proxyMode: 'auto' | 'nftables' | 'userspace';
+    /** Bits of a node's own pod range: OKD's hostSubnetLength 9 leaves /23 of IPv4. */
+    readonly hostSubnetLength: number;
+    /** The first of a node's pod ranges. */
+    readonly firstPodCidr: string;
+    /** Cluster IP of the service `kubernetes`. */
+    readonly apiServiceIp: string;
+  };
+  readonly gossip: {
+    readonly enabled: boolean;
+    /** The bootstrap file configures gossip: a failure is then an error instead of a note. */
+    readonly configured: boolean;
+    readonly bindAddress: string;
+    readonly port: number;
+    readonly advertiseAddress: string;
+    /** `host` or `host:port` */
+    readonly join: readonly string[];
+    readonly keyringFile: string;
+  };
+  /** Present: the store is one of several members; names are those of nodes. */
+  readonly etcd:
+    | {
+        readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
+        readonly state: 'new' | 'existing';
+        readonly token: string | undefined;
+      }
+    | undefined;
+  /** A damaged single-member store is restored from its last snapshot. */
+  readonly restoreDamaged: boolean;
+  readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
+  /** Present: the store is an external etcd. */
+  readonly storage:
+    | {
+        readonly endpoints: readonly string[];
+        readonly caFile?: string;
+        readonly certFile?: string;
+        readonly keyFile?: string;
+      }
+    | undefined;
+  /** The encryption provider of Secrets at rest; undefined: no encryption. */
+  readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
+  readonly paths: Paths;
+}
+
+export interface Paths {
+  readonly masterConfig: string;
+  readonly masterEnv: string;
+  readonly encryptionConfig: string;
+  /** Where the API server may write: audit logs. */
+  readonly masterLogs: string;
+  readonly nodeConfig: string;
+  readonly etcdConfig: string;
+  readonly staticPods: string;
+  readonly etcdData: string;
+  readonly volumes: string;
+  readonly images: string;
+  readonly containers: string;
+  readonly networkState: string;
+  /** The file with the node's last pod CIDR. */
+  readonly podCidr: string;
+  readonly podLogs: string;
+  readonly containerLogs: string;
+  readonly run: string;
+  readonly pidFile: string;
+  readonly controlSocket: string;
+  /** In a directory of its own, which the store's pod mounts. */
+  readonly agentSocket: string;
+  /** The agent socket's short name, a link. */
+  readonly agentLink: string;
+  readonly gossipKeyring: string;
+  readonly snapshots: string;
+  readonly snapshotSchedule: string;
+}
+
+export function pathsBelow(root: string): Paths {
+  const at = (path: string): string => join(root, path);
+  return {
+    masterConfig: at('etc/origin/master/master-config.yaml'),
+    masterEnv: at('etc/origin/master/master.env'),
+    encryptionConfig: at('etc/origin/master/encryption-config.yaml'),
+    masterLogs: at('var/log/origin'),
+    nodeConfig: at('etc/origin/node/node-config.yaml'),
+    etcdConfig: at('etc/etcd/etcd.conf.yaml'),
+    staticPods: at('etc/origin/node/pods'),
+    etcdData: at('var/lib/origin/openshift.local.etcd'),
+    volumes: at('var/lib/origin/openshift.local.volumes'),
+    images: at('var/lib/origin/images'),
+    containers: at('var/lib/origin/containers'),
+    networkState: at('var/lib/origin/network'),
+    podCidr: at('var/lib/origin/pod-cidr'),
+    podLogs: at('var/log/pods'),
+    containerLogs: at('var/log/containers'),
+    run: at('run/hyperedge'),
+    pidFile: at('run/hyperedge/run.pid'),
+    controlSocket: at('run/hyperedge/control.sock'),
+    agentSocket: at('run/hyperedge/agent/agent.sock'),
+    agentLink: at('run/hyperedge/agent.sock'),
+    gossipKeyring: at('etc/origin/node/gossip-keyring.json'),
+    snapshots: at('var/lib/origin/snapshots'),
+    snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
+  };
+}
+
+export interface SettingsFlags {
+  readonly root?: string | undefined;
+  readonly config?: string | undefined;
+  readonly logLevel?: number | undefined;
+}
+
+/** Throws CodedError 'bad-config' with file, line and field. */
+export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
+  const root = await canonicalRoot(flags.root);
+  const bootstrapFile = flags.config === undefined ? join(root, 'etc/origin/bootstrap.yaml') : resolve(flags.config);
+  const bootstrap = await readBootstrap(bootstrapFile);
+  if (bootstrap === undefined && flags.config !== undefined) {
+    throw new CodedError('bad-config', `${bootstrapFile} does not exist; name an existing file or omit --config`);
+  }
+  const remembered = await readFile(pathsBelow(root).podCidr, 'utf8').catch(() => '');
+  const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
+  return settingsOf(root, bootstrapFile, bootstrap, flags.logLevel, host);
+}
+
+/** Absolute and without links, so that paths in mounts and in command lines are the same. */
+export async function canonicalRoot(root: string | undefined): Promise<string> {
+  const absolute = resolve(root ?? '/');
+  return realpath(absolute).catch(() => absolute);
+}
+
+export function settingsOf(
+  root: string,
+  bootstrapFile: string,
+  file: BootstrapFile | undefined,
+  logLevel: number | undefined,
+  host: HostAddresses,
+): Settings {
+  // Instances on one machine have names with a suffix of their root; only `/` has none.
+  const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
+  const network = file?.network;
+  const clusterCidr = network?.clusterCIDR ?? '10.128.0.0/14';
+  const serviceCidr = network?.serviceCIDR ?? '172.30.0.0/16';
+  const hostSubnetLength = 9;
+  const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
+  const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
+  const own = host.byLink.filter(({ link }) => link !== bridge);
+  const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
+  const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
+  const storage = file?.storage;
+  return {
+    root,
+    bootstrapFile,
+    roles: new Set(file?.roles ?? ROLES),
+    logLevel: logLevel ?? file?.logLevel ?? 2,
+    nodeName: file?.node?.name ?? nodeNameOf(hostname()),
+    nodeIp,
+    nodeIpIsBridge: detected === undefined,
+    addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
+    nodeLabels: Object.fromEntries(file?.node?.labels ?? []),
+    maxPods: file?.node?.maxPods ?? 250,
+    systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
+    ports: {
+      api: file?.ports?.api ?? 8443,
+      kubelet: file?.ports?.kubelet ?? 10_250,
+      controllers: file?.ports?.controllers ?? 8444,
+      etcd: file?.ports?.etcd ?? 2379,
+      etcdPeer: file?.ports?.etcdPeer ?? 2380,
+    },
+    network: {
+      clusterCidr,
+      serviceCidr,
+      clusterDomain: network?.clusterDomain ?? 'cluster.local',
+      bridge,
+      nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
+      proxyMode: network?.proxyMode ?? 'auto',
+      hostSubnetLength,
+      firstPodCidr,
+      apiServiceIp: nthAddress(serviceCidr, 1),
+    },
+    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
+    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
+    restoreDamaged: file?.etcd?.restoreDamaged ?? true,
+    cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
+    secretsEncryption: file?.secretsEncryption?.provider,
+    storage:
+      storage?.endpoints === undefined || storage.endpoints.length === 0
+        ? undefined
+        : {
+            endpoints: storage.endpoints,
+            ...(storage.caFile === undefined ? {} : { caFile: storage.caFile }),
+            ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
+            ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
+          },
+    paths: pathsBelow(root),
+  };
+}
+
+function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {
+  const members = [...(file?.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
+  if (members.length === 0) return undefined;
+  if (!members.some(({ name }) => name === nodeName)) {
+    throw new CodedError(
+      'bad-config',
+      `${bootstrapFile}: etcd.initialCluster does not name this node; add ${nodeName}: https://ADDRESS:2380, or set node.name`,
+    );
+  }
+  return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
+}
+
+/** Serf's port. */
+const GOSSIP_PORT = 7946;
+
+function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: string): Settings['gossip'] {
+  const given = file?.gossip;
+  const bindAddress = given?.bindAddress ?? (nodeIp.includes(':') ? '::' : '0.0.0.0');
+  const any = bindAddress === '::' || bindAddress === '0.0.0.0';
+  return {
+    enabled: given?.enabled ?? true,
+    configured: given !== undefined,
+    bindAddress,
+    port: given?.port ?? GOSSIP_PORT,
+    advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
+    join: given?.join ?? [],
+    keyringFile: given?.keyringFile ?? keyringFile,
+  };
+}
+
+/** Host names may have characters that are invalid in node names. */
+function nodeNameOf(host: string): string {
+  const name = host
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]+/g, '-')
+    .replaceAll(/^[-.]+|[-.]+$/g, '');
+  return name === '' ? 'localhost' : name;
+}
+
+export interface HostAddresses {
+  readonly defaultRouteLink: string | undefined;
+  /** Global addresses, IPv4 first. */
+  readonly byLink: readonly { readonly link: string; readonly address: string }[];
+  /** The pod CIDR of an earlier start. */
+  readonly podCidr?: string | undefined;
+}
+
+async function hostAddresses(): Promise<HostAddresses> {
+  const byLink: { link: string; address: string; family: string }[] = [];
+  for (const [link, addresses] of Object.entries(networkInterfaces())) {
+    for (const { address, family, internal } of addresses ?? []) {
+      if (!internal && addressKind(address) === 'unicast') byLink.push({ link, address, family });
+    }
+  }
+  byLink.sort((left, right) => left.family.localeCompare(right.family));
+  return { defaultRouteLink: defaultRouteLink(await readFile('/proc/net/route', 'utf8').catch(() => '')), byLink };
+}
+
+/** The link of the default route with the lowest metric. Source: proc_net(5), /proc/net/route. */
+export function defaultRouteLink(routes: string): string | undefined {
+  const defaults = routes
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(/\s+/))
+    .filter((fields) => fields[1] === '00000000' && fields[7] === '00000000')
+    .sort((left, right) => Number(left[6]) - Number(right[6]));
+  return defaults[0]?.[0];
+}

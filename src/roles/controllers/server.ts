@@ -1,0 +1,195 @@
+/** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import { hostname } from 'node:os';
+import type { TLSSocket } from 'node:tls';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
+import { GatedServer } from '../../base/connections/gated-server.ts';
+import { HttpConnection } from '../../base/connections/http-connection.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
+import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
+import { CONTROLLERS_LEASE, createControllers } from '../../components/controllers/index.ts';
+import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
+import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
+import { openClient } from '../api-access.ts';
+import { readReferenced, readSecret } from '../config/files.ts';
+import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+
+export interface Component {
+  /** Resolves when the component has stopped. */
+  stop(): Promise<void>;
+  /** Milliseconds that a stop may take beyond the default. */
+  readonly patienceMs?: number;
+}
+
+export interface ComponentOptions {
+  readonly configFile: string;
+  readonly log: Log;
+}
+
+/** Throws CodedErrors with file and field. */
+export async function startControllers({ configFile, log }: ComponentOptions): Promise<Component> {
+  const config = await readMasterConfig(configFile);
+  const at = (path: string): string => resolveBeside(configFile, path);
+  const signer = config.controllerConfig?.signer;
+  if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
+  const [certPem, keyPem, rootCaPem, tokenKeyPem] = await Promise.all([
+    readReferenced(at(signer.certFile), configFile),
+    readSecret(at(signer.keyFile), configFile),
+    readReferenced(at(config.serviceAccountConfig.masterCA), configFile),
+    readSecret(at(config.serviceAccountConfig.privateKeyFile), configFile),
+  ]);
+  const tokenKey = loadSigningKey(tokenKeyPem);
+  const context = { clock, random, log };
+  const controllersClient = await openClient(
+    at(config.masterClients.openshiftLoopbackKubeConfig),
+    'kube-controller-manager/hyperedge',
+    context,
+  );
+  const schedulerClient = await openClient(
+    at(config.masterClients.schedulerKubeConfig),
+    'kube-scheduler/hyperedge',
+    context,
+  );
+  // Controllers and scheduler share informers: they read nearly the same kinds.
+  const informers = controllersClient.newInformers();
+  const identity = await candidateIdentity(configFile);
+  const recorders = {
+    controllers: createEventRecorder({
+      client: controllersClient.client,
+      component: 'controllers',
+      clock,
+      random,
+      log,
+    }),
+    scheduler: createEventRecorder({
+      client: schedulerClient.client,
+      component: 'default-scheduler',
+      clock,
+      random,
+      log,
+    }),
+  };
+  const network = config.networkConfig;
+  const cluster = network?.clusterNetworks?.[0];
+  const controllers = createControllers({
+    client: controllersClient.client,
+    informers,
+    recorder: recorders.controllers,
+    elector: createLeaderElector({
+      client: controllersClient.client,
+      ...CONTROLLERS_LEASE,
+      identity,
+      clock,
+      random,
+      log,
+    }),
+    log: log.named('controllers'),
+    clock,
+    random,
+    signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
+    rootCaPem,
+    signServiceAccountToken: (claims) => signToken(tokenKey, claims),
+    options: {
+      ...(cluster === undefined
+        ? {}
+        : {
+            clusterCidr: cluster.cidr,
+            nodeCidrMaskSize: (cluster.cidr.includes(':') ? 128 : 32) - cluster.hostSubnetLength,
+          }),
+      ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
+    },
+  });
+  const scheduler = createScheduler({
+    client: schedulerClient.client,
+    informers,
+    recorder: recorders.scheduler,
+    elector: createLeaderElector({ client: schedulerClient.client, ...SCHEDULER_LEASE, identity, clock, random, log }),
+    log: log.named('scheduler'),
+    clock,
+    random,
+  });
+  const health = await serveHealth(configFile, config, log);
+  await controllers.start();
+  await scheduler.start();
+  return {
+    stop: async () => {
+      await Promise.all([controllers.stop(), scheduler.stop()]);
+      await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
+      await informers.stop();
+      await Promise.all([controllersClient.close(), schedulerClient.close()]);
+      await health.stop();
+    },
+  };
+}
+
+/** For the kubelet's probe and those of monitoring: no request is authenticated. */
+const HEALTH_LIMITS: GateLimits = {
+  authenticated: 0,
+  unauthenticated: 32,
+  idleMs: 0,
+  unauthenticatedIdleMs: 15_000,
+  handshakeMs: 32_000,
+};
+
+/** The endpoint of the kubelet's liveness probe. Any answer shows that the event loop runs. */
+async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
+  const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
+  const [cert, key] = await Promise.all([
+    readReferenced(resolveBeside(configFile, config.servingInfo.certFile), configFile),
+    readSecret(resolveBeside(configFile, config.servingInfo.keyFile), configFile),
+  ]);
+  const server = createServer({ cert, key });
+  const gate = new ConnectionGate(HEALTH_LIMITS);
+  const gated = new GatedServer(
+    server,
+    gate,
+    (socket: TLSSocket, admitted: GatedConnection) => new HttpConnection(socket, admitted),
+  );
+  server.prependListener('secureConnection', (socket) => {
+    if (gated.secured(socket) === undefined) socket.destroy();
+  });
+  server.on('request', (request, response) => {
+    const connection = gated.of(request.socket);
+    if (connection === undefined || !connection.admits()) return;
+    connection.response = response;
+    connection.identified('anonymous');
+    const known = request.url === '/healthz' || request.url === '/livez' || request.url === '/readyz';
+    response.writeHead(known ? 200 : 404, { 'content-type': 'text/plain' }).end(known ? 'ok' : 'not found\n');
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(
+        new CodedError(
+          error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen',
+          `${configFile}: controllerConfig.healthBindAddress: cannot listen on ${bind?.address}:${bind?.port}: ${error.message}`,
+          { cause: error },
+        ),
+      );
+    });
+    server.listen(bind?.port, bind?.address, resolve);
+  });
+  server.on('error', (error) => log.warn('health endpoint', { error: error.message }));
+  return {
+    stop: () =>
+      new Promise((resolve) => {
+        gate.stop();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/**
+ * The holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only after the old
+ * one has exited, so the new one renews the lease without waiting for its expiry.
+ */
+async function candidateIdentity(configFile: string): Promise<string> {
+  const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');
+  const digest = createHash('sha256').update(`${machine.trim()}\n${configFile}`).digest('hex');
+  return `${hostname()}_${digest.slice(0, 8)}`;
+}

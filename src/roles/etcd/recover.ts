@@ -1,0 +1,45 @@
+/** `hyperedge members recover` on this host: the store's data directory, clients and host process. */
+import { resolve } from 'node:path';
+import {
+  planRecovery,
+  type RecoveryDeps,
+  type RecoveryPlan,
+  recover,
+} from '../../components/etcd/administration/recover.ts';
+import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { askControl } from '../host/control.ts';
+import { systemClock as clock } from '../process.ts';
+import { type EtcdAccessOptions, etcdAccess, ownEtcd } from './access.ts';
+import { storeFiles } from './store-files.ts';
+
+export type { RecoveryPlan, Survivor } from '../../components/etcd/administration/recover.ts';
+
+export interface RecoverOptions extends EtcdAccessOptions {
+  /** The data directory of a store that is not this host's. */
+  readonly dataDir?: string | undefined;
+}
+
+/** Read-only. Throws CodedErrors with the data directory or the endpoint. */
+export async function planMemberRecovery(options: RecoverOptions): Promise<RecoveryPlan> {
+  return planRecovery(await depsOf(options));
+}
+
+/** See `recover` of the component. */
+export async function recoverMember(plan: RecoveryPlan, options: RecoverOptions): Promise<void> {
+  const { controlSocket } = pathsBelow(await canonicalRoot(options.root));
+  const hostProcess = {
+    check: async () => void (await askControl(controlSocket, 'GET', '/status')),
+    restart: async () => void (await askControl(controlSocket, 'POST', '/restart/etcd')),
+  };
+  await recover(plan, await depsOf(options), options.dataDir === undefined ? hostProcess : undefined);
+}
+
+async function depsOf(options: RecoverOptions): Promise<RecoveryDeps> {
+  return {
+    dataDirectory: resolve(options.dataDir ?? (await ownEtcd(options.root)).dataDirectory),
+    files: storeFiles,
+    open: async (clientUrls) =>
+      (await etcdAccess(clientUrls === undefined ? options : { ...options, endpoints: clientUrls.join() })).open(),
+    monotonicMs: () => clock.monotonicMs(),
+  };
+}

@@ -1,0 +1,326 @@
+/** `hyperedge etcd`: etcd's API on SQLite. */
+import { access, mkdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import {
+  createFallback,
+  type FallbackOptions,
+  finishGoingBack,
+} from '../../components/etcd/administration/fallback.ts';
+import { recoverMark } from '../../components/etcd/administration/recover.ts';
+import { createEtcdServer, createTokens, type EtcdServerDeps, type Fallback } from '../../components/etcd/index.ts';
+import { createGossipHints } from '../../io/agent/index.ts';
+import {
+  atTurnEnd,
+  combineListeners,
+  createPeerDialer,
+  createRpcListener,
+  type RpcListenerOptions,
+  type TlsMaterials,
+  type TlsSource,
+} from '../../io/grpc/index.ts';
+import { createSqliteLog } from '../../io/sqlite/index.ts';
+import { openAssets } from '../assets.ts';
+import { type EtcdSettings, type EtcdUrl, isSecure } from '../config/etcd/index.ts';
+import { readReferenced, readSecret } from '../config/files.ts';
+import type { Component } from '../controllers/server.ts';
+import { systemClock as clock } from '../process.ts';
+import { storeFiles } from './store-files.ts';
+import { openTlsFiles, withOwnCertificate } from './tls.ts';
+
+export interface EtcdStart {
+  readonly settings: EtcdSettings;
+  /** Reject world-readable private keys. */
+  readonly strictKeys: boolean;
+  readonly log: Log;
+  /** The gossip agent's socket; undefined: without gossip. */
+  readonly agentSocket: string | undefined;
+  /** The snapshot directory that a damaged store is restored from; undefined: no fallback. */
+  readonly snapshots: string | undefined;
+  readonly onFatal: (error: Error) => void;
+}
+
+/** etcd's default. Source: etcd storage/quota.go. */
+const DEFAULT_QUOTA = 2 * 1024 ** 3;
+/** Limit of peer messages: pieces of snapshots, and entries as large as a request. */
+const PEER_MESSAGE_BYTES = 16 << 20;
+/** Overhead of gRPC. Source: etcd server/embed, grpcOverheadBytes. */
+const REQUEST_OVERHEAD_BYTES = 512 << 10;
+const NO_PATHS: ReadonlySet<string> = new Set();
+const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
+/** Upper bound of concurrent streams of a connection. */
+const MAX_STREAMS = 4096;
+
+/** Throws CodedErrors with file, address or data directory. */
+export async function startEtcd({
+  settings,
+  strictKeys,
+  log,
+  agentSocket,
+  snapshots,
+  onFatal,
+}: EtcdStart): Promise<Component> {
+  const assets = await openAssets();
+  const { name, dataDirectory: directory } = settings;
+  const storage = createSqliteLog({
+    directory,
+    nativeBinding: assets.sqliteAddon,
+    flush: !settings.unsafeNoFsync,
+    log: log.named('sqlite'),
+  });
+  await finishGoingBack(directory, storage);
+  await beginDirectory(settings);
+  const source = await clientTlsOf(settings, strictKeys, log);
+  const [first, ...others] = listenersOf(settings, source, log).map(createRpcListener);
+  if (first === undefined) throw new CodedError('bad-config', 'no address to listen on; give --listen-client-urls');
+  const tokens = await createTokens(
+    settings.auth.token,
+    clock,
+    (path, kind) =>
+      kind === 'public'
+        ? readReferenced(path, '--auth-token')
+        : readSecret(path, '--auth-token', strictKeys ? undefined : (problem) => log.warn(problem)),
+    settings.auth.simpleTokenTtlSeconds * 1000,
+  );
+  const listener = combineListeners([first, ...others]);
+  const server = createEtcdServer({
+    storage,
+    listener,
+    ...(snapshots === undefined ? {} : { fallback: fallbackOf(settings, { storage, snapshots, log }) }),
+    ...(await peering(settings, { strictKeys, directory, log })),
+    timing: settings.raft,
+    ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
+    ...(settings.compaction === undefined ? {} : { compaction: settings.compaction }),
+    ...(agentSocket === undefined
+      ? {}
+      : { gossip: createGossipHints({ socket: agentSocket, clock, log: log.named('gossip') }) }),
+    strictReconfigCheck: settings.cluster.strictReconfigCheck,
+    maxLearners: settings.cluster.maxLearners,
+    limits: settings.limits,
+    ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
+    jsonGateway: settings.jsonGateway,
+    ...(settings.limits.concurrentStreams < MAX_STREAMS ? { gatewayStreams: settings.limits.concurrentStreams } : {}),
+    ...(await forceNewCluster(settings)),
+    slow: settings.slow,
+    extensiveMetrics: settings.extensiveMetrics,
+    compareMs: settings.corruption.intervalMs,
+    compareAtStart: settings.corruption.checkAtStart,
+    defer: atTurnEnd,
+    clock,
+    log,
+    name,
+    clientUrls: settings.advertise.client,
+    peerUrls: settings.advertise.peer,
+    tokens,
+    onPublished: () => tellServing(settings, listener.addresses, log),
+    clientCertAuth: settings.auth.byCertificate,
+    bcryptCost: settings.auth.bcryptCost,
+    onFatal,
+  });
+  await server.start();
+  return { stop: () => server.stop() };
+}
+
+/** etcd's log messages, which tools wait for. */
+function tellServing(
+  settings: EtcdSettings,
+  addresses: readonly { readonly host: string; readonly port: number }[],
+  log: Log,
+): void {
+  for (const [index, { urls }] of listeningOf(settings).entries()) {
+    for (const url of urls) {
+      const { host, port } = addresses[index] ?? url;
+      const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
+      log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
+    }
+  }
+  log.info('ready to serve client requests', { name: settings.name, data: settings.dataDirectory });
+}
+
+function fallbackOf(
+  { dataDirectory, name, advertise, cluster }: EtcdSettings,
+  context: Pick<FallbackOptions, 'storage' | 'snapshots' | 'log'>,
+): Fallback {
+  const { peer: peerUrls } = advertise;
+  return createFallback({
+    ...context,
+    files: storeFiles,
+    dataDirectory,
+    name,
+    peerUrls,
+    token: cluster.token,
+    nowMs: clock.nowMs,
+  });
+}
+
+async function beginDirectory(settings: EtcdSettings): Promise<void> {
+  const directory = settings.dataDirectory;
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot make the data directory ${directory}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  await checkDataDirectory(settings);
+}
+
+async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log): Promise<TlsSource | undefined> {
+  const { listen, tls, dataDirectory } = settings;
+  const withFiles = await withOwnCertificate(
+    tls.client,
+    join(dataDirectory, 'fixtures', 'client'),
+    hostsOf([...listen.client, ...listen.clientHttp, ...listen.metrics]),
+    tls.limits.selfSignedYears,
+    clock.nowMs(),
+  );
+  return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+}
+
+/** Requested by a flag at every start, or once by the file that `members recover` writes. */
+async function forceNewCluster({
+  cluster,
+  dataDirectory,
+}: EtcdSettings): Promise<Pick<EtcdServerDeps, 'forceNewCluster'>> {
+  const asked = recoverMark(dataDirectory);
+  const once = await access(asked).then(
+    () => true,
+    () => false,
+  );
+  return once || cluster.forceNew ? { forceNewCluster: () => rm(asked, { force: true }) } : {};
+}
+
+interface Peering {
+  readonly strictKeys: boolean;
+  readonly directory: string;
+  readonly log: Log;
+}
+
+/** Listener and dialer of peers. */
+async function peering(
+  settings: EtcdSettings,
+  { strictKeys, directory, log }: Peering,
+): Promise<Pick<EtcdServerDeps, 'peers' | 'initialCluster'>> {
+  const { listen, tls, cluster } = settings;
+  const [first, ...others] = listen.peer;
+  if (first === undefined) return {};
+  const hosts = hostsOf(listen.peer);
+  const years = tls.limits.selfSignedYears;
+  const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
+  // All members are hyperedge: older TLS versions are not needed between peers.
+  const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
+  const source = await openTlsFiles({ tls: files, limits, strictKeys, nowMs: clock.nowMs, log });
+  const at = (url: EtcdUrl): RpcListenerOptions => ({
+    host: url.host,
+    port: url.port,
+    ...(url.path === undefined ? {} : { path: url.path }),
+    ...(isSecure(url) && source !== undefined ? { tls: source } : {}),
+    maxMessageBytes: PEER_MESSAGE_BYTES,
+    log,
+  });
+  const listener = combineListeners([createRpcListener(at(first)), ...others.map((url) => createRpcListener(at(url)))]);
+  const own = await openTlsFiles({
+    tls: {
+      ...files,
+      certFile: files.clientCertFile ?? files.certFile,
+      keyFile: files.clientKeyFile ?? files.keyFile,
+      requireCertificate: !files.automatic,
+    },
+    limits,
+    strictKeys,
+    nowMs: clock.nowMs,
+    log,
+  });
+  const dial = createPeerDialer({
+    log: log.named('peers'),
+    clock,
+    ...(own === undefined ? {} : { materials: await latestOf(own) }),
+    anyServer: files.automatic,
+  });
+  return {
+    peers: { listener, dial },
+    initialCluster: { members: cluster.members, token: cluster.token, existing: cluster.state === 'existing' },
+  };
+}
+
+/** The latest materials of `source` without waiting; every call starts a check for changed files. */
+async function latestOf(
+  source: TlsSource,
+): Promise<() => Pick<TlsMaterials, 'cert' | 'key'> & { ca?: string | Buffer | string[] }> {
+  let latest = await source.current();
+  return () => {
+    void source.current().then((current) => {
+      latest = current;
+    });
+    const { cert, key, ca } = latest;
+    if (ca === undefined) return { cert, key };
+    return { cert, key, ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? ca : [...ca] };
+  };
+}
+
+/** Rejects invalid bootstrap settings for a new data directory, and a directory with etcd's own files. */
+async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Promise<void> {
+  const holds = (path: string): Promise<boolean> =>
+    stat(join(dataDirectory, path)).then(
+      () => true,
+      () => false,
+    );
+  if (await holds('revisions.db')) return;
+  if (await holds('member')) {
+    throw new CodedError(
+      'bad-config',
+      `${dataDirectory} holds the data of another etcd, whose file format is not supported; name another --data-dir`,
+    );
+  }
+  if (cluster.bootstrapProblem !== undefined) throw new CodedError('bad-config', cluster.bootstrapProblem);
+}
+
+/** The names of a self-signed certificate. */
+function hostsOf(urls: readonly EtcdUrl[]): string[] {
+  const named = urls.map((url) => url.host).filter((host) => host !== '' && host !== '0.0.0.0' && host !== '::');
+  return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
+}
+
+/** The services of one listener: an address, or the same one with and without TLS. */
+interface Listening {
+  readonly urls: readonly [EtcdUrl, ...EtcdUrl[]];
+  readonly serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>;
+}
+
+function listeningOf({ listen }: EtcdSettings): Listening[] {
+  const apart = listen.clientHttp.length > 0;
+  return [
+    ...withTwins(listen.client, apart ? { httpPaths: NO_PATHS } : {}),
+    ...withTwins(listen.clientHttp, { grpc: false }),
+    ...withTwins(listen.metrics, { grpc: false, httpPaths: METRICS_PATHS }),
+  ];
+}
+
+function withTwins(urls: readonly EtcdUrl[], serves: Listening['serves']): Listening[] {
+  // Port 0 selects another free port for each URL.
+  const key = (url: EtcdUrl): unknown => url.path ?? (url.port === 0 ? url : `${url.host}:${url.port}`);
+  return [...Map.groupBy(urls, key).values()].map((same) => ({ urls: same as [EtcdUrl, ...EtcdUrl[]], serves }));
+}
+
+function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log: Log): RpcListenerOptions[] {
+  const { listen, limits, keepAlive, hostWhitelist } = settings;
+  return listeningOf(settings).map(({ urls, serves }) => {
+    const [{ host, port, path }] = urls;
+    const secure = urls.some(isSecure);
+    return {
+      host,
+      port,
+      ...(path === undefined ? {} : { path }),
+      ...(secure && source !== undefined ? { tls: source, alsoInTheClear: !urls.every(isSecure) } : {}),
+      ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
+      maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
+      // Above the request limit, so that the KV service rejects the request with etcd's message.
+      maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
+      keepAlive,
+      reusePort: listen.reusePort,
+      log,
+      ...serves,
+    };
+  });
+}

@@ -1,0 +1,101 @@
+/** What the control socket serves: status of this host and restarts of control-plane components. */
+import { CodedError } from '../../base/errors.ts';
+import { PRODUCT_VERSION } from '../../base/version.ts';
+import type { ScheduledSnapshots } from '../../components/etcd/administration/schedule.ts';
+import type { Kubelet } from '../../components/kubelet/index.ts';
+import type { ContainerStatus } from '../../core/podplan/port.ts';
+import { masterFiles } from '../../io/pki/index.ts';
+import { COMPONENTS } from '../component-names.ts';
+import type { Settings } from '../config/settings.ts';
+import { within } from '../process.ts';
+import type { ControlHandlers, HostStatus } from './control.ts';
+import type { HostRuntime } from './runtime.ts';
+
+export interface ControlContext {
+  readonly settings: Settings;
+  readonly runtime: HostRuntime;
+  readonly kubelet: Kubelet;
+  readonly startedAt: string;
+  readonly driver: string;
+  readonly isReady: () => boolean;
+  readonly snapshots: ScheduledSnapshots;
+}
+
+const RESTART_GRACE_SECONDS = 15;
+const RESTART_TIMEOUT_MS = 10_000;
+
+/** The newest container of each component. */
+function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[] {
+  return COMPONENTS.flatMap((name) => {
+    const runs = containers.filter((container) => container.name === name);
+    return runs.sort((left, right) => right.createdAtMs - left.createdAtMs).slice(0, 1);
+  });
+}
+
+export function controlHandlers({
+  settings,
+  runtime,
+  kubelet,
+  startedAt,
+  driver,
+  isReady,
+  snapshots,
+}: ControlContext): ControlHandlers {
+  const controlPlane = async () =>
+    (await runtime.runtime.listContainers()).filter(
+      (container) =>
+        container.labels['io.kubernetes.pod.namespace'] === 'kube-system' &&
+        COMPONENTS.some((name) => name === container.name) &&
+        (container.labels['io.kubernetes.pod.name'] ?? '').startsWith(`master-${container.name}`),
+    );
+  return {
+    status: async (): Promise<HostStatus> => {
+      const containers = await controlPlane();
+      const components = newestOfEach(containers);
+      return {
+        pid: process.pid,
+        version: PRODUCT_VERSION,
+        root: settings.root,
+        node: settings.nodeName,
+        nodeIp: settings.nodeIp,
+        startedAt,
+        // The Node's last Ready condition may be stale when the control plane does not run.
+        ready: isReady() && components.every((container) => container.state === 'running'),
+        cgroupDriver: driver,
+        kubeconfig: masterFiles(settings.root).adminKubeconfig,
+        components: components.map(({ name, state, attempt, startedAtMs, pid }) => ({
+          name,
+          state,
+          restarts: attempt,
+          startedAt: startedAtMs === 0 ? '' : new Date(startedAtMs).toISOString(),
+          pid,
+        })),
+      };
+    },
+    reloadSnapshots: () => snapshots.reload(),
+    restart: async (component: string): Promise<void> => {
+      const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
+      if (before === undefined)
+        throw new CodedError('not-found', `${component}: no such component on this host; see hyperedge status`);
+      const changed = Promise.withResolvers<void>();
+      const started = async (): Promise<void> => {
+        const [now] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
+        if (now !== undefined && now.id !== before.id && now.state === 'running') changed.resolve();
+      };
+      const unsubscribe = runtime.runtime.onChange(() => void started().catch(changed.reject));
+      try {
+        if (before.state === 'running') await runtime.runtime.stopContainer(before.id, RESTART_GRACE_SECONDS);
+        // A requested restart is not a crash: it skips the back-off.
+        kubelet.forgetBackOff(before.labels['io.kubernetes.pod.uid'] ?? '');
+        if (!(await within(changed.promise, RESTART_TIMEOUT_MS))) {
+          throw new CodedError(
+            'not-started',
+            `${component}: stopped and did not start again; see master-logs ${component}`,
+          );
+        }
+      } finally {
+        unsubscribe();
+      }
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * The control socket of the host process, for commands on the same host: HTTP on a Unix socket with mode 0600. It serves status and
+ * restarts of control-plane components without an API server.
+ */
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+
+export interface HostStatus {
+  readonly pid: number;
+  readonly version: string;
+  readonly root: string;
+  readonly node: string;
+  readonly nodeIp: string;
+  readonly startedAt: string;
+  readonly ready: boolean;
+  readonly cgroupDriver: string;
+  readonly kubeconfig: string;
+  readonly components: readonly ComponentStatus[];
+}
+
+export interface ComponentStatus {
+  readonly name: string;
+  readonly state: string;
+  readonly restarts: number;
+  readonly startedAt: string;
+  readonly pid: number;
+}
+
+export interface ControlHandlers {
+  status(): Promise<HostStatus>;
+  /** Stops the component's container, so that the kubelet starts it again. Throws CodedError 'not-found'. */
+  restart(component: string): Promise<void>;
+  /** Reads the snapshot schedule again. */
+  reloadSnapshots(): Promise<void>;
+}
+
+export interface ControlServer {
+  stop(): Promise<void>;
+}
+
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** Listens at `socket`; replaces the socket of a killed process. */
+export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
+  await rm(socket, { force: true });
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8192 }, (incoming, response) => {
+    incoming.resume();
+    void answer(incoming, response, handlers, log);
+  });
+  server.maxConnections = 8;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socket, resolve);
+  });
+  server.on('error', (error) => log.warn('control socket', { error: error.message }));
+  await chmod(socket, 0o600);
+  return {
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  handlers: ControlHandlers,
+  log: Log,
+): Promise<void> {
+  const reply = (code: number, body: unknown): void => {
+    response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  try {
+    const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
+    if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());
+    else if (incoming.method === 'POST' && restart !== null) {
+      log.info('component restart requested', { component: restart[1] });
+      await handlers.restart(restart[1] ?? '');
+      reply(200, {});
+    } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
+      await handlers.reloadSnapshots();
+      reply(200, {});
+    } else reply(404, { error: 'not found' });
+  } catch (error) {
+    reply(error instanceof CodedError && error.code === 'not-found' ? 404 : 500, { error: messageOf(error) });
+  }
+}
+
+/** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */
+export function askControl<T>(socket: string, method: 'GET' | 'POST', path: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ socketPath: socket, method, path, timeout: REQUEST_TIMEOUT_MS }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => {
+        try {
+          const body = JSON.parse(text);
+          if (response.statusCode === 200) resolve(body);
+          else reject(new CodedError('failed', String(body.error)));
+        } catch (error) {
+          reject(new CodedError('failed', `${socket}: the answer is not JSON`, { cause: error }));
+        }
+      });
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')));
+    outgoing.on('error', (error: NodeJS.ErrnoException) => {
+      const absent = error.code === 'ENOENT' || error.code === 'ECONNREFUSED';
+      reject(
+        absent
+          ? new CodedError('not-running', `hyperedge run is not running here (no answer at ${socket})`)
+          : new CodedError('failed', `${socket}: ${error.message}`, { cause: error }),
+      );
+    });
+    outgoing.end();
+  });
+}

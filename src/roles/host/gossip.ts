@@ -1,0 +1,144 @@
+/** Gossip in the host process: keyring, membership, agent socket. */
+import { rm, symlink } from 'node:fs/promises';
+import { basename, dirname, relative } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { PRODUCT_VERSION } from '../../base/version.ts';
+import { type Agent, answerKeyQueries, createAgent, createMembership } from '../../components/membership/index.ts';
+import { edgeConfig } from '../../core/gossip/index.ts';
+import { serveAgent } from '../../io/agent/index.ts';
+import {
+  createKeyring,
+  createMemberlistTransport,
+  encodeMessage,
+  type OpenedKeyring,
+  openKeyring,
+  resolvePeer,
+  serfCodec,
+} from '../../io/transport/memberlist/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+
+export interface HostGossip {
+  /** A note for the progress output; undefined: none. */
+  readonly note: string | undefined;
+  /** Sends the leave message and stops. */
+  stop(): Promise<void>;
+}
+
+type GossipSettings = Pick<Settings, 'bootstrapFile' | 'gossip' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'>;
+
+const METADATA_INTERVAL_MS = 5000;
+const FAREWELL_TIMEOUT_MS = 1500;
+const EXCHANGE_TIMEOUT_MS = 5000;
+const QUERY_TIMEOUT_MS = 2000;
+
+/**
+ * Throws CodedErrors with file or port and the fix. A port in use disables gossip with a note unless the bootstrap file configures gossip:
+ * a single host does not need it.
+ */
+export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
+  const { gossip } = settings;
+  const off = { note: undefined, stop: async () => {} };
+  if (!gossip.enabled) return off;
+  const keyring = await keyringOf(settings);
+  const agent = agentOf(settings, keyring, log);
+  try {
+    const { ip, port } = await agent.start();
+    log.v(2, 'gossip started', { name: settings.nodeName, address: ip, port, join: gossip.join.join(',') });
+  } catch (error) {
+    if (!(error instanceof CodedError) || error.code !== 'address-in-use') throw error;
+    const problem = `port ${gossip.port} for gossip is in use; free it, or set gossip.port in bootstrap.yaml`;
+    if (gossip.configured) throw new CodedError('address-in-use', problem, { cause: error });
+    log.v(2, 'gossip disabled', { error: messageOf(error) });
+    return { ...off, note: `${problem} (or gossip.enabled: false); gossip is disabled` };
+  }
+  try {
+    const server = await serveAgent({ socket: settings.paths.agentSocket, service: agent, log });
+    await linkSocket(settings);
+    return {
+      note: undefined,
+      stop: async () => {
+        await agent.stop();
+        await server.stop();
+      },
+    };
+  } catch (error) {
+    await agent.stop();
+    throw error;
+  }
+}
+
+async function keyringOf({ gossip, bootstrapFile }: GossipSettings): Promise<OpenedKeyring> {
+  const found = await openKeyring(gossip.keyringFile);
+  if (found !== undefined) return found;
+  // The members to join would reject a new key.
+  if (gossip.join.length > 0)
+    throw new CodedError(
+      'bad-config',
+      `${bootstrapFile}: gossip.join: ${gossip.keyringFile} does not exist; copy it from a member of the ring, or create one for all members with hyperedge gossip keygen`,
+    );
+  await createKeyring(gossip.keyringFile);
+  const made = await openKeyring(gossip.keyringFile);
+  if (made === undefined)
+    throw new CodedError('bad-keyring', `${gossip.keyringFile}: deleted right after it was created; start again`);
+  return made;
+}
+
+function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Agent {
+  const { gossip, nodeName, ports, roles } = settings;
+  const at = (port: number): string =>
+    gossip.advertiseAddress.includes(':')
+      ? `[${gossip.advertiseAddress}]:${port}`
+      : `${gossip.advertiseAddress}:${port}`;
+  const ownStore = roles.has('etcd') && settings.storage === undefined;
+  const addresses = new Map<string, string>([
+    ...(roles.has('master') ? [['api', at(ports.api)] as const] : []),
+    ...(ownStore ? [['etcd', at(ports.etcd)] as const, ['peer', at(ports.etcdPeer)] as const] : []),
+  ]);
+  return createAgent({
+    clock,
+    random,
+    log,
+    name: nodeName,
+    about: { roles: [...roles], addresses, version: PRODUCT_VERSION },
+    peers: gossip.join,
+    resolve: (peer) => resolvePeer(peer, gossip.port, gossip.bindAddress),
+    keys: keyring.store,
+    serf: serfCodec,
+    newMembership: (metadata) =>
+      createMembership({
+        clock,
+        random,
+        log,
+        encode: encodeMessage,
+        serf: serfCodec,
+        answerQuery: answerKeyQueries(keyring.store, serfCodec),
+        transport: createMemberlistTransport({
+          bind: { ip: gossip.bindAddress, port: gossip.port },
+          keyring: keyring.keyring,
+          label: '',
+          log,
+        }),
+        config: {
+          name: nodeName,
+          advertiseIp: gossip.advertiseAddress,
+          metadata,
+          gossip: edgeConfig,
+          metadataIntervalMs: METADATA_INTERVAL_MS,
+          farewellTimeoutMs: FAREWELL_TIMEOUT_MS,
+          exchangeTimeoutMs: EXCHANGE_TIMEOUT_MS,
+          queryTimeoutMs: QUERY_TIMEOUT_MS,
+        },
+      }),
+  });
+}
+
+/** The agent socket's well-known name. */
+async function linkSocket({ paths }: GossipSettings): Promise<void> {
+  await rm(paths.agentLink, { force: true });
+  await symlink(
+    `${relative(dirname(paths.agentLink), dirname(paths.agentSocket))}/${basename(paths.agentSocket)}`,
+    paths.agentLink,
+  );
+}

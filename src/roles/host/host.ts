@@ -1,0 +1,323 @@
+/**
+ * `hyperedge run`: the host process. Settings → lock → files → kubelet (which starts the control plane as static pods) → pod network and
+ * service proxy, which wait for the API server.
+ */
+import { readFile } from 'node:fs/promises';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { createEventRecorder, type EventRecorder, type InformerFactory } from '../../client/index.ts';
+import { storeConditions } from '../../components/etcd/administration/fallback.ts';
+import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
+import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
+import { createProxy } from '../../components/proxy/index.ts';
+import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
+import { createStreamForwarder } from '../../io/forwarding/index.ts';
+import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
+import { createNftFilter } from '../../io/netfilter/index.ts';
+import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import { createStreamingServer } from '../../io/streaming/index.ts';
+import { createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
+import { trees } from '../../io/trees/index.ts';
+import { type OpenedClient, openClient } from '../api-access.ts';
+import { openAssets, selfCommand } from '../assets.ts';
+import { readSecret } from '../config/files.ts';
+import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
+import type { Settings } from '../config/settings.ts';
+import { readSchedule } from '../config/snapshot-schedule.ts';
+import { takeInChild } from '../etcd/snapshot-child.ts';
+import { storeFiles } from '../etcd/store-files.ts';
+import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { serveControl } from './control.ts';
+import { controlHandlers } from './control-handlers.ts';
+import { startGossip } from './gossip.ts';
+import { installHost } from './install.ts';
+import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
+import { kubeletConfigOf } from './kubelet-config.ts';
+import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
+import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
+import { checkPorts } from './port-check.ts';
+import { checkPrivateFiles } from './private-files.ts';
+import type { Progress } from './progress.ts';
+import { type HostRuntime, startRuntime } from './runtime.ts';
+
+export interface Host {
+  /** Resolves when the Node object was first reported Ready. */
+  readonly ready: Promise<void>;
+  readonly kubeconfig: string;
+  /** True while the machine itself is being shut down or rebooted. */
+  goingDown(): Promise<boolean>;
+  /** Aborting `hurry` kills pods without their grace periods; a stop after its timeout does so too. */
+  stop(options: { readonly keepPods: boolean; readonly hurry: AbortController }): Promise<void>;
+}
+
+export interface HostOptions {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly progress: Progress;
+}
+
+/** More than a pod's default grace period of 30 s. */
+const STOP_TIMEOUT_MS = 45_000;
+const KILL_TIMEOUT_MS = 10_000;
+const SYSTEMD_ANSWER_MS = 2_000;
+
+/** Throws CodedErrors of one line; releases the instance lock then. */
+export async function startHost(options: HostOptions): Promise<Host> {
+  const { settings } = options;
+  if (process.geteuid?.() !== 0) {
+    throw new CodedError('not-root', 'hyperedge run creates cgroups and containers; start it as root');
+  }
+  if (!settings.roles.has('node')) {
+    throw new CodedError(
+      'bad-config',
+      `${settings.bootstrapFile}: roles: a host without the node role runs no pods; start hyperedge etcd instead`,
+    );
+  }
+  const lock = await takeInstanceLock(settings.paths.pidFile, settings.root);
+  try {
+    return await startLocked(options, lock);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
+  const startedAt = new Date().toISOString();
+  const prepared = await prepareHost({ settings, log, progress });
+  const { driver, runtime, serviceManager, reservedPorts } = prepared;
+  const gossip = await startGossip(settings, log.named('gossip'));
+  if (gossip.note !== undefined) progress.note(gossip.note);
+  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const { nodeName } = nodeConfig;
+  const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
+  const recorder = createEventRecorder({
+    client: api.client,
+    component: 'kubelet',
+    host: nodeName,
+    clock,
+    random,
+    log,
+  });
+  const informers = api.newInformers();
+  const network = await followPodNetwork({
+    network: runtime.network,
+    informers,
+    nodeName,
+    file: settings.paths.podCidr,
+    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
+    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
+    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
+    log: log.named('network'),
+  });
+  const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
+  const streaming = createStreamingServer({ clock, log });
+  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
+  await kubelet.start();
+  progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
+  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
+  void network.synced.then(() => progress.step('API server answers'));
+  // The proxy waits for the API server and the pod bridge.
+  const proxyStarted = proxy.start().catch((error: unknown) => {
+    log.error('service proxy not started', { error: messageOf(error) });
+  });
+  let nodeReady = false;
+  const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
+    nodeReady = true;
+  });
+  const snapshots = scheduledSnapshotsOf(settings, log);
+  const control = await serveControl(
+    settings.paths.controlSocket,
+    controlHandlers({
+      settings,
+      runtime,
+      kubelet,
+      startedAt,
+      driver: driver.name,
+      isReady: () => nodeReady,
+      snapshots,
+    }),
+    log.named('control'),
+  );
+  const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
+    stopRoleLabels();
+    snapshots.stop();
+    // The leave message is sent first: gossip needs less time than the pods' grace periods.
+    const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
+    await kubelet.stop({ stopPods: !keepPods, hurry });
+    await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
+    // Once the static pods have ended, the API server may not accept events.
+    await within(recorder.stop(), keepPods ? 2_000 : 200);
+    await Promise.all([informers.stop(), left]);
+    network.stop();
+    await Promise.all([api.close(), control.stop()]);
+    await runtime.stop({ keepPods });
+    await lock.release();
+  };
+  return {
+    ready,
+    kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
+    stop: async ({ keepPods, hurry }) => {
+      const stopping = stopAll(keepPods, hurry.signal);
+      if (await within(stopping, STOP_TIMEOUT_MS)) return;
+      log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
+      hurry.abort();
+      if (await within(stopping, KILL_TIMEOUT_MS)) return;
+      log.warn('host not stopped in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
+      await lock.release();
+    },
+  };
+}
+
+interface PreparedHost {
+  readonly driver: CgroupDriver;
+  readonly cgroups: ReturnType<typeof createCgroupFileSystem>;
+  readonly serviceManager: ServiceManager | undefined;
+  readonly runtime: HostRuntime;
+  readonly reservedPorts: readonly ReservedPort[];
+}
+
+/** The container runtime, free ports, and the certificates and configuration files of this host. */
+async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+  await checkPrivateFiles(settings);
+  const cgroups = createCgroupFileSystem();
+  const driver = await chooseCgroupDriver(settings);
+  const assets = await openAssets();
+  const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
+  let reservedPorts: readonly ReservedPort[] = [];
+  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, log);
+  await checkPorts(settings, runtime);
+  progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
+  const report = await installHost(settings, {
+    nowMs: clock.nowMs(),
+    cgroupDriver: driver.name,
+    assets: assets.directory,
+    log,
+  });
+  reservedPorts = allPorts(await ownPorts(settings, log));
+  for (const path of report.kept) progress.note(`${path} was edited and is kept`);
+  progress.step(
+    report.issued.length === 0
+      ? 'certificates and configuration are in place'
+      : `${report.issued.length} certificates and keys issued below ${settings.root}`,
+  );
+  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+}
+
+/** Labels the Node of a master; the function that stops it. */
+function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): () => void {
+  if (!settings.roles.has('master')) return () => {};
+  const { adminKubeconfig } = masterFiles(settings.root);
+  return keepNodeRoleLabels({
+    informers,
+    nodeName,
+    labels: { 'node-role.kubernetes.io/master': 'true' },
+    openAdmin: () => openClient(adminKubeconfig, 'hyperedge', { clock, random, log }),
+    log,
+  });
+}
+
+interface KubeletParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly prepared: PreparedHost;
+  readonly nodeConfig: NodeConfig;
+  readonly api: OpenedClient;
+  readonly recorder: EventRecorder;
+  readonly network: PodNetworkFollower;
+  readonly streaming: ReturnType<typeof createStreamingServer>;
+}
+
+function hostKubelet({
+  settings,
+  log,
+  prepared,
+  nodeConfig,
+  api,
+  recorder,
+  network,
+  streaming,
+}: KubeletParts): Kubelet {
+  const files = nodeFiles(settings.root);
+  return createKubelet({
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
+    runtime: prepared.runtime.runtime,
+    cgroups: prepared.cgroups,
+    slices: prepared.serviceManager,
+    host: createHostFacts({ nowMs: () => clock.nowMs() }),
+    files: createFileWatch(),
+    mounts: createMounter(),
+    trees,
+    streaming,
+    api: { client: api.client, informers: api.newInformers(), recorder },
+    servingCertificate: async () => {
+      const pem = await readSecret(files.serverCurrent, 'kubelet');
+      return { cert: pem, key: pem };
+    },
+    clientCa: () => readFile(files.clientCa, 'utf8'),
+    networkNotReady: network.notReady,
+    conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
+    clock,
+    random,
+    log: log.named('kubelet'),
+  });
+}
+
+function hostProxy(
+  settings: Settings,
+  informers: InformerFactory,
+  nodeName: string,
+  reservedPorts: readonly ReservedPort[],
+  log: Log,
+): ReturnType<typeof createProxy> {
+  const { network } = settings;
+  const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
+  return createProxy({
+    informers,
+    packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
+    forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
+    log: log.named('proxy'),
+    clock,
+    random,
+    config: {
+      nodeName,
+      serviceCidr: network.serviceCidr,
+      clusterCidr: network.clusterCidr,
+      mode: network.proxyMode,
+      table: network.nftTable,
+      reservedPorts,
+      hostAddresses: () => ownAddresses(serviceLink, network.bridge),
+    },
+  });
+}
+
+/** Asks systemd whether the machine shuts down. False without an answer in time: systemd waits for this unit to stop. */
+async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
+  const answer = serviceManager.goingDown();
+  try {
+    if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
+    answer.catch(() => {});
+    log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
+  } catch (error) {
+    log.warn('systemd shutdown state unknown', { error: messageOf(error) });
+  }
+  return false;
+}
+
+/** True when the store belongs to this host; snapshots and conditions of an external store are its owner's. */
+const ownsStore = ({ roles, storage }: Settings): boolean => roles.has('etcd') && storage === undefined;
+
+function scheduledSnapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
+  if (!ownsStore(settings)) return { reload: async () => {}, stop: () => {} };
+  const { snapshotSchedule, snapshots } = settings.paths;
+  return scheduleSnapshots({
+    read: () => readSchedule(snapshotSchedule, snapshots),
+    files: storeFiles,
+    clock,
+    log: log.named('snapshots'),
+    take: takeInChild(selfCommand(), settings.root),
+  });
+}

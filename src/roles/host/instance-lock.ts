@@ -1,0 +1,54 @@
+/** One host process per root: a pid file that is created atomically and is stale once its process has exited. */
+import { link, mkdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+
+export interface InstanceLock {
+  release(): Promise<void>;
+}
+
+const ATTEMPTS = 5;
+
+/** Throws CodedError 'in-use' with the pid of the lock's holder. */
+export async function takeInstanceLock(pidFile: string, root: string): Promise<InstanceLock> {
+  const own = await identityOf(process.pid);
+  const temporary = `${pidFile}.${process.pid}`;
+  try {
+    await mkdir(dirname(pidFile), { recursive: true, mode: 0o700 });
+    await writeFile(temporary, `${own}\n`, { mode: 0o644 });
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot write ${pidFile}: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      try {
+        await link(temporary, pidFile);
+        return { release: () => release(pidFile, own) };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+      const holder = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
+      const pid = Number(holder.split(' ')[0]);
+      if (holder !== '' && (await identityOf(pid)) === holder) {
+        throw new CodedError('in-use', `hyperedge already runs on ${root} with pid ${pid}; stop it first`);
+      }
+      await unlink(pidFile).catch(() => {});
+    }
+    throw new CodedError('in-use', `another hyperedge is starting on ${root}`);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+async function release(pidFile: string, own: string): Promise<void> {
+  if ((await readFile(pidFile, 'utf8').catch(() => '')).trim() === own) await unlink(pidFile).catch(() => {});
+}
+
+/** Pid and start time: the pid alone may have been reused. '' when the process does not exist. */
+async function identityOf(pid: number): Promise<string> {
+  if (!Number.isInteger(pid) || pid <= 0) return '';
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // A zombie has released its files.
+  return stat === '' || fields[0] === 'Z' ? '' : `${pid} ${fields[19] ?? ''}`;
+}

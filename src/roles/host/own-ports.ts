@@ -1,0 +1,88 @@
+/** The listening ports of this host, from the configuration files of its components, and its addresses. */
+import { readFile as readText } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../config/etcd/index.ts';
+import { parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { readNodeConfig } from '../config/node-config.ts';
+import type { Settings } from '../config/settings.ts';
+
+export interface OwnPorts {
+  readonly api: readonly ReservedPort[];
+  readonly controllers: readonly ReservedPort[];
+  readonly etcd: readonly ReservedPort[];
+  /** Of the host process: kubelet and gossip. */
+  readonly host: readonly ReservedPort[];
+}
+
+const DEFAULT_HEALTH_PORT = 8444;
+
+/** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
+export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
+  const { roles, ports, gossip } = settings;
+  const tcp = (...found: readonly number[]): ReservedPort[] =>
+    [...new Set(found)].filter((port) => port > 0).map((port) => ({ protocol: 'TCP', port }));
+  const read = async (file: string, from: () => Promise<number[]>, otherwise: readonly number[]): Promise<number[]> => {
+    try {
+      return await from();
+    } catch (error) {
+      log.warn('configuration unreadable; reserving the ports of the settings', { file, error: messageOf(error) });
+      return [...otherwise];
+    }
+  };
+  const { masterConfig, etcdConfig, nodeConfig } = settings.paths;
+  const isMaster = roles.has('master');
+  const ownsEtcd = roles.has('etcd') && settings.storage === undefined;
+  return {
+    api: isMaster ? tcp(...(await read(masterConfig, () => apiPorts(masterConfig), [ports.api]))) : [],
+    controllers: isMaster
+      ? tcp(...(await read(masterConfig, () => controllersPorts(masterConfig), [ports.controllers])))
+      : [],
+    etcd: ownsEtcd ? tcp(...(await read(etcdConfig, () => etcdPorts(etcdConfig), [ports.etcd, ports.etcdPeer]))) : [],
+    host: [
+      ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig), [ports.kubelet]))),
+      ...(gossip.enabled ? [...tcp(gossip.port), { protocol: 'UDP' as const, port: gossip.port }] : []),
+    ],
+  };
+}
+
+export const allPorts = ({ api, controllers, etcd, host }: OwnPorts): ReservedPort[] => [
+  ...api,
+  ...controllers,
+  ...etcd,
+  ...host,
+];
+
+async function apiPorts(file: string): Promise<number[]> {
+  const { servingInfo, kubernetesMasterConfig } = await readMasterConfig(file);
+  const argument = kubernetesMasterConfig?.apiServerArguments?.get('secure-port')?.at(-1);
+  return [argument === undefined ? (parseBindAddress(servingInfo.bindAddress)?.port ?? 0) : Number(argument)];
+}
+
+async function controllersPorts(file: string): Promise<number[]> {
+  const { controllerConfig } = await readMasterConfig(file);
+  return [parseBindAddress(controllerConfig?.healthBindAddress ?? '')?.port ?? DEFAULT_HEALTH_PORT];
+}
+
+async function etcdPorts(file: string): Promise<number[]> {
+  const given = readEtcdFile(file, await readText(file, 'utf8'));
+  const locate = (path: string): string => resolveBeside(file, path);
+  const { listen } = etcdSettingsOf(given, { fromFile: true, locate, defaultHost: undefined }).settings;
+  return [...listen.client, ...listen.clientHttp, ...listen.peer, ...listen.metrics].map(({ port }) => port);
+}
+
+async function kubeletPorts(file: string): Promise<number[]> {
+  return [parseBindAddress((await readNodeConfig(file)).servingInfo.bindAddress)?.port ?? 0];
+}
+
+/** The IPv4 addresses of this host's links without the service proxy's: all of `serviceLink`, and /32 addresses of `bridge`. */
+export function ownAddresses(serviceLink: string, bridge: string): string[] {
+  return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
+    addresses
+      .filter(({ family, netmask }) => family === 'IPv4' && (link !== bridge || netmask !== '255.255.255.255'))
+      .filter(() => link !== serviceLink)
+      .map(({ address }) => address),
+  );
+}

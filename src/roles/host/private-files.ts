@@ -1,0 +1,56 @@
+/** The check of the host's private material at start: no other user of the machine may have access to it. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import { directoryProblem, secretFileProblem } from '../../base/secret-file.ts';
+import { etcdFiles, masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import type { Settings } from '../config/settings.ts';
+
+const MAX_NAMED = 10;
+
+/** Keys and kubeconfigs, also those that an administrator has put beside the host's own. */
+const PRIVATE = /\.(?:key|kubeconfig)$/;
+/** The kubelet's: certificate and key in one file. */
+const PAIR = /\.pem$/;
+
+/** Throws CodedError 'bad-config' that names each file and the command that repairs it. */
+export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' | 'paths'>): Promise<void> {
+  const etcd = etcdFiles(root);
+  const node = nodeFiles(root);
+  const below = async (directory: string, name: RegExp): Promise<string[]> =>
+    (await readdir(directory).catch(() => [])).filter((each) => name.test(each)).map((each) => join(directory, each));
+  const files = [
+    ...(await below(masterFiles(root).directory, PRIVATE)),
+    ...(await below(etcd.directory, PRIVATE)),
+    ...(await below(dirname(etcd.signer.key), PRIVATE)),
+    ...(await below(node.directory, PRIVATE)),
+    ...(await below(node.certificates, PAIR)),
+    paths.encryptionConfig,
+    paths.gossipKeyring,
+  ];
+  const own = process.geteuid?.() ?? 0;
+  const problems: string[] = [];
+  const directories = [
+    ...[paths.etcdData, paths.snapshots].map((path) => ({ path, others: 0o077 as const })),
+    ...[masterFiles(root).directory, etcd.directory, node.directory].map((path) => ({ path, others: 0o022 as const })),
+  ];
+  for (const { path, others } of directories) {
+    const found = await stat(path).catch(() => undefined);
+    const problem = found === undefined ? undefined : directoryProblem(path, found, own, others);
+    if (problem !== undefined) problems.push(problem);
+  }
+  for (const path of files) {
+    const found = await stat(path).catch(() => undefined);
+    const problem = found === undefined ? undefined : secretFileProblem(path, found, own);
+    if (problem !== undefined && !(await isPublicKey(path))) problems.push(problem);
+  }
+  if (problems.length === 0) return;
+  const more = problems.length > MAX_NAMED ? ` (and ${problems.length - MAX_NAMED} more)` : '';
+  throw new CodedError('bad-config', `${problems.slice(0, MAX_NAMED).join('\n')}${more}`);
+}
+
+/** OKD names the public keys of service accounts `serviceaccounts.public.key`. */
+async function isPublicKey(path: string): Promise<boolean> {
+  const text = await readFile(path, 'latin1').catch(() => '');
+  return text.includes('-----BEGIN PUBLIC KEY-----') && !text.includes('PRIVATE KEY');
+}

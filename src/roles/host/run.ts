@@ -1,0 +1,69 @@
+/** The host process: start, progress output, signals, stop. */
+import type { LogSink } from '../../base/log.ts';
+import { loadSettings } from '../config/settings.ts';
+import { collectWhenIdle } from '../heap.ts';
+import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
+import { startHost } from './host.ts';
+import { createProgress } from './progress.ts';
+
+export interface RunHostOptions {
+  readonly root: string | undefined;
+  readonly config: string | undefined;
+  readonly keepPods: boolean;
+  readonly logLevel: number | undefined;
+  readonly write: (text: string) => void;
+}
+
+/** Resolves with the exit code after an orderly stop; throws CodedErrors of the start. */
+export async function runHost(options: RunHostOptions): Promise<number> {
+  scrubEnvironment();
+  const began = performance.now();
+  const settings = await loadSettings(options);
+  const terminal = process.stdout.isTTY === true;
+  // A terminal shows the steps; log lines are added for warnings and errors, or with --loglevel.
+  const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
+  const log = createProcessLog('hyperedge', settings.logLevel, sink);
+  const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  endOnDefect(log);
+  const lag = watchLag(log);
+  // Keeps the process alive until its servers listen.
+  const hold = setInterval(() => {}, 1 << 30);
+  const hurry = new AbortController();
+  const interrupted = untilSignal(log, () => hurry.abort());
+  try {
+    const host = await startHost({ settings, log, progress });
+    collectWhenIdle();
+    let stopped = false;
+    void host.ready.then(() => {
+      if (stopped) return;
+      const seconds = ((performance.now() - began) / 1000).toFixed(2);
+      options.write(
+        `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
+          `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
+          `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
+          `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
+      );
+    });
+    await interrupted.signal;
+    stopped = true;
+    // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the store.
+    const keepPods = options.keepPods && !(await host.goingDown());
+    progress.note(
+      keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
+    );
+    await host.stop({ keepPods, hurry });
+    progress.step('stopped');
+  } finally {
+    interrupted.dispose();
+    lag.stop();
+    clearInterval(hold);
+  }
+  // Open handles of libraries must not keep a stopped host alive.
+  process.exit(0);
+}
+
+const troubleOnly: LogSink = {
+  write: (line) => {
+    if (!/^\S+ I /.test(line)) stderrSink.write(line);
+  },
+};

@@ -1,0 +1,79 @@
+/** The embedded runtime of a host: image store, pod network, runc under conmon. */
+
+import { join } from 'node:path';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import { createImageStore, type ImageStore } from '../../io/images/index.ts';
+import { type BridgeNetwork, createBridgeNetwork } from '../../io/links/index.ts';
+import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
+import type { ServiceManager } from '../../io/systemd/index.ts';
+import { trees } from '../../io/trees/index.ts';
+import { packaged } from '../assets.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process.ts';
+
+export interface HostRuntime {
+  readonly runtime: OciRuntime;
+  readonly network: BridgeNetwork;
+  readonly images: ImageStore;
+  /** Without `keepPods` the pod network is deleted too. */
+  stop(options: { readonly keepPods: boolean }): Promise<void>;
+}
+
+/** Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime'. */
+export async function startRuntime(
+  settings: Settings,
+  cgroupDriver: 'systemd' | 'cgroupfs',
+  serviceManager: ServiceManager | undefined,
+  /** Available once the configuration files are written, before the pod network has its CIDR. */
+  reservedPorts: () => readonly ReservedPort[],
+  log: Log,
+): Promise<HostRuntime> {
+  const images = createImageStore({ root: settings.paths.images, trees, log });
+  const network = createBridgeNetwork({
+    stateDirectory: settings.paths.networkState,
+    bridge: settings.network.bridge,
+    // The service proxy's table has the name without suffix.
+    nftTable: `${settings.network.nftTable}-pods`,
+    clusterCidr: settings.network.clusterCidr,
+    serviceCidr: settings.network.serviceCidr,
+    reservedPorts,
+    log: log.named('network'),
+  });
+  const runtime = createOciRuntime({
+    stateRoot: settings.paths.containers,
+    runRoot: join(settings.paths.run, 'containers'),
+    images,
+    network,
+    trees,
+    cgroupDriver,
+    monitorScopes: serviceManager,
+    clock,
+    log,
+    hostRootVisible: ownFiles(),
+  });
+  try {
+    await runtime.start();
+  } catch (error) {
+    if (error instanceof RuntimeError) throw new CodedError('runtime', error.message, { cause: error });
+    throw error;
+  }
+  return {
+    runtime,
+    network,
+    images,
+    stop: async ({ keepPods }) => {
+      await runtime.stop();
+      if (!keepPods) await network.destroy();
+    },
+  };
+}
+
+/** Paths that control-plane containers need: the executable, or Node with the sources and their packages. */
+function ownFiles(): readonly string[] {
+  if (packaged) return [process.execPath];
+  const project = join(process.argv[1] ?? '', '../..');
+  return [process.execPath, join(project, 'src'), join(project, 'node_modules'), join(project, 'package.json')];
+}

@@ -1,0 +1,199 @@
+/**
+ * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a sub-command, in the
+ * host's own root read-only, on the host's network, writing only where its volumes are.
+ */
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { HOST_ROOT_IMAGE } from '../../api/podspec/host-root-image.ts';
+import { packaged, selfCommand } from '../assets.ts';
+import { writeGenerated } from '../config/generated-file.ts';
+import type { Settings } from '../config/settings.ts';
+import { readSchedule } from '../config/snapshot-schedule.ts';
+import type { OwnPorts } from './own-ports.ts';
+
+/** OKD's names for the manifest files. */
+const FILES = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
+
+interface HostDirectory {
+  readonly name: string;
+  readonly path: string;
+  readonly writable?: boolean;
+  /** Created if it is missing. */
+  readonly orCreate?: boolean;
+}
+
+/** Writes the manifests of this host's roles and removes those of other roles. Resolves with the edited manifests, which are kept. */
+export async function writeStaticPods(
+  settings: Settings,
+  assets: string | undefined,
+  ports: OwnPorts,
+): Promise<string[]> {
+  const master = settings.roles.has('master');
+  const ownsEtcd = settings.roles.has('etcd') && settings.storage === undefined;
+  const wanted = new Map<string, Pod | undefined>([
+    [FILES.etcd, ownsEtcd ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
+    [FILES.api, master ? apiPod(settings, assets, ports.api) : undefined],
+    [FILES.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
+  ]);
+  const kept: string[] = [];
+  for (const [file, pod] of wanted) {
+    const path = join(settings.paths.staticPods, file);
+    if (pod === undefined) await rm(path, { force: true });
+    else if ((await writeGenerated(path, pod)) === 'kept') kept.push(path);
+  }
+  return kept;
+}
+
+/** The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of the host. */
+async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
+  if (!restoreDamaged) return undefined;
+  // The snapshot schedule logs an unreadable file itself.
+  const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
+  return schedule?.directory ?? paths.snapshots;
+}
+
+function etcdPod(
+  settings: Settings,
+  assets: string | undefined,
+  ports: readonly ReservedPort[],
+  snapshots: string | undefined,
+): Pod {
+  const directory = dirname(settings.paths.etcdConfig);
+  return controlPlanePod(assets, {
+    component: 'etcd',
+    ports,
+    args: [
+      ...['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
+      ...(snapshots === undefined ? [] : ['--snapshots', snapshots]),
+    ],
+    directories: [
+      // The directory instead of the socket: each host process creates a new socket.
+      { name: 'agent', path: dirname(settings.paths.agentSocket) },
+      { name: 'etcd-config', path: directory },
+      { name: 'master-config', path: dirname(settings.paths.masterEnv) },
+      { name: 'etcd-data', path: settings.paths.etcdData, writable: true },
+      ...(snapshots === undefined ? [] : [{ name: 'snapshots', path: snapshots, orCreate: true }]),
+    ],
+    livenessProbe: { tcpSocket: { host: '127.0.0.1', port: settings.ports.etcd } },
+    requests: { cpu: '50m', memory: '48Mi' },
+    graceSeconds: 10,
+  });
+}
+
+function apiPod(settings: Settings, assets: string | undefined, ports: readonly ReservedPort[]): Pod {
+  const get = (path: string): Probe => ({
+    httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.api, path },
+  });
+  return controlPlanePod(assets, {
+    component: 'api',
+    ports,
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
+    directories: [
+      { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
+    ],
+    livenessProbe: get('/livez'),
+    readinessProbe: get('/readyz'),
+    requests: { cpu: '50m', memory: '64Mi' },
+    graceSeconds: 15,
+  });
+}
+
+function controllersPod(settings: Settings, assets: string | undefined, ports: readonly ReservedPort[]): Pod {
+  return controlPlanePod(assets, {
+    component: 'controllers',
+    ports,
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
+    directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
+    livenessProbe: {
+      httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },
+    },
+    requests: { cpu: '20m', memory: '48Mi' },
+    graceSeconds: 10,
+  });
+}
+
+/** Shutdown order: clients stop before the API server, the API server before the store. */
+const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
+
+/**
+ * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed thresholds keep them in
+ * mappings of their own.
+ */
+const MALLOC = [
+  { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },
+  { name: 'MALLOC_TRIM_THRESHOLD_', value: String(4 << 20) },
+] as const;
+
+interface ComponentPod {
+  readonly component: 'etcd' | 'api' | 'controllers';
+  /** Declared for schedulers and other tools. */
+  readonly ports: readonly ReservedPort[];
+  readonly args: readonly string[];
+  readonly directories: readonly HostDirectory[];
+  readonly livenessProbe: Probe;
+  readonly readinessProbe?: Probe;
+  readonly requests: Record<string, string>;
+  readonly graceSeconds: number;
+}
+
+function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
+  const directories = [...spec.directories, ...programDirectories(assets)];
+  const probe = (given: Probe, delaySeconds: number): Probe => ({
+    ...given,
+    initialDelaySeconds: delaySeconds,
+    periodSeconds: 10,
+    timeoutSeconds: 10,
+  });
+  const container: Container = {
+    name: spec.component,
+    image: HOST_ROOT_IMAGE,
+    imagePullPolicy: 'Never',
+    command: [...selfCommand(), spec.component],
+    args: [...spec.args],
+    env: [...MALLOC],
+    ports: spec.ports.map(({ protocol, port }) => ({ containerPort: port, hostPort: port, protocol })),
+    resources: { requests: spec.requests },
+    livenessProbe: probe(spec.livenessProbe, 20),
+    ...(spec.readinessProbe === undefined
+      ? {}
+      : { readinessProbe: { ...probe(spec.readinessProbe, 0), periodSeconds: 2 } }),
+    volumeMounts: directories.map(({ name, path, writable }) => ({
+      name,
+      mountPath: path,
+      ...(writable === true ? {} : { readOnly: true }),
+    })),
+    securityContext: { readOnlyRootFilesystem: true },
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `master-${spec.component}`,
+      namespace: 'kube-system',
+      labels: { 'openshift.io/component': spec.component, 'openshift.io/control-plane': 'true' },
+      annotations: {
+        'scheduler.alpha.kubernetes.io/critical-pod': '',
+        'hyperedge.dev/stop-stage': String(STOP_STAGE[spec.component]),
+      },
+    },
+    spec: {
+      hostNetwork: true,
+      restartPolicy: 'Always',
+      priorityClassName: 'system-node-critical',
+      terminationGracePeriodSeconds: spec.graceSeconds,
+      containers: [container],
+      volumes: directories.map(({ name, path, orCreate }) => ({
+        name,
+        hostPath: { path, ...(orCreate === true ? { type: 'DirectoryOrCreate' } : {}) },
+      })),
+    },
+  };
+}
+
+/** Paths of the executable on other file systems than the root. */
+function programDirectories(assets: string | undefined): HostDirectory[] {
+  return packaged && assets !== undefined ? [{ name: 'assets', path: assets }] : [];
+}

@@ -1,7 +1,0 @@
-/**
- * Whether a client of the store finds a server there: `http://HOST:PORT`, `https://HOST:PORT`, `unix://PATH` or `unixs://PATH`. Source: etcd's
- * client/v3/internal/endpoint.
- */
-export function isStoreUrl(text: string): boolean {
-  return /^(?:https?:\/\/[^/\s]+\/?|unixs?:\/\/\S+)$/.test(text) && URL.canParse(text);
-}

@@ -1,0 +1,54 @@
+/** The third-party notices of the executable. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { thirdPartyNotices } from '../../build/licenses.ts';
+import { bundle } from '../../esbuild.config.mjs';
+
+const root = join(import.meta.dirname, '../..');
+
+test('every bundled package, Node, SQLite and the add-on have their licence text', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-licenses-'));
+  try {
+    const { modules } = await bundle(directory);
+    const text = await thirdPartyNotices(root, modules);
+    const [list = ''] = text.split('='.repeat(80));
+    const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+    for (const name of Object.keys(dependencies)) {
+      const { version } = JSON.parse(await readFile(join(root, 'node_modules', name, 'package.json'), 'utf8'));
+      assert.ok(list.includes(`  ${name} ${version} (`), name);
+      assert.ok(text.includes((await readFile(join(root, 'node_modules', name, 'LICENSE'), 'utf8')).trim()), name);
+    }
+    assert.ok(list.includes(`  Node.js ${process.version.slice(1)} (`));
+    assert.match(text, /Copyright Node\.js contributors/);
+    assert.match(text, /- OpenSSL/i);
+    assert.match(list, / {2}SQLite 3\.\d+\.\d+ \(blessing\)/);
+    assert.match(text, /May you share freely, never taking more than you give\./);
+    // A dependency of a dependency, where npm nests it.
+    assert.match(list, / {2}streamx \d/);
+    assert.match(list, / {2}b4a \d/);
+    assert.doesNotMatch(list, /biome|typescript|esbuild/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('a package without a licence file stops the build', async () => {
+  const other = await mkdtemp(join(tmpdir(), 'he-licenses-'));
+  try {
+    for (const name of ['better-sqlite3', 'node-addon-api', '@kubernetes/client-node', 'bare']) {
+      const directory = join(other, 'node_modules', name);
+      await mkdir(directory, { recursive: true });
+      await writeFile(join(directory, 'package.json'), JSON.stringify({ name, version: '1.0.0', license: 'MIT' }));
+      if (name !== 'bare') await writeFile(join(directory, 'LICENSE'), 'text');
+    }
+    await assert.rejects(
+      thirdPartyNotices(other, ['node_modules/bare/index.js']),
+      /^Error: bare 1\.0\.0: no licence file/,
+    );
+  } finally {
+    await rm(other, { recursive: true });
+  }
+});
