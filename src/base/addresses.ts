@@ -80,7 +80,10 @@ export function addressNameErrors(name: string): string[] {
 export const isMapped = (groups: readonly number[]): boolean =>
   groups.length === GROUPS && MAPPED.every((group, index) => groups[index] === group);
 
-/** Whether an address is in a network, `10.0.0.0/8` or `2001:db8::/64`; false for one of another family. Both have to be valid. */
+/**
+ * Whether an address is in a network, `10.0.0.0/8` or `2001:db8::/64`; false for one of another family. Both have to be
+ * valid.
+ */
 export function isInNetwork(address: string, network: string): boolean {
   const [base = '', bits = ''] = network.split('/');
   if (ipFamilyOf(address) !== ipFamilyOf(base)) return false;

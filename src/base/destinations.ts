@@ -1,7 +1,8 @@
 /**
- * What an address is that something is about to connect to. Every spelling that `getaddrinfo` reads is parsed once into bytes, and judged by
- * them: an IPv4 address counts wherever IPv6 carries one, because a translator or the kernel may unwrap it.
- * Sources: RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP); inet_aton(3); RFC 1122 §3.2.1.3.
+ * What an address is that something is about to connect to. Every spelling that `getaddrinfo` reads is parsed once into
+ * bytes, and judged by them: an IPv4 address counts wherever IPv6 carries one, because a translator or the kernel may
+ * unwrap it. Sources: RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP); inet_aton(3); RFC 1122
+ * §3.2.1.3.
  */
 import { groupsOf, ipFamilyOf } from './addresses.ts';
 

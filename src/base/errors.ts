@@ -1,6 +1,6 @@
 /**
- * An operating error: something outside went wrong and the caller may act on `code`. Bugs are plain `Error`s (see `assert`).
- * The message is one line that names the file, field or address and, where there is one, the fix.
+ * An operating error: something outside went wrong and the caller may act on `code`. Bugs are plain `Error`s (see
+ * `assert`). The message is one line that names the file, field or address and, where there is one, the fix.
  */
 export class CodedError extends Error {
   readonly code: string;

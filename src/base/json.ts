@@ -1,7 +1,8 @@
 /**
- * JSON whose integers are exact within 64 bits, as Kubernetes' are: one that a number would round is read to a BigInt, and BigInts print as
- * the digits that they are. Every other number is a number; what is beyond 64 bits, or is written with a point or an exponent, is the nearest double.
- * Source: sigs.k8s.io/json, UnmarshalCaseSensitivePreserveInts. docs/decisions/0013.
+ * JSON whose integers are exact within 64 bits, as Kubernetes' are: one that a number would round is read to a BigInt,
+ * and BigInts print as the digits that they are. Every other number is a number; what is beyond 64 bits, or is written
+ * with a point or an exponent, is the nearest double. Source: sigs.k8s.io/json, UnmarshalCaseSensitivePreserveInts.
+ * docs/decisions/0013.
  */
 
 declare global {
@@ -11,7 +12,8 @@ declare global {
   }
 }
 
-// Such an integer is always created here, so its printed form is known wherever there is one. No integer of a document was ever a BigInt before.
+// Such an integer is always created here, so its printed form is known wherever there is one. No integer of a document
+// was ever a BigInt before.
 Object.defineProperty(BigInt.prototype, 'toJSON', {
   value(this: bigint): unknown {
     return JSON.rawJSON(String(this));
@@ -24,7 +26,10 @@ Object.defineProperty(BigInt.prototype, 'toJSON', {
 const DIGITS = 16;
 const ZERO = 0x30;
 const NINE = 0x39;
-/** What stands before a number in a document: `:` `,` `[` `-` and space. Digits after anything else are in a text or behind a point. */
+/**
+ * What stands before a number in a document: `:` `,` `[` `-` and space. Digits after anything else are in a text or
+ * behind a point.
+ */
 const BEFORE: ReadonlySet<number> = new Set([0x3a, 0x2c, 0x5b, 0x2d, 0x20, 0x0a, 0x0d, 0x09]);
 
 /** As `JSON.parse`, with exact integers. Throws SyntaxError. Only a text that may hold a long integer pays for them. */
@@ -53,7 +58,9 @@ function exactly(_key: string, value: unknown, context?: { readonly source?: str
   return typeof value === 'number' && context?.source !== undefined ? exactInteger(value, context.source) : value;
 }
 
-/** A run of so many digits has one of them at a place that the number of them divides: the others need not be looked at. */
+/**
+ * A run of so many digits has one of them at a place that the number of them divides: the others need not be looked at.
+ */
 function mayHaveLongInteger(text: string): boolean {
   for (let at = DIGITS - 1; at < text.length; at += DIGITS) {
     if (!isDigit(text.charCodeAt(at))) continue;

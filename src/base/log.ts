@@ -1,6 +1,6 @@
 /**
- * The logging port. One line per event: time, level, component, message, then key=value fields.
- * Verbosity follows klog as OKD's `--loglevel` does: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10 all.
+ * The logging port. One line per event: time, level, component, message, then key=value fields. Verbosity follows klog
+ * as OKD's `--loglevel` does: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10 all.
  */
 export interface Log {
   error(message: string, fields?: LogFields): void;

@@ -44,7 +44,10 @@ const BINARY_SUFFIX = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 export const QUANTITY_FORMAT_MESSAGE =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/** Parses a quantity as it stands in JSON (string or number). Throws `CodedError('quantity-invalid')` with upstream's message. */
+/**
+ * Parses a quantity as it stands in JSON (string or number). Throws `CodedError('quantity-invalid')` with upstream's
+ * message.
+ */
 export function parseQuantity(input: string | number | bigint): Quantity {
   const text = (typeof input === 'string' ? input : String(input)).trim();
   if (text === '' || text.length > MAX_TEXT) throw quantityError(QUANTITY_FORMAT_MESSAGE);

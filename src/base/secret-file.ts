@@ -1,4 +1,7 @@
-/** What makes a file with private material (a key, a kubeconfig, a token) not private. Every reader of one judges by this. */
+/**
+ * What makes a file with private material (a key, a kubeconfig, a token) not private. Every reader of one judges by
+ * this.
+ */
 
 /** Of stat(2). */
 export interface FileOwnership {
@@ -18,8 +21,8 @@ export function secretFileProblem(path: string, { mode, uid }: FileOwnership, ow
 }
 
 /**
- * The same of a directory: `others` are the permission bits that other users must not have, 0o077 where it holds nothing public and 0o022
- * where they may read but must not replace.
+ * The same of a directory: `others` are the permission bits that other users must not have, 0o077 where it holds
+ * nothing public and 0o022 where they may read but must not replace.
  */
 export function directoryProblem(
   path: string,

@@ -42,7 +42,10 @@ export function parseLabelSelector(text: string): LabelSelector {
   return new LabelParser(text).parse();
 }
 
-/** The selector of a `metav1.LabelSelector`; an absent one selects nothing, an empty one everything. Throws `CodedError('selector-invalid')`. */
+/**
+ * The selector of a `metav1.LabelSelector`; an absent one selects nothing, an empty one everything. Throws
+ * `CodedError('selector-invalid')`.
+ */
 export function labelSelectorOf(object: LabelSelectorObject | undefined | null): LabelSelector {
   if (object === undefined || object === null) return nothing;
   const requirements: LabelRequirement[] = [];
@@ -56,7 +59,10 @@ export function labelSelectorOf(object: LabelSelectorObject | undefined | null):
   return { requirements: sorted(requirements), nothing: false };
 }
 
-/** The selector that wants exactly these labels (service and replication controller selectors); an empty map selects everything. */
+/**
+ * The selector that wants exactly these labels (service and replication controller selectors); an empty map selects
+ * everything.
+ */
 export function selectorOfLabels(labels: Labels | undefined | null): LabelSelector {
   const requirements = Object.entries(labels ?? {}).map(
     ([key, value]): LabelRequirement => ({ key, operator: '=', values: [value] }),
@@ -95,7 +101,9 @@ export interface FieldTerm {
 
 export type FieldSelector = readonly FieldTerm[];
 
-/** Parses `metadata.name=a,spec.nodeName!=b`; `\` escapes `,`, `=` and itself. Throws `CodedError('selector-invalid')`. */
+/**
+ * Parses `metadata.name=a,spec.nodeName!=b`; `\` escapes `,`, `=` and itself. Throws `CodedError('selector-invalid')`.
+ */
 export function parseFieldSelector(text: string): FieldSelector {
   if (text.length > MAX_SELECTOR_TEXT) throw selectorError('the selector is too long');
   const terms: FieldTerm[] = [];

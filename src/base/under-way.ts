@@ -5,9 +5,10 @@ export interface Placed {
 }
 
 /**
- * What is under way and comes and goes by the thousand: a set without an order. JavaScript's own keeps alive what has left it: it rebuilds its table again
- * and again, each old table points to the next, and once one of them is old for the garbage collector all that follow are taken for reachable, with whatever
- * was in them, until the whole heap is marked. Here a place is cleared, or taken by another, when its owner leaves.
+ * What is under way and comes and goes by the thousand: a set without an order. JavaScript's own keeps alive what has
+ * left it: it rebuilds its table again and again, each old table points to the next, and once one of them is old for
+ * the garbage collector all that follow are taken for reachable, with whatever was in them, until the whole heap is
+ * marked. Here a place is cleared, or taken by another, when its owner leaves.
  */
 export class UnderWay<T extends Placed> {
   readonly #items: T[] = [];

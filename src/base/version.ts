@@ -8,7 +8,10 @@ declare const HYPEREDGE_COMMIT: string;
 declare const HYPEREDGE_COMMIT_DATE: string;
 declare const HYPEREDGE_TREE_STATE: string;
 
-/** What this was built from, as the bundler puts it in; run from its sources, or built without their history, it is unknown. */
+/**
+ * What this was built from, as the bundler puts it in; run from its sources, or built without their history, it is
+ * unknown.
+ */
 export const BUILD = {
   commit: typeof HYPEREDGE_COMMIT === 'string' ? HYPEREDGE_COMMIT : '',
   /** Of the commit, not of the build: the same sources give the same executable. */

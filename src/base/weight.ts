@@ -1,6 +1,6 @@
 /**
- * Which parts of a document are so large that a walk over one of them is cut into pieces. The names of an object with very many fields cost tens of
- * milliseconds to list, whatever is done with them: a walk lists them once.
+ * Which parts of a document are so large that a walk over one of them is cut into pieces. The names of an object with
+ * very many fields cost tens of milliseconds to list, whatever is done with them: a walk lists them once.
  */
 
 /** Values, counted with all that are in them, that are worked on at once. */

@@ -22,7 +22,9 @@ export interface Command {
   /** Further lines of `--help`, without the flags. */
   readonly description?: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Minimum and maximum of positional arguments; `own`: the command parses its arguments itself, such as etcd's flags. */
+  /**
+   * Minimum and maximum of positional arguments; `own`: the command parses its arguments itself, such as etcd's flags.
+   */
   readonly arguments: readonly [number, number] | 'own';
   /** Resolves with the exit code: 0 done, 1 failed. Throws UsageError for 2. */
   run(invocation: Invocation): Promise<number>;

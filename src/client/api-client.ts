@@ -16,7 +16,10 @@ export interface ApiClientOptions {
   readonly cert?: string;
   readonly key?: string;
   readonly token?: string;
-  /** A file that holds the token and is replaced from time to time (projected service-account tokens). Read at most once a minute. */
+  /**
+   * A file that holds the token and is replaced from time to time (projected service-account tokens). Read at most once
+   * a minute.
+   */
   readonly tokenFile?: string;
   /** Credentials that rotate; overrides `ca`, `cert`, `key` and `token`. Asked before every request. */
   readonly credentials?: CredentialsProvider;
@@ -67,7 +70,10 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 }
 
-/** Tokens are replaced well before they expire; a minute of the old one is safe. Source: client-go's cached file token source. */
+/**
+ * Tokens are replaced well before they expire; a minute of the old one is safe. Source: client-go's cached file token
+ * source.
+ */
 const TOKEN_FILE_PERIOD_MS = 60_000;
 
 function tokenFileReader(path: string, deps: { readonly clock: Clock; readonly log: Log }): () => Promise<string> {

@@ -1,6 +1,6 @@
 /**
- * What a client shows to the server and trusts it by. Values that rotate are given as functions: they are asked before every
- * request, must be cheap, and return the same string until the value has changed.
+ * What a client shows to the server and trusts it by. Values that rotate are given as functions: they are asked before
+ * every request, must be cheap, and return the same string until the value has changed.
  */
 export interface ClientCredentials {
   /** PEM bundle of the authorities that the server's certificate must chain to; undefined: the system's. */

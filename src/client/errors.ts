@@ -2,8 +2,8 @@ import { ApiError } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
 
 /**
- * No answer came from the server: refused, reset, timed out, or not the server we trust. It is a 'ServiceUnavailable' to callers;
- * the class tells it apart from a server that answered 503. Whether a write took effect is unknown.
+ * No answer came from the server: refused, reset, timed out, or not the server we trust. It is a 'ServiceUnavailable'
+ * to callers; the class tells it apart from a server that answered 503. Whether a write took effect is unknown.
  */
 export class ConnectionError extends ApiError {
   constructor(server: string, cause: unknown) {

@@ -1,9 +1,9 @@
 import type { Event } from 'kubernetes-types/core/v1';
 
 /**
- * Decides what becomes of an event: written as new, counted on one written before, folded into a combined one, or dropped. A
- * faulty pod repeats itself for ever; this keeps what it costs bounded. Source: client-go's EventCorrelator (spam filter,
- * aggregator, logger), KEP-383. Pure bookkeeping: the recorder does the writing.
+ * Decides what becomes of an event: written as new, counted on one written before, folded into a combined one, or
+ * dropped. A faulty pod repeats itself for ever; this keeps what it costs bounded. Source: client-go's EventCorrelator
+ * (spam filter, aggregator, logger), KEP-383. Pure bookkeeping: the recorder does the writing.
  */
 
 /** Per source and object: this many at once, then one per five minutes. */

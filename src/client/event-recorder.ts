@@ -59,7 +59,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         await writeOnce(events, outcome, correlator);
         return;
       } catch (error) {
-        // Only a server that did not answer is asked again; one that refused (namespace going away, forbidden) meant it.
+        // Only a server that did not answer is asked again; one that refused (namespace going away, forbidden) meant
+        // it.
         const final = !isConnectionError(error) || tries >= MAX_TRIES || stopping.signal.aborted;
         if (final) {
           log.v(isNamespaceGone(error) ? 4 : 2, 'event not recorded', {

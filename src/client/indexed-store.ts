@@ -10,7 +10,10 @@ interface Index<T> {
 
 const NAMESPACE = '\0namespace';
 
-/** Objects by key, and by whatever index functions derive from them. An index costs as much as the objects that match, not as all. */
+/**
+ * Objects by key, and by whatever index functions derive from them. An index costs as much as the objects that match,
+ * not as all.
+ */
 export class IndexedStore<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Index<T>>();

@@ -20,24 +20,33 @@ export interface InformerDeps<T extends KubeObject> {
 
 /** A page of a list; parsing one must not hold up the event loop for long. */
 const PAGE_SIZE = 500;
-/** A watch is renewed after 5 to 10 minutes, as client-go does, so that clients spread over servers again after one was away. */
+/**
+ * A watch is renewed after 5 to 10 minutes, as client-go does, so that clients spread over servers again after one was
+ * away.
+ */
 const WATCH_MIN_SECONDS = 300;
 /** How long past its own time a watch may stay silent before the connection counts as dead. */
 const WATCH_GRACE_MS = 30_000;
-/** A watch that ends sooner and without an event counts as a failure, or a confused server would be asked in a tight loop. */
+/**
+ * A watch that ends sooner and without an event counts as a failure, or a confused server would be asked in a tight
+ * loop.
+ */
 const SHORT_WATCH_MS = 1_000;
 
 /** What went on since the store was last known to be complete. */
 type Position =
-  /** List at any state the server has, but not older than what was seen; undefined: the history of that is gone, list the newest state. */
+  /**
+   * List at any state the server has, but not older than what was seen; undefined: the history of that is gone, list
+   * the newest state.
+   */
   | { readonly next: 'list'; readonly notOlderThan: string | undefined }
   /** Not even the pages of a list lasted until its end: list the newest state at once. */
   | { readonly next: 'list-whole' }
   | { readonly next: 'watch'; readonly resourceVersion: string };
 
 /**
- * List + watch of one kind. Source of the protocol: Kubernetes API concepts, "Efficient detection of changes"; of the behaviour:
- * client-go's Reflector.
+ * List + watch of one kind. Source of the protocol: Kubernetes API concepts, "Efficient detection of changes"; of the
+ * behaviour: client-go's Reflector.
  */
 export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   readonly type: ResourceType<T>;
@@ -277,8 +286,8 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 }
 
 /**
- * The version asked for is out of the server's history: too old (410), or, after a restore from a backup, newer than all it has.
- * Both are repaired by listing the newest state.
+ * The version asked for is out of the server's history: too old (410), or, after a restore from a backup, newer than
+ * all it has. Both are repaired by listing the newest state.
  */
 function isGone(error: unknown): boolean {
   if (isApiError(error, 'Expired') || isApiError(error, 'Gone')) return true;

@@ -29,15 +29,18 @@ const JITTER = 1.2;
 /** While no API server answers, no candidate can hold the lease: a short retry makes a host's start seconds shorter. */
 const KNOCK_MS = 100;
 
-/** What was last seen of the lease, and when, by this machine's monotonic clock: the stamps on it come from other clocks. */
+/**
+ * What was last seen of the lease, and when, by this machine's monotonic clock: the stamps on it come from other
+ * clocks.
+ */
 interface Observation {
   readonly lease: Lease;
   readonly atMs: number;
 }
 
 /**
- * Leadership as a Lease, interoperable with client-go's leaderelection: same record, same timing, released on shutdown. Does not
- * fence: a leader that was stopped by its kernel may still write for a moment after it lost the lease.
+ * Leadership as a Lease, interoperable with client-go's leaderelection: same record, same timing, released on shutdown.
+ * Does not fence: a leader that was stopped by its kernel may still write for a moment after it lost the lease.
  */
 export function createLeaderElector(options: LeaderElectorOptions): LeaderElector {
   const leaseDurationMs = options.leaseDurationMs ?? 15_000;

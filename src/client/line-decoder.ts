@@ -5,8 +5,8 @@ const MAX_LINE_BYTES = 64 << 20;
 const NEWLINE = 0x0a;
 
 /**
- * Cuts a stream of bytes into lines. Works on bytes, so that a UTF-8 sequence split between two chunks stays whole. Throws
- * CodedError 'line-too-long'.
+ * Cuts a stream of bytes into lines. Works on bytes, so that a UTF-8 sequence split between two chunks stays whole.
+ * Throws CodedError 'line-too-long'.
  */
 export class LineDecoder {
   #pending: Uint8Array[] = [];

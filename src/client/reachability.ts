@@ -4,8 +4,8 @@ import { sleep } from './transport.ts';
 import type { ApiClient } from './types.ts';
 
 /**
- * One probe for all informers of a process while the server is away. Without it each informer would either knock by itself
- * (dozens of handshakes a second) or back off so far that a restarted server waits for its clients.
+ * One probe for all informers of a process while the server is away. Without it each informer would either knock by
+ * itself (dozens of handshakes a second) or back off so far that a restarted server waits for its clients.
  */
 export interface Reachability {
   /** Resolves once the server answers anything at all; rejects with the signal's reason. */

@@ -39,7 +39,8 @@ export function createResourceClient<T extends KubeObject>(
       const path = collectionPath(type, options.namespace) + listQuery(options);
       const accept = options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadataList') } : {};
       const list = (await transport.json({ method: 'GET', path, ...accept, ...signalOf(options) })) as KubeList<T>;
-      // The items of a typed list carry no type of their own; code that receives an item alone (events, owner references) needs it.
+      // The items of a typed list carry no type of their own; code that receives an item alone (events, owner
+      // references) needs it.
       for (const item of list.items) {
         if (options.metadataOnly === true) restoreType(item, type);
         item.apiVersion ??= apiVersion;
@@ -105,8 +106,8 @@ function metadataForm(as: 'PartialObjectMetadata' | 'PartialObjectMetadataList')
 }
 
 /**
- * A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. Who owns which field would be
- * most of what they keep, and is of no use to who has no fields.
+ * A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. Who owns
+ * which field would be most of what they keep, and is of no use to who has no fields.
  */
 function restoreType(object: KubeObject, type: ResourceType): void {
   object.apiVersion = apiVersionOf(type);

@@ -8,9 +8,9 @@ import { type ClientCredentials, type CredentialsProvider, sameTls } from './cre
 import { ConnectionError } from './errors.ts';
 
 /**
- * HTTPS to one API server: two keep-alive pools, one bounded for requests, one for streams, which each hold a connection for as
- * long as they last. When the credentials change, new connections use the new ones, requests under way finish on the old
- * ones, and streams are cut so that they come back under the new identity.
+ * HTTPS to one API server: two keep-alive pools, one bounded for requests, one for streams, which each hold a
+ * connection for as long as they last. When the credentials change, new connections use the new ones, requests under
+ * way finish on the old ones, and streams are cut so that they come back under the new identity.
  */
 export interface TransportOptions {
   /** `https://host:port`, with an optional path prefix. */

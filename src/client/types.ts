@@ -1,6 +1,7 @@
 /**
- * What components use to meet through the API. Implemented in this room over HTTPS (undici); tests may run it against a real
- * API server in the same process. All failures are `ApiError`s (api/meta/status.ts); a broken connection is 'ServiceUnavailable'.
+ * What components use to meet through the API. Implemented in this room over HTTPS (undici); tests may run it against a
+ * real API server in the same process. All failures are `ApiError`s (api/meta/status.ts); a broken connection is
+ * 'ServiceUnavailable'.
  */
 import type { KubeList, KubeObject, ResourceType } from '../api/meta/object.ts';
 
@@ -75,7 +76,10 @@ export interface ApiClient {
 export interface ResourceClient<T extends KubeObject> {
   get(name: string, namespace?: string): Promise<T>;
   list(options?: ListOptions): Promise<KubeList<T>>;
-  /** The events of one watch connection, until the server ends it. An `ERROR` event is thrown as its `ApiError` (410: list again). */
+  /**
+   * The events of one watch connection, until the server ends it. An `ERROR` event is thrown as its `ApiError` (410:
+   * list again).
+   */
   watch(options?: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create(object: T, options?: WriteOptions): Promise<T>;
   /** PUT; the object's resourceVersion guards it. `options.subresource: 'status'` for status. */
@@ -99,8 +103,8 @@ export interface ChangeHandler<T> {
 }
 
 /**
- * A local copy of a kind, kept by list + watch with bookmarks, resumed after disconnects, relisted after 410 with synthetic
- * deletes. Objects in it are shared and frozen by convention: copy before changing (`structuredClone`).
+ * A local copy of a kind, kept by list + watch with bookmarks, resumed after disconnects, relisted after 410 with
+ * synthetic deletes. Objects in it are shared and frozen by convention: copy before changing (`structuredClone`).
  */
 export interface Informer<T extends KubeObject> {
   readonly type: ResourceType<T>;
@@ -136,8 +140,8 @@ export interface InformerFactory {
 }
 
 /**
- * Keys, not events: a key that is added while it is processed runs once more afterwards; one worker per key at a time; failures
- * are retried with exponential back-off (5 ms … 1000 s, as client-go's default rate limiter).
+ * Keys, not events: a key that is added while it is processed runs once more afterwards; one worker per key at a time;
+ * failures are retried with exponential back-off (5 ms … 1000 s, as client-go's default rate limiter).
  */
 export interface WorkQueue {
   add(key: string): void;
@@ -150,8 +154,8 @@ export type Reconcile = (key: string) => Promise<void>;
 
 export interface EventRecorder {
   /**
-   * Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks.
-   * `fieldPath` names a part of the object: `spec.containers{web}`. `component` is the event's source where one recorder serves several.
+   * Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks. `fieldPath` names a
+   * part of the object: `spec.containers{web}`. `component` is the event's source where one recorder serves several.
    */
   event(
     object: KubeObject,
@@ -165,7 +169,10 @@ export interface EventRecorder {
 }
 
 export interface LeaderElector {
-  /** Runs `lead` while the lease is held; the signal aborts when it is lost. Resolves after `stop()` has released the lease. */
+  /**
+   * Runs `lead` while the lease is held; the signal aborts when it is lost. Resolves after `stop()` has released the
+   * lease.
+   */
   run(lead: (signal: AbortSignal) => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }

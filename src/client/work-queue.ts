@@ -23,8 +23,8 @@ export interface WorkQueueOptions {
 const UNREACHABLE_DELAY_MS = 500;
 
 /**
- * A queue of keys and its workers. Memory is bounded by the number of distinct keys. Begins to work with the first `add`.
- * Source of the semantics: client-go's util/workqueue.
+ * A queue of keys and its workers. Memory is bounded by the number of distinct keys. Begins to work with the first
+ * `add`. Source of the semantics: client-go's util/workqueue.
  */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, random, log, name } = options;

@@ -1,6 +1,6 @@
 /**
- * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash into a private
- * directory and verified by their digests at every start.
+ * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash
+ * into a private directory and verified by their digests at every start.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -58,7 +58,10 @@ export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown>
   return existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : undefined;
 }
 
-/** The third-party notices of the executable. Throws CodedError 'not-found' for a start from source, which contains no packages. */
+/**
+ * The third-party notices of the executable. Throws CodedError 'not-found' for a start from source, which contains no
+ * packages.
+ */
 export function thirdPartyNotices(): string {
   if (packaged) return getAsset('licenses.txt', 'utf8');
   throw new CodedError(

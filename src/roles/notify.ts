@@ -6,8 +6,9 @@ import type { Log } from '../base/log.ts';
 const TIMEOUT_MS = 10_000;
 
 /**
- * Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets, so `systemd-notify` sends the message: as root with this
- * process's pid, else with its own, which systemd accepts only with `NotifyAccess=all`. Never throws: a failure is logged.
+ * Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets, so `systemd-notify` sends the message: as
+ * root with this process's pid, else with its own, which systemd accepts only with `NotifyAccess=all`. Never throws: a
+ * failure is logged.
  */
 export async function tellReady(environment: Readonly<Record<string, string | undefined>>, log: Log): Promise<void> {
   const socket = environment['NOTIFY_SOCKET'];

@@ -1,4 +1,7 @@
-/** What the bindings of both sorts of admission policies have in common as kinds. Source: k8s.io/kubernetes/pkg/registry/admissionregistration. */
+/**
+ * What the bindings of both sorts of admission policies have in common as kinds. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration.
+ */
 import type { FieldError } from '../meta/field-error.ts';
 import type { KubeObject } from '../meta/object.ts';
 import { ageColumn, column, nameColumn } from '../printing/columns.ts';

@@ -1,4 +1,7 @@
-/** Webhooks of both sorts. Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}, k8s.io/apiserver/pkg/util/webhook. */
+/**
+ * Webhooks of both sorts. Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation},
+ * k8s.io/apiserver/pkg/util/webhook.
+ */
 import type { MutatingWebhook, WebhookClientConfig } from 'kubernetes-types/admissionregistration/v1';
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { semanticEqual } from '../meta/equality.ts';

@@ -1,4 +1,7 @@
-/** What may be asked for of a capacity that several share. Source: k8s.io/kubernetes/pkg/apis/resource/validation validateRequestPolicy, KEP-5075. */
+/**
+ * What may be asked for of a capacity that several share. Source: k8s.io/kubernetes/pkg/apis/resource/validation
+ * validateRequestPolicy, KEP-5075.
+ */
 import { addQuantity, compareQuantity, formatQuantity, type Quantity, tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { Amount, DeviceCapacity, RequestPolicy } from './types.ts';

@@ -1,4 +1,6 @@
-/** What was found for a claim. Source: k8s.io/kubernetes/pkg/apis/resource/validation ValidateResourceClaimStatusUpdate. */
+/**
+ * What was found for a claim. Source: k8s.io/kubernetes/pkg/apis/resource/validation ValidateResourceClaimStatusUpdate.
+ */
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet, utf8Length } from '../meta/validation.ts';

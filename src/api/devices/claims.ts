@@ -1,4 +1,7 @@
-/** What is asked for in a claim: defaults and rules. Source: k8s.io/kubernetes/pkg/apis/resource/{v1/defaults.go,validation}. */
+/**
+ * What is asked for in a claim: defaults and rules. Source:
+ * k8s.io/kubernetes/pkg/apis/resource/{v1/defaults.go,validation}.
+ */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import {
   MAX_LIST,

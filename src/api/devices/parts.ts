@@ -1,4 +1,7 @@
-/** Rules that several kinds of dynamic resource allocation share. Source: k8s.io/kubernetes/pkg/apis/resource/validation. */
+/**
+ * Rules that several kinds of dynamic resource allocation share. Source:
+ * k8s.io/kubernetes/pkg/apis/resource/validation.
+ */
 import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import { isSet, utf8Length } from '../meta/validation.ts';
@@ -23,7 +26,10 @@ const C_IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const C_RULE =
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-/** Each item by `rule`, no more than `max`, and none twice where `key` tells them apart. Duplicates come after the items' own errors. */
+/**
+ * Each item by `rule`, no more than `max`, and none twice where `key` tells them apart. Duplicates come after the
+ * items' own errors.
+ */
 export function validateItems<T>(
   items: readonly T[] | undefined,
   max: number,

@@ -32,7 +32,10 @@ const SEMVER =
 
 type Spec = NonNullable<ResourceSlice['spec']>;
 
-/** Fields of features that are off by default in 1.36 (DRAListTypeAttributes, DRANodeAllocatableResources), unless they are in use. */
+/**
+ * Fields of features that are off by default in 1.36 (DRAListTypeAttributes, DRANodeAllocatableResources), unless they
+ * are in use.
+ */
 export function dropUnsupported(slice: ResourceSlice, old?: ResourceSlice): void {
   const uses = (field: 'attributes' | 'nodeAllocatableResourceMappings'): boolean =>
     (old?.spec?.devices ?? []).some((device) =>

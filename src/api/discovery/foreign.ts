@@ -64,7 +64,10 @@ function resourceOf(each: JsonObject, group: string, version: string): Aggregate
   ];
 }
 
-/** The same from an APIResourceList, as servers answer that know no other. Source: k8s.io/apiserver/pkg/endpoints ConvertGroupVersionIntoToDiscovery. */
+/**
+ * The same from an APIResourceList, as servers answer that know no other. Source: k8s.io/apiserver/pkg/endpoints
+ * ConvertGroupVersionIntoToDiscovery.
+ */
 export function resourcesInList(document: JsonValue, { group, version }: GroupVersion): AggregatedResource[] {
   const found = new Map<string, Resource>();
   const named = (resource: string, namespaced: boolean): Resource => {

@@ -75,7 +75,9 @@ export interface DiscoveryOptions {
   readonly registered?: ReadonlyMap<string, Priority>;
   /** Instead of our own, where both have the same. */
   readonly foreign?: readonly ForeignVersion[];
-  /** Short for `group/version/Kind`, the stored version. Undefined: resources do not tell in which one they are stored. */
+  /**
+   * Short for `group/version/Kind`, the stored version. Undefined: resources do not tell in which one they are stored.
+   */
   readonly storageHash?: (stored: string) => string;
 }
 
@@ -180,7 +182,10 @@ function versionsOf(served: readonly Served[]): Placed[] {
   return [...found.values()];
 }
 
-/** Groups by the highest priority among their versions; Source: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper SortedByGroupAndVersion. */
+/**
+ * Groups by the highest priority among their versions; Source:
+ * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper SortedByGroupAndVersion.
+ */
 function inOrder(versions: readonly Placed[]): Placed[] {
   const highest = new Map<string, number>();
   for (const { group, priority } of versions) highest.set(group, Math.max(highest.get(group) ?? 0, priority.group));

@@ -1,4 +1,7 @@
-/** Where groups and versions stand in discovery unless somebody says otherwise. Source: k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go. */
+/**
+ * Where groups and versions stand in discovery unless somebody says otherwise. Source:
+ * k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go.
+ */
 
 export interface Priority {
   /** 1 to 20000; the group with the highest comes first. */

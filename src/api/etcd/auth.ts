@@ -1,6 +1,6 @@
 /**
- * Requests and answers of `etcdserverpb.Auth`, as values and as bytes. Source: etcd v3 rpc.proto and auth.proto. Keys are latin1
- * strings (see wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
+ * Requests and answers of `etcdserverpb.Auth`, as values and as bytes. Source: etcd v3 rpc.proto and auth.proto. Keys
+ * are latin1 strings (see wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
  */
 import { Reader, type Writer } from './wire.ts';
 

@@ -1,7 +1,8 @@
 /**
- * `mvccpb.Event` in the form in which revisions are stored and sent: a sequence of `WatchResponse.events` fields (number 11). The
- * bytes of a revision are made once, when it is written; the log keeps them, watchers get them, and the key-value part of each
- * is what ranges answer with: in `Event` as in `RangeResponse` it is field 2, so it is kept and copied with tag and length.
+ * `mvccpb.Event` in the form in which revisions are stored and sent: a sequence of `WatchResponse.events` fields
+ * (number 11). The bytes of a revision are made once, when it is written; the log keeps them, watchers get them, and
+ * the key-value part of each is what ranges answer with: in `Event` as in `RangeResponse` it is field 2, so it is kept
+ * and copied with tag and length.
  */
 import { Reader, varintWidth, WireError, Writer } from './wire.ts';
 
@@ -68,8 +69,8 @@ export function encodeDeleteEvent(key: string, modRevision: number): EncodedEven
 }
 
 /**
- * Deletes are small and come by the thousand when a prefix goes. Each with memory of its own would cost more in its keeping than it holds; in a piece that
- * is shared with anything else it would keep all of that alive.
+ * Deletes are small and come by the thousand when a prefix goes. Each with memory of its own would cost more in its
+ * keeping than it holds; in a piece that is shared with anything else it would keep all of that alive.
  */
 const PIECE = 8192;
 let piece = NONE;

@@ -1,6 +1,7 @@
 /**
- * etcd's messages between JSON and their bytes, as grpc-gateway has them: 64-bit numbers are strings, byte strings base64, enums
- * names, defaults left out; fields are taken under their own names and in lower camel case. Source: protobuf JSON mapping.
+ * etcd's messages between JSON and their bytes, as grpc-gateway has them: 64-bit numbers are strings, byte strings
+ * base64, enums names, defaults left out; fields are taken under their own names and in lower camel case. Source:
+ * protobuf JSON mapping.
  */
 import { ENUMS, type Fields, MESSAGES } from './schema.ts';
 import { Reader, WireError, Writer } from './wire.ts';

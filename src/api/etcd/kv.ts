@@ -1,7 +1,7 @@
 /**
- * Requests and answers of `etcdserverpb.KV`, as values and as bytes. Source: etcd v3 rpc.proto and kv.proto. Keys are latin1
- * strings (see wire.ts); a range end of '' means the key alone, '\0' means everything from the key on. Revisions and versions
- * are safe integers, lease ids are bigints because etcd's clients choose random 63-bit ones.
+ * Requests and answers of `etcdserverpb.KV`, as values and as bytes. Source: etcd v3 rpc.proto and kv.proto. Keys are
+ * latin1 strings (see wire.ts); a range end of '' means the key alone, '\0' means everything from the key on. Revisions
+ * and versions are safe integers, lease ids are bigints because etcd's clients choose random 63-bit ones.
  */
 import { Reader, WireError, type Writer } from './wire.ts';
 
@@ -237,7 +237,9 @@ export function writeDeleteRangeRequest(
     .bool(3, request.prevKv ?? false);
 }
 
-/** The comparison that `key`'s mod revision is exactly `revision` (0: it does not exist), as field 1 of a TxnRequest. */
+/**
+ * The comparison that `key`'s mod revision is exactly `revision` (0: it does not exist), as field 1 of a TxnRequest.
+ */
 export function writeModRevisionCompare(writer: Writer, key: string, revision: number): Writer {
   return writeRevisionCompare(writer, CompareTarget.mod, 6, key, revision);
 }

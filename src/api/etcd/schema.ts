@@ -1,6 +1,6 @@
 /**
- * etcd's messages as data, for the JSON gateway. A field is its number and type; `[]` repeats. Source: etcd v3 rpc.proto, kv.proto,
- * auth.proto, v3lock.proto, v3election.proto.
+ * etcd's messages as data, for the JSON gateway. A field is its number and type; `[]` repeats. Source: etcd v3
+ * rpc.proto, kv.proto, auth.proto, v3lock.proto, v3election.proto.
  */
 export type Fields = Readonly<Record<string, readonly [number: number, type: string]>>;
 

@@ -1,6 +1,7 @@
 /**
- * Protocol Buffers wire format, as much as etcd's messages need. Source: protobuf encoding specification. Byte strings that are
- * keys travel as latin1 strings: one character per byte, so comparing strings compares bytes, and any byte survives.
+ * Protocol Buffers wire format, as much as etcd's messages need. Source: protobuf encoding specification. Byte strings
+ * that are keys travel as latin1 strings: one character per byte, so comparing strings compares bytes, and any byte
+ * survives.
  */
 
 /** The message is not well-formed: cut short, a number out of range, an unknown wire type. */
@@ -38,7 +39,10 @@ export class Writer {
     return out;
   }
 
-  /** As `finish`, for a message that is sent and forgotten: it shares a piece of memory with others, which lives as long as any. */
+  /**
+   * As `finish`, for a message that is sent and forgotten: it shares a piece of memory with others, which lives as long
+   * as any.
+   */
   finishBriefly(): Buffer {
     const out = Buffer.allocUnsafe(this.#position);
     this.#buffer.copy(out, 0, 0, this.#position);

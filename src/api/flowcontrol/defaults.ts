@@ -1,7 +1,7 @@
 /**
- * The flow schemas and priority levels that every cluster has. The mandatory ones cover requests that no other schema matches and those of
- * administrators; the suggested ones may be changed once their annotation is set to false.
- * Source: k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap; docs, "API Priority and Fairness", Defaults.
+ * The flow schemas and priority levels that every cluster has. The mandatory ones cover requests that no other schema
+ * matches and those of administrators; the suggested ones may be changed once their annotation is set to false. Source:
+ * k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap; docs, "API Priority and Fairness", Defaults.
  */
 import type {
   FlowSchema,

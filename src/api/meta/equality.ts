@@ -1,6 +1,6 @@
 /**
- * Equality of documents as upstream's `apiequality.Semantic.DeepEqual` sees it: an absent field equals an empty list, an empty map
- * and null. Both sides must have been decoded, so that quantities and times are canonical.
+ * Equality of documents as upstream's `apiequality.Semantic.DeepEqual` sees it: an absent field equals an empty list,
+ * an empty map and null. Both sides must have been decoded, so that quantities and times are canonical.
  */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;

@@ -13,7 +13,10 @@ export type FieldErrorType =
   | 'FieldValueTypeInvalid'
   | 'InternalError';
 
-/** One validation failure; `field` is a path such as `spec.containers[0].name`. `message` is upstream's `Error()` text without the field. */
+/**
+ * One validation failure; `field` is a path such as `spec.containers[0].name`. `message` is upstream's `Error()` text
+ * without the field.
+ */
 export interface FieldError {
   readonly type: FieldErrorType;
   readonly field: string;
@@ -33,8 +36,8 @@ let found: { count: number; readonly first: FieldError[] } | undefined;
 class GivenUp extends Error {}
 
 /**
- * What a validation finds; the first failures, as many as an answer names, where they are so many that it was given up. `tries`: it makes failures that do not
- * count, of alternatives for one, and bounds them itself.
+ * What a validation finds; the first failures, as many as an answer names, where they are so many that it was given up.
+ * `tries`: it makes failures that do not count, of alternatives for one, and bounds them itself.
  */
 export function failuresOf(validate: () => FieldError[], tries = false): FieldError[] {
   if (tries) return validate();

@@ -11,7 +11,10 @@ export interface KubeObject {
   metadata?: ObjectMeta;
 }
 
-/** A free-form JSON object. Parsed documents have a null-safe shape: `__proto__` is an own property or absent, never a prototype. */
+/**
+ * A free-form JSON object. Parsed documents have a null-safe shape: `__proto__` is an own property or absent, never a
+ * prototype.
+ */
 export type JsonObject = { [field: string]: JsonValue };
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
@@ -49,7 +52,10 @@ export function apiVersionOf(gvk: { readonly group: string; readonly version: st
   return gvk.group === '' ? gvk.version : `${gvk.group}/${gvk.version}`;
 }
 
-/** The generation after that of `object`. Clients may have said any; numbers beyond the safe ones are BigInts (base/json.ts), which do not add to others. */
+/**
+ * The generation after that of `object`. Clients may have said any; numbers beyond the safe ones are BigInts
+ * (base/json.ts), which do not add to others.
+ */
 export function nextGeneration(object: KubeObject): number {
   return integerOf(BigInt.asIntN(64, BigInt(object.metadata?.generation ?? 0) + 1n)) as number;
 }

@@ -197,7 +197,10 @@ const STANDARD_FINALIZERS = new Set([
 ]);
 
 /** Finalizers of custom kinds may be any names, as upstream lets them. */
-/** Warnings about finalizers that a write adds to a custom resource, which may have any name. Source: k8s.io/apiextensions-apiserver's validateKubeFinalizerName. */
+/**
+ * Warnings about finalizers that a write adds to a custom resource, which may have any name. Source:
+ * k8s.io/apiextensions-apiserver's validateKubeFinalizerName.
+ */
 export function finalizerWarnings(
   object: KubeObject,
   old: KubeObject | undefined,

@@ -1,6 +1,6 @@
 /**
- * Schema objects of the built-in types, for both OpenAPI versions: structure, documentation and the vendor extensions that clients
- * merge and explain by. Source: k8s.io/kube-openapi; the Kubernetes API's published OpenAPI documents.
+ * Schema objects of the built-in types, for both OpenAPI versions: structure, documentation and the vendor extensions
+ * that clients merge and explain by. Source: k8s.io/kube-openapi; the Kubernetes API's published OpenAPI documents.
  */
 
 import { servedKinds } from '../discovery/index.ts';

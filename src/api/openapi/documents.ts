@@ -1,4 +1,7 @@
-/** Which document of OpenAPI v3 says what; v2 says all of it in one. Source: the documents that upstream publishes (api/openapi-spec). */
+/**
+ * Which document of OpenAPI v3 says what; v2 says all of it in one. Source: the documents that upstream publishes
+ * (api/openapi-spec).
+ */
 import { type GroupVersion, servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import {

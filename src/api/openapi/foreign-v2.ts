@@ -1,6 +1,7 @@
 /**
- * What other servers say in OpenAPI v2, as a part of our document: their own paths, the definitions those need, under names of their own
- * where ours differ. Read with care: only what is well-formed. Source: k8s.io/kube-openapi/pkg/aggregator.
+ * What other servers say in OpenAPI v2, as a part of our document: their own paths, the definitions those need, under
+ * names of their own where ours differ. Read with care: only what is well-formed. Source:
+ * k8s.io/kube-openapi/pkg/aggregator.
  */
 import type { GroupVersion } from '../discovery/index.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';

@@ -400,7 +400,10 @@ class OperationMaker {
 const answers = (schema: string, ...codes: readonly Response['code'][]): Response[] =>
   codes.map((code) => ({ code, schema }));
 
-/** As operations' ids and tags name a group: `rbacAuthorization` for rbac.authorization.k8s.io, `stableExampleCom` for stable.example.com. */
+/**
+ * As operations' ids and tags name a group: `rbacAuthorization` for rbac.authorization.k8s.io, `stableExampleCom` for
+ * stable.example.com.
+ */
 export function operationGroup(group: string): string {
   const [first = '', ...others] = group.replace(/\.k8s\.io$/, '').split('.');
   return group === '' ? 'core' : `${first}${others.map(capital).join('')}`;

@@ -1,4 +1,7 @@
-/** What operations take in the query and in the path. Source: metav1's options types; the options of pods' and services' connections (core/v1). */
+/**
+ * What operations take in the query and in the path. Source: metav1's options types; the options of pods' and services'
+ * connections (core/v1).
+ */
 
 export interface Parameter {
   readonly name: string;

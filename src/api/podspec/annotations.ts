@@ -1,6 +1,7 @@
 /**
- * Annotations of pods that mean something to the system, most of them from before there were fields for it.
- * Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpecificAnnotations, pkg/registry/core/pod applyAppArmorVersionSkew.
+ * Annotations of pods that mean something to the system, most of them from before there were fields for it. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpecificAnnotations, pkg/registry/core/pod
+ * applyAppArmorVersionSkew.
  */
 import type { AppArmorProfile, Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';

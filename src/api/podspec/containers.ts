@@ -1,4 +1,7 @@
-/** Validation of containers of all three sorts. Source: k8s.io/kubernetes/pkg/apis/core/validation validateContainers and relatives. */
+/**
+ * Validation of containers of all three sorts. Source: k8s.io/kubernetes/pkg/apis/core/validation validateContainers
+ * and relatives.
+ */
 import type { Container, ContainerPort, EphemeralContainer, PodSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, portNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

@@ -25,7 +25,10 @@ export function allContainers(spec: PodSpec | undefined): (Container | Ephemeral
   return [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])];
 }
 
-/** What holds for pods and not for templates: requests follow limits, host ports follow container ports on the host network. */
+/**
+ * What holds for pods and not for templates: requests follow limits, host ports follow container ports on the host
+ * network.
+ */
 export function setPodDefaults(pod: Pod): void {
   pod.spec ??= emptySpec();
   const spec = pod.spec;

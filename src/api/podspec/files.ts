@@ -1,4 +1,7 @@
-/** Files that volumes put into containers: keys of secrets and config maps, fields of the pod, tokens, certificates. Source: k8s.io/kubernetes/pkg/apis/core/validation. */
+/**
+ * Files that volumes put into containers: keys of secrets and config maps, fields of the pod, tokens, certificates.
+ * Source: k8s.io/kubernetes/pkg/apis/core/validation.
+ */
 import type {
   ClusterTrustBundleProjection,
   DownwardAPIVolumeFile,

@@ -1,6 +1,7 @@
 /**
- * The reserved image `hyperedge.local/host-root`: the host's own root, read-only, which the control plane's static pods run from. It is for
- * manifests of the node's own directory alone; API server, kubelet, runtime and image store all ask the rules of this file.
+ * The reserved image `hyperedge.local/host-root`: the host's own root, read-only, which the control plane's static pods
+ * run from. It is for manifests of the node's own directory alone; API server, kubelet, runtime and image store all ask
+ * the rules of this file.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 
@@ -16,7 +17,10 @@ export type PodSource = 'file' | 'http' | 'api';
 /** The one decision about who may use the image; a pod of the API server is never the node's own. */
 export const mayUseHostRoot = (source: PodSource): boolean => source === 'file';
 
-/** Any spelling: tag, digest, id with or without algorithm, letter case, port, and the registry that plain names default to. */
+/**
+ * Any spelling: tag, digest, id with or without algorithm, letter case, port, and the registry that plain names default
+ * to.
+ */
 export function isHostRootImage(image: string): boolean {
   const name = image.trim().toLowerCase();
   if (name.includes(DIGEST)) return true;

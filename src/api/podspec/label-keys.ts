@@ -1,6 +1,7 @@
 /**
- * Label keys that distinguish the pods of one revision from those of another: what a pod itself has under them becomes part of its selectors when it is
- * created. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy, pkg/apis/core/validation validateMatchLabelKeysAndMismatchLabelKeys.
+ * Label keys that distinguish the pods of one revision from those of another: what a pod itself has under them becomes
+ * part of its selectors when it is created. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy,
+ * pkg/apis/core/validation validateMatchLabelKeysAndMismatchLabelKeys.
  */
 import type { Pod, PodAffinity, PodAffinityTerm } from 'kubernetes-types/core/v1';
 import type { LabelSelector, LabelSelectorRequirement as Requirement } from 'kubernetes-types/meta/v1';
@@ -29,7 +30,10 @@ function affinityTerms(pod: Pod): PodAffinityTerm[] {
   ]);
 }
 
-/** A selector that is not there selects nothing, with keys or without. What it was may be somebody else's too: it is left as it is. */
+/**
+ * A selector that is not there selects nothing, with keys or without. What it was may be somebody else's too: it is
+ * left as it is.
+ */
 function merge(keyed: Keyed, labels: Readonly<Record<string, string>>): void {
   const selector = keyed.labelSelector;
   if (selector === undefined) return;

@@ -1,4 +1,7 @@
-/** Validation of what a container mounts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateVolumeMounts, ValidateVolumeDevices. */
+/**
+ * Validation of what a container mounts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateVolumeMounts,
+ * ValidateVolumeDevices.
+ */
 import type { Container, EphemeralContainer, VolumeDevice, VolumeMount } from 'kubernetes-types/core/v1';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

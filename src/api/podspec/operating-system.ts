@@ -1,4 +1,7 @@
-/** What pods of one operating system may not set. Source: k8s.io/kubernetes/pkg/apis/core/validation validateOS, validateWindowsHostProcessPod. */
+/**
+ * What pods of one operating system may not set. Source: k8s.io/kubernetes/pkg/apis/core/validation validateOS,
+ * validateWindowsHostProcessPod.
+ */
 import type { PodSpec } from 'kubernetes-types/core/v1';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

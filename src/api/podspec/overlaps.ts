@@ -1,4 +1,7 @@
-/** Files of one volume that would be written over one another. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go warningsForOverlappingVirtualPaths. */
+/**
+ * Files of one volume that would be written over one another. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go
+ * warningsForOverlappingVirtualPaths.
+ */
 import type { Volume, VolumeProjection } from 'kubernetes-types/core/v1';
 
 interface Placed {
@@ -45,7 +48,10 @@ function projectedPaths(source: VolumeProjection): { readonly paths: string[]; r
   return Object.values(source).some((each) => each !== undefined) ? { paths: [], what: '' } : undefined;
 }
 
-/** Those of `paths` that are, are in, or contain one before them; found by their parts, so that many paths cost no more than their length. */
+/**
+ * Those of `paths` that are, are in, or contain one before them; found by their parts, so that many paths cost no more
+ * than their length.
+ */
 function* overlaps(paths: readonly string[], before: readonly string[], source: string): Generator<string> {
   if (paths.length === 0) return;
   const whole = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Resources of a pod as a whole (KEP-2837). Source: k8s.io/component-helpers/resource, k8s.io/kubernetes/pkg/apis/core/v1 defaults,
- * pkg/apis/core/validation validatePodResources.
+ * Resources of a pod as a whole (KEP-2837). Source: k8s.io/component-helpers/resource,
+ * k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation validatePodResources.
  */
 import type { Container, Pod, PodSpec, ResourceRequirements } from 'kubernetes-types/core/v1';
 import {
@@ -50,7 +50,9 @@ function raise(sums: Sums, others: Sums): void {
   }
 }
 
-/** What all containers together need at most at one time: sidecars stay, other init containers run one after the other. */
+/**
+ * What all containers together need at most at one time: sidecars stay, other init containers run one after the other.
+ */
 function aggregated(spec: PodSpec, part: Part): Sums {
   const sums: Sums = new Map();
   for (const container of spec.containers ?? []) add(sums, amountsOf(container, part));

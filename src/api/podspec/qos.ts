@@ -6,7 +6,10 @@ export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
 const QOS_RESOURCES = ['cpu', 'memory'] as const;
 
-/** Computed from cpu and memory of containers and init containers. Pod-level resources, where set, decide alone (KEP-2837). */
+/**
+ * Computed from cpu and memory of containers and init containers. Pod-level resources, where set, decide alone
+ * (KEP-2837).
+ */
 export function qosClassOf(pod: Pod): QosClass {
   const spec = pod.spec as (NonNullable<Pod['spec']> & { resources?: Resources }) | undefined;
   const owners: Resources[] = spec?.resources !== undefined ? [spec.resources] : containersResources(pod);

@@ -1,4 +1,7 @@
-/** `pods/resize`: cpu and memory of running containers. Source: k8s.io/kubernetes/pkg/registry/core/pod, pkg/apis/core/validation ValidatePodResize. */
+/**
+ * `pods/resize`: cpu and memory of running containers. Source: k8s.io/kubernetes/pkg/registry/core/pod,
+ * pkg/apis/core/validation ValidatePodResize.
+ */
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Validation of resource requests and limits. Source: k8s.io/kubernetes/pkg/apis/core/validation validateResourceRequirements. */
+/**
+ * Validation of resource requests and limits. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * validateResourceRequirements.
+ */
 import type { ResourceRequirements } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { canonicalQuantity, compareQuantity, tryParseQuantity } from '../../base/quantity.ts';

@@ -1,4 +1,7 @@
-/** Validation of security contexts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateSecurityContext, validatePodSpecSecurityContext. */
+/**
+ * Validation of security contexts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateSecurityContext,
+ * validatePodSpecSecurityContext.
+ */
 import type {
   AppArmorProfile,
   PodSecurityContext,

@@ -1,4 +1,7 @@
-/** What may be written into a pod's status. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodStatusUpdate, pkg/registry/core/pod. */
+/**
+ * What may be written into a pod's status. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodStatusUpdate,
+ * pkg/registry/core/pod.
+ */
 import type { ContainerStatus, Pod, PodCondition, PodSpec } from 'kubernetes-types/core/v1';
 import { ipFamilyOf } from '../../base/addresses.ts';
 import { dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';

@@ -108,7 +108,9 @@ function validateAddedTolerations(tolerations: readonly Toleration[], old: reado
       ];
 }
 
-/** The new spec with everything that may change put back to what it was; equal to the old one when only that changed. */
+/**
+ * The new spec with everything that may change put back to what it was; equal to the old one when only that changed.
+ */
 function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   const images = (containers: readonly Container[] | undefined, old: readonly Container[] | undefined): Container[] =>
     (containers ?? []).map((container, index) => {

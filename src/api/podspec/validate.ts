@@ -1,4 +1,7 @@
-/** Validation of pod specs, pods and pod templates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpec, ValidatePodCreate. */
+/**
+ * Validation of pod specs, pods and pod templates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpec,
+ * ValidatePodCreate.
+ */
 import type { Pod, PodSpec, PodTemplateSpec, Volume } from 'kubernetes-types/core/v1';
 import {
   dns1123LabelErrors,

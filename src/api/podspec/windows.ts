@@ -1,4 +1,7 @@
-/** Options of containers on Windows, checked wherever the pod runs. Source: k8s.io/kubernetes/pkg/apis/core/validation validateWindowsSecurityContextOptions. */
+/**
+ * Options of containers on Windows, checked wherever the pod runs. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * validateWindowsSecurityContextOptions.
+ */
 import type { WindowsSecurityContextOptions } from 'kubernetes-types/core/v1';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Warnings for authors of workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in k8s.io/kubernetes/pkg/registry/{apps,batch,core}. */
+/**
+ * Warnings for authors of workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in
+ * k8s.io/kubernetes/pkg/registry/{apps,batch,core}.
+ */
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors } from '../../base/names.ts';
 import { templateWarnings } from './warnings.ts';

@@ -1,4 +1,7 @@
-/** Columns that many kinds share, and how values are shown in them. Source: k8s.io/kubernetes/pkg/printers/internalversion. */
+/**
+ * Columns that many kinds share, and how values are shown in them. Source:
+ * k8s.io/kubernetes/pkg/printers/internalversion.
+ */
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { displayLabelSelector, labelSelectorOf, nothing } from '../../base/selector.ts';

@@ -31,7 +31,9 @@ export interface StrategyContext {
 export interface WriteStrategy<T extends KubeObject> {
   /** Drops what a creator may not set (status), fills what the server sets. */
   prepareForCreate?(object: T, context: StrategyContext): void;
-  /** Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due. */
+  /**
+   * Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due.
+   */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
   /** `old`, on updates: what was taken once is not refused by what has been asked since. */
   validate?(object: T, old?: T): FieldError[];
@@ -39,11 +41,13 @@ export interface WriteStrategy<T extends KubeObject> {
   validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates: immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
-  /** Runs after these: what is asked only of who writes in one of the kind's versions. `old` is undefined on creates. */
+  /**
+   * Runs after these: what is asked only of who writes in one of the kind's versions. `old` is undefined on creates.
+   */
   validateVersion?(apiVersion: string, object: T, old: T | undefined): FieldError[];
   /**
-   * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others have their turn
-   * between any two.
+   * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others
+   * have their turn between any two.
    */
   judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
   /** Warnings returned in `Warning` headers. */
@@ -68,7 +72,10 @@ export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | '
 
 export type Durability = 'durable' | 'relaxed';
 
-/** A kind in another version than the stored one, or in another group. Conversions lose nothing, and may keep parts of what they are given. */
+/**
+ * A kind in another version than the stored one, or in another group. Conversions lose nothing, and may keep parts of
+ * what they are given.
+ */
 export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
@@ -78,7 +85,10 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly deprecated?: { readonly since: string; readonly removed: string };
   /** Default: the kind's own. */
   readonly skeleton?: JsonObject;
-  /** Field selectors that are called otherwise here, with the stored version's names. Default: those of the stored version. */
+  /**
+   * Field selectors that are called otherwise here, with the stored version's names. Default: those of the stored
+   * version.
+   */
   readonly fieldLabels?: Readonly<Record<string, string>>;
   /** `apiVersion` and `kind` are set by the caller. */
   convertTo(object: KubeObject): T;
@@ -109,11 +119,14 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   /** Key of the type in the generated schemas: `io.k8s.api.core.v1.Pod`. */
   readonly schemaName: string;
   /**
-   * What a new object holds before a client has set a field: structures that upstream's type has by value, and lists and maps that are
-   * written when they are empty. They have no field manager. Source: the field types of k8s.io/api.
+   * What a new object holds before a client has set a field: structures that upstream's type has by value, and lists
+   * and maps that are written when they are empty. They have no field manager. Source: the field types of k8s.io/api.
    */
   readonly skeleton?: JsonObject;
-  /** A delete answers with the deleted object instead of a Status. Source: `ReturnDeletedObject` of upstream's registries. */
+  /**
+   * A delete answers with the deleted object instead of a Status. Source: `ReturnDeletedObject` of upstream's
+   * registries.
+   */
   readonly returnsDeleted?: boolean;
   /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
   readonly storagePrefix: string;
@@ -128,15 +141,23 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly unserved?: ReadonlySet<string>;
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
   readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment' | 'ipAddress';
-  /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. `isApplied`: it comes from a server-side apply, whose nulls
-   * are left for the validation. */
+  /**
+   * Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents.
+   * `isApplied`: it comes from a server-side apply, whose nulls are left for the validation.
+   */
   setDefaults?(object: T, isApplied?: boolean): void;
   readonly strategy: WriteStrategy<T>;
   /** Present when the kind has a `/status` sub-resource. */
   readonly statusStrategy?: WriteStrategy<T>;
-  /** Paths that writes of the status reset, which server-side apply does not own (upstream's GetResetFields). Default: spec. */
+  /**
+   * Paths that writes of the status reset, which server-side apply does not own (upstream's GetResetFields). Default:
+   * spec.
+   */
   readonly statusResetFields?: ResetFields;
-  /** Strategies of further writable sub-resources that carry the kind itself: `approval`, `finalize`, `ephemeralcontainers`, `resize`. */
+  /**
+   * Strategies of further writable sub-resources that carry the kind itself: `approval`, `finalize`,
+   * `ephemeralcontainers`, `resize`.
+   */
   readonly subresourceStrategies?: Readonly<Record<string, WriteStrategy<T>>>;
   /** PUT on a missing name creates (upstream's AllowCreateOnUpdate). */
   readonly allowCreateOnUpdate?: boolean;
@@ -160,7 +181,10 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   /** Supported field selectors beside `metadata.name` and `metadata.namespace`, with how to read each. */
   readonly fieldSelectors?: Readonly<Record<string, FieldReader<T>>>;
   readonly scale?: ScaleMapping;
-  /** Sub-resources that are not status or scale, by name (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …), for discovery. */
+  /**
+   * Sub-resources that are not status or scale, by name (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …),
+   * for discovery.
+   */
   readonly extraSubresources?: readonly {
     readonly name: string;
     readonly kind: string;

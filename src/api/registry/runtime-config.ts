@@ -24,7 +24,9 @@ interface Place {
   readonly resource?: string;
 }
 
-/** What a name that is no stage's stands for; undefined: it is none. The core group is written `v1`, `/v1` or `api/v1`. */
+/**
+ * What a name that is no stage's stands for; undefined: it is none. The core group is written `v1`, `/v1` or `api/v1`.
+ */
 export function placeOf(name: string): Place | undefined {
   const parts = name.replace(/^(?:api)?\/(?=v1(?:\/|$))/, '').split('/');
   if (parts[0] === 'v1') parts.unshift('');

@@ -1,7 +1,7 @@
 /**
- * Checks a parsed document against a schema the way upstream's decoder does when it fills Go structures: unknown fields are dropped
- * and named, wrong types are errors, nulls are absence, quantities, times and base64 take their canonical form, and what is empty goes where
- * Go's encoder leaves it out.
+ * Checks a parsed document against a schema the way upstream's decoder does when it fills Go structures: unknown fields
+ * are dropped and named, wrong types are errors, nulls are absence, quantities, times and base64 take their canonical
+ * form, and what is empty goes where Go's encoder leaves it out.
  */
 
 import { messageOf } from '../../base/errors.ts';
@@ -16,7 +16,10 @@ export interface DecodeFindings {
   readonly unknownFields: string[];
   /** Messages in upstream's wording; not empty: the document must be refused. */
   readonly typeErrors: string[];
-  /** The first of them as upstream's converter words it, which fills structures from documents that were read before; where it differs. */
+  /**
+   * The first of them as upstream's converter words it, which fills structures from documents that were read before;
+   * where it differs.
+   */
   conversionError?: string;
   /** Fields that are empty stay: what is applied means them. */
   readonly keepsEmpty?: boolean;
@@ -25,14 +28,20 @@ export interface DecodeFindings {
 /** How many findings of each sort are collected: a hostile document must not make a large answer. */
 const MAX_FINDINGS = 64;
 
-/** Prunes and normalises `object` in place and reports what was wrong with it. `keepsEmpty`: it is no object yet, but what to apply to one. */
+/**
+ * Prunes and normalises `object` in place and reports what was wrong with it. `keepsEmpty`: it is no object yet, but
+ * what to apply to one.
+ */
 export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>, keepsEmpty = false): DecodeFindings {
   const findings: DecodeFindings = { unknownFields: [], typeErrors: [], ...(keepsEmpty ? { keepsEmpty } : {}) };
   checkObject(schema, object as Container, { findings, path: '', goPath: '', struct: lastSegment(schema.typeName) });
   return findings;
 }
 
-/** The unknown fields as upstream's strict decoding error: `strict decoding error: unknown field "a", unknown field "b"`. */
+/**
+ * The unknown fields as upstream's strict decoding error: `strict decoding error: unknown field "a", unknown field
+ * "b"`.
+ */
 export function strictDecodingMessage(unknownFields: readonly string[]): string {
   return `strict decoding error: ${unknownFields.map((field) => `unknown field "${field}"`).join(', ')}`;
 }
@@ -172,7 +181,8 @@ const INT32_MAX = 2 ** 31 - 1;
 
 function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): JsonValue {
   if (typeof value !== 'number' && typeof value !== 'bigint') return wrongType(value, type, place);
-  // What has 64 bits and is no safe number has been read to a BigInt; other numbers of that size have more, or a fraction.
+  // What has 64 bits and is no safe number has been read to a BigInt; other numbers of that size have more, or a
+  // fraction.
   const fits =
     type === 'int32'
       ? Number.isInteger(value) && value <= INT32_MAX && value >= -INT32_MAX - 1

@@ -1,6 +1,7 @@
 /**
- * Strings of which upstream's types list all values. They are published and explained; what is refused is for validation to say. Source: the constants of the types
- * that k8s.io/api and apiextensions-apiserver 1.36 mark as enumerations.
+ * Strings of which upstream's types list all values. They are published and explained; what is refused is for
+ * validation to say. Source: the constants of the types that k8s.io/api and apiextensions-apiserver 1.36 mark as
+ * enumerations.
  */
 
 const MATCH_POLICY = 'Equivalent|Exact';
@@ -25,7 +26,10 @@ const NODE_INCLUSION_POLICY = 'Honor|Ignore';
 const ALLOCATION_MODE = 'All|ExactCount';
 const DEVICE_TAINT_EFFECT = 'NoExecute|NoSchedule|None';
 
-/** By package and type, the values of fields with a bar between them, sorted; of lists and maps, those of what is in them. */
+/**
+ * By package and type, the values of fields with a bar between them, sorted; of lists and maps, those of what is in
+ * them.
+ */
 const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   'io.k8s.api.admissionregistration.v1': {
     MatchResources: { matchPolicy: MATCH_POLICY },
@@ -149,7 +153,10 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<st
   },
 };
 
-/** The values of a field of a type (`io.k8s.api.core.v1.PodSpec`), when they are known; of a list or map, those of what is in it. */
+/**
+ * The values of a field of a type (`io.k8s.api.core.v1.PodSpec`), when they are known; of a list or map, those of what
+ * is in it.
+ */
 export function valuesOf(typeName: string, field: string): readonly string[] | undefined {
   const dot = typeName.lastIndexOf('.');
   const types = ownOf(VALUES, typeName.slice(0, dot));

@@ -160,7 +160,10 @@ function listOf(itemType: string, facts: FieldFacts): ListNode {
   };
 }
 
-/** A merge does not refuse an item that lacks a required key: to upstream's types the key is then empty. Validation reports what is missing. */
+/**
+ * A merge does not refuse an item that lacks a required key: to upstream's types the key is then empty. Validation
+ * reports what is missing.
+ */
 function defaultsOfKeys(typeName: string, keys: readonly string[]): Readonly<Record<string, JsonValue>> {
   const type = typeOf(typeName);
   const empty: Record<string, JsonValue> = {};

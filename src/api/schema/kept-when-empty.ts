@@ -1,9 +1,13 @@
 /**
- * Which fields tell "empty" from "absent". In upstream's types these are pointers, or are written whatever they hold; of all others the encoder leaves out what is
- * empty, false or zero, so that a read cannot show whether it was sent. Source: the field types of k8s.io/api, apiextensions-apiserver and apimachinery 1.36.
+ * Which fields tell "empty" from "absent". In upstream's types these are pointers, or are written whatever they hold;
+ * of all others the encoder leaves out what is empty, false or zero, so that a read cannot show whether it was sent.
+ * Source: the field types of k8s.io/api, apiextensions-apiserver and apimachinery 1.36.
  */
 
-/** By package and type, fields with a space between them; required ones are not named. What a package does not list has no such field. */
+/**
+ * By package and type, fields with a space between them; required ones are not named. What a package does not list has
+ * no such field.
+ */
 const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'io.k8s.api.admissionregistration.v1': {
     MatchResources: 'matchPolicy',

@@ -1,7 +1,7 @@
 /**
- * How lists, maps and structures of the built-in types merge: the facts that upstream's Go types carry as `patchStrategy`,
- * `patchMergeKey`, `listType`, `listMapKey`, `mapType` and `structType` markers (published as OpenAPI vendor extensions).
- * Lists that are not named here are atomic for server-side apply and replaced by strategic merge.
+ * How lists, maps and structures of the built-in types merge: the facts that upstream's Go types carry as
+ * `patchStrategy`, `patchMergeKey`, `listType`, `listMapKey`, `mapType` and `structType` markers (published as OpenAPI
+ * vendor extensions). Lists that are not named here are atomic for server-side apply and replaced by strategic merge.
  */
 import type { JsonValue } from '../meta/object.ts';
 import type { PatchStrategy } from './node.ts';

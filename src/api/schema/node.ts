@@ -1,7 +1,7 @@
 /**
- * The schema of a place in a document, with everything that merging needs to know about it. A node describes a *use* of a type: two
- * fields of the same type have nodes of their own when their patch or list rules differ.
- * Sources: the OpenAPI vendor extensions x-kubernetes-{patch-strategy,patch-merge-key,list-type,list-map-keys,map-type}.
+ * The schema of a place in a document, with everything that merging needs to know about it. A node describes a *use* of
+ * a type: two fields of the same type have nodes of their own when their patch or list rules differ. Sources: the
+ * OpenAPI vendor extensions x-kubernetes-{patch-strategy,patch-merge-key,list-type,list-map-keys,map-type}.
  */
 import type { GroupVersionKind, JsonValue } from '../meta/object.ts';
 

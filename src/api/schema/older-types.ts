@@ -1,6 +1,6 @@
 /**
- * Types of versions that upstream has ceased to serve and that older clients still ask for. Most are those of the stable version under
- * another name; the few that differed are written out. Source: k8s.io/api.
+ * Types of versions that upstream has ceased to serve and that older clients still ask for. Most are those of the
+ * stable version under another name; the few that differed are written out. Source: k8s.io/api.
  */
 import { generatedTypes } from './generated/types.ts';
 import type { GeneratedType } from './types-format.ts';

@@ -1,4 +1,7 @@
-/** Defaults must be what the schema itself would let through. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go. */
+/**
+ * Defaults must be what the schema itself would let through. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go.
+ */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { validateEmbedded } from './embedded.ts';
@@ -10,8 +13,9 @@ import { validateValue } from './validate.ts';
 const TYPE_AND_METADATA: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * Defaults of a resource's own fields are forbidden elsewhere; below `additionalProperties` none are looked at. `inMeta`: of the type or the
- * metadata of an embedded resource, where fields that the schema does not name are cut off without a word.
+ * Defaults of a resource's own fields are forbidden elsewhere; below `additionalProperties` none are looked at.
+ * `inMeta`: of the type or the metadata of an embedded resource, where fields that the schema does not name are cut off
+ * without a word.
  */
 export function defaultErrors(schema: Schema, path: string, inMeta = false): FieldError[] {
   const found: FieldError[] = [];

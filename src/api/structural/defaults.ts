@@ -3,7 +3,10 @@ import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
 
-/** Sets defaults of absent fields, in place; nulls where none may be become the default, or go: unless they stay to be refused. */
+/**
+ * Sets defaults of absent fields, in place; nulls where none may be become the default, or go: unless they stay to be
+ * refused.
+ */
 export function applyDefaults(schema: Schema, resource: JsonObject, nulls: 'drop' | 'keep' = 'drop'): void {
   fill(schema, resource);
   if (nulls === 'drop') dropNulls(schema, resource);

@@ -1,6 +1,6 @@
 /**
- * Metadata inside custom resources: of the resource itself, and of resources embedded in it. It has the shape of every kind's.
- * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
+ * Metadata inside custom resources: of the resource itself, and of resources embedded in it. It has the shape of every
+ * kind's. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
  */
 import { dns1035LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -13,7 +13,10 @@ import { fieldOf, isObject, type Schema } from './schema.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 
-/** Prunes and checks the metadata of a resource and of everything embedded in it, in place. `drop`: what has the wrong type goes, which the store may hold. */
+/**
+ * Prunes and checks the metadata of a resource and of everything embedded in it, in place. `drop`: what has the wrong
+ * type goes, which the store may hold.
+ */
 export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings, drop: boolean): void {
   coerceOwn(resource, '', findings, drop);
   each(schema, resource, '', (embedded, path) => {

@@ -1,4 +1,7 @@
-/** The formats that values of custom resources are checked for. Source: k8s.io/kube-openapi/pkg/validation/strfmt, KEP-5117. */
+/**
+ * The formats that values of custom resources are checked for. Source: k8s.io/kube-openapi/pkg/validation/strfmt,
+ * KEP-5117.
+ */
 
 import { ipFamilyOf } from '../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
@@ -22,7 +25,10 @@ const HOSTNAME =
 const EMAIL = /^[^\s@<>(),;:\\"[\]]{1,64}@[^\s@<>(),;:\\"]{1,255}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
-/** What strfmt takes beside Go's own form: a number and a unit anywhere in the text, like `3 days`; also what only begins like one. */
+/**
+ * What strfmt takes beside Go's own form: a number and a unit anywhere in the text, like `3 days`; also what only
+ * begins like one.
+ */
 const AMOUNT = /\d+\s*([A-Za-zµ]+)/g;
 const UNITS: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'hr', 'd', 'w', 'wk']);
 const LONG_UNITS = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week'];

@@ -1,6 +1,6 @@
 /**
- * Keywords that may not be used, and those that ask for others.
- * Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionOpenAPISchema).
+ * Keywords that may not be used, and those that ask for others. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionOpenAPISchema).
  */
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import { resolveFieldPath } from './field-path.ts';

@@ -11,7 +11,10 @@ const scalar = (type: ScalarType): ScalarNode => ({ kind: 'scalar', type, patchS
 const ANY = scalar('any');
 const STRING = scalar('string');
 
-/** The whole resource: what every object has, beside what the schema says. `open`: fields that the schema does not name are there all the same. */
+/**
+ * The whole resource: what every object has, beside what the schema says. `open`: fields that the schema does not name
+ * are there all the same.
+ */
 export function mergeSchemaOf(schema: Schema | undefined, open = false): ObjectNode {
   const metadata = schemaOfType(META);
   const fields = new Map<string, SchemaNode>([

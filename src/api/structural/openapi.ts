@@ -1,6 +1,7 @@
 /**
- * What OpenAPI documents say of a custom resource. Version 2 knows fewer keywords; what it cannot say is left out, so that old clients
- * do not refuse what the server takes. Source: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder.
+ * What OpenAPI documents say of a custom resource. Version 2 knows fewer keywords; what it cannot say is left out, so
+ * that old clients do not refuse what the server takes. Source:
+ * k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder.
  */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { isObject, type Schema, setFieldOf } from './schema.ts';
@@ -18,7 +19,8 @@ const NOT_IN_V2 = ['x-kubernetes-validations', 'nullable', 'oneOf', 'anyOf', 'no
 
 /** The published schema of a whole resource. */
 export function publishedSchema(schema: Schema | undefined, version: 2 | 3): JsonObject {
-  // kubectl of version 2's days refuses every field beside those that are named, so of a resource that may have any none is.
+  // kubectl of version 2's days refuses every field beside those that are named, so of a resource that may have any
+  // none is.
   if (schema === undefined || (version === 2 && schema.raw[PRESERVE] === true)) return { type: 'object' };
   const published = render(schema.raw, version);
   const properties = isObject(published['properties']) ? published['properties'] : {};
@@ -93,7 +95,10 @@ function sub(value: JsonValue, version: 2 | 3): JsonValue {
   return isObject(value) ? render(value, version) : value;
 }
 
-/** kubectl of those days takes types literally: what may be something else must not have one, and null is not there for it. */
+/**
+ * kubectl of those days takes types literally: what may be something else must not have one, and null is not there for
+ * it.
+ */
 function forOldReaders(raw: JsonObject, result: JsonObject): void {
   if (raw['nullable'] === true || raw['x-kubernetes-int-or-string'] === true) {
     for (const key of ['type', 'items', 'properties', 'format', 'enum', 'allOf']) delete result[key];

@@ -1,6 +1,6 @@
 /**
- * The simple JSON paths of definitions: `.spec.replicas` of scale and selectable fields, and those of printer columns, which may also
- * index and filter. Source: k8s.io/client-go/util/jsonpath, as far as columns are shown by it.
+ * The simple JSON paths of definitions: `.spec.replicas` of scale and selectable fields, and those of printer columns,
+ * which may also index and filter. Source: k8s.io/client-go/util/jsonpath, as far as columns are shown by it.
  */
 import type { JsonValue } from '../meta/object.ts';
 import { fieldOf, isObject } from './schema.ts';
@@ -92,7 +92,9 @@ function passes(step: Extract<Step, { op: 'filter' }>, item: JsonValue): boolean
   }
 }
 
-/** Reads the inside of `{…}`: `.status.conditions[?(@.type=="Ready")].status`. Throws an Error that says what is wrong. */
+/**
+ * Reads the inside of `{…}`: `.status.conditions[?(@.type=="Ready")].status`. Throws an Error that says what is wrong.
+ */
 export function parseJsonPath(text: string): JsonPath {
   if (text.length > MAX_TEXT) throw new Error(`a path may have at most ${MAX_TEXT} characters`);
   const steps: Step[] = [];

@@ -1,6 +1,7 @@
 /**
- * What the schema of a definition must be like. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation
- * (validateCustomResourceDefinitionValidation); the order of the findings is upstream's.
+ * What the schema of a definition must be like. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (validateCustomResourceDefinitionValidation); the
+ * order of the findings is upstream's.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { JsonObject } from '../meta/object.ts';
@@ -9,7 +10,10 @@ import { keywordErrors } from './keyword-rules.ts';
 import { fieldOf, type ParsedSchema, type Schema } from './schema.ts';
 import { structuralErrors } from './structural-rules.ts';
 
-/** Where `status` is written by itself its schema is taken out of the root, so nothing else may be said there. In the order upstream looks. */
+/**
+ * Where `status` is written by itself its schema is taken out of the root, so nothing else may be said there. In the
+ * order upstream looks.
+ */
 const NOT_BESIDE_STATUS = [
   'id',
   '$schema',
@@ -55,7 +59,10 @@ export interface SchemaDemands {
 
 export const STRICT: SchemaDemands = { structural: true, types: true, noDefaults: undefined };
 
-/** Everything wrong with a schema, its own keywords' errors included. `status`: whether the version has that sub-resource. */
+/**
+ * Everything wrong with a schema, its own keywords' errors included. `status`: whether the version has that
+ * sub-resource.
+ */
 export function validateSchema(
   parsed: ParsedSchema,
   path: string,

@@ -1,6 +1,7 @@
 /**
- * The schema of a custom resource as it is worked with: read once from the JSON of the definition, every keyword checked for its type.
- * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (Structural), OpenAPI v3.0's schema object.
+ * The schema of a custom resource as it is worked with: read once from the JSON of the definition, every keyword
+ * checked for its type. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (Structural), OpenAPI v3.0's schema
+ * object.
  */
 
 import { messageOf } from '../../base/errors.ts';

@@ -1,6 +1,7 @@
 /**
- * Checks a value against a schema, in upstream's words. On updates, what has not changed is not held against the writer (KEP-4008,
- * ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
+ * Checks a value against a schema, in upstream's words. On updates, what has not changed is not held against the writer
+ * (KEP-4008, ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate,
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
  */
 import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
@@ -24,8 +25,9 @@ export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue)
 }
 
 /**
- * One walk over a value. Every check is made that fits the value, whatever the others found: a value of the wrong type is also not one of
- * an enumeration. `matches` counts what was right, by which the best of several alternatives is chosen.
+ * One walk over a value. Every check is made that fits the value, whatever the others found: a value of the wrong type
+ * is also not one of an enumeration. `matches` counts what was right, by which the best of several alternatives is
+ * chosen.
  */
 class Walk {
   found: FieldError[] = [];
@@ -58,7 +60,10 @@ class Walk {
     this.matches += 3;
   }
 
-  /** Whether the value is of the type that is all that the schema asks for; such a one is done with. Counts what `check` would. */
+  /**
+   * Whether the value is of the type that is all that the schema asks for; such a one is done with. Counts what `check`
+   * would.
+   */
   #fits({ type }: Schema, value: JsonValue): boolean {
     const isNumber =
       typeof value === 'number' && (type === 'integer' ? Number.isSafeInteger(value) : type === 'number');
@@ -318,7 +323,10 @@ function inEnum(schema: Schema, value: JsonValue): boolean {
   return known.has(canonical(value));
 }
 
-/** Whether a value is what it was before an update: items of lists by keys may have changed places. Source: k8s.io/apiserver/pkg/cel/common. */
+/**
+ * Whether a value is what it was before an update: items of lists by keys may have changed places. Source:
+ * k8s.io/apiserver/pkg/cel/common.
+ */
 export function isUnchanged(schema: Schema, value: JsonValue, old: JsonValue): boolean {
   if (jsonEqual(value, old)) return true;
   if (!factsOf(schema).maps) return false;

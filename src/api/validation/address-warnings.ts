@@ -1,4 +1,7 @@
-/** Warnings about addresses and networks that are valid but not in canonical form. Source: k8s.io/apimachinery/pkg/util/validation. */
+/**
+ * Warnings about addresses and networks that are valid but not in canonical form. Source:
+ * k8s.io/apimachinery/pkg/util/validation.
+ */
 import { canonicalAddress, groupsOf, ipFamilyOf, isMapped, textOf } from '../../base/addresses.ts';
 
 const DOTTED = 6;

@@ -1,4 +1,7 @@
-/** Addresses and networks in the one form that newer kinds ask for. Source: k8s.io/apimachinery/pkg/util/validation IsValidIP and IsValidCIDR, RFC 5952. */
+/**
+ * Addresses and networks in the one form that newer kinds ask for. Source: k8s.io/apimachinery/pkg/util/validation
+ * IsValidIP and IsValidCIDR, RFC 5952.
+ */
 import { canonicalAddress, groupsOf, isMapped, textOf } from '../../base/addresses.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateCidr } from './scalars.ts';

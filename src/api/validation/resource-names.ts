@@ -1,4 +1,7 @@
-/** Names of resources that are counted and limited. Source: k8s.io/kubernetes/pkg/apis/core/validation, pkg/apis/core/helper. */
+/**
+ * Names of resources that are counted and limited. Source: k8s.io/kubernetes/pkg/apis/core/validation,
+ * pkg/apis/core/helper.
+ */
 import { qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateNameRule } from './scalars.ts';

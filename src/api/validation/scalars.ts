@@ -20,7 +20,10 @@ export function validateRange(value: number | undefined, min: number, max: numbe
     : [];
 }
 
-/** An enumeration. With `required`, absent and empty values are errors of that sort; without it, what is absent is right, and the empty text is a value like others. */
+/**
+ * An enumeration. With `required`, absent and empty values are errors of that sort; without it, what is absent is
+ * right, and the empty text is a value like others.
+ */
 export function validateOneOf(
   value: string | undefined,
   supported: readonly string[],

@@ -20,8 +20,8 @@ export function setClaimDefaults(claim: PersistentVolumeClaim): void {
 const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io';
 
 /**
- * What only newer names of the field may say: other sources than claims and snapshots are dropped from the first, and sources of other namespaces, which need a
- * feature that is off by default, altogether.
+ * What only newer names of the field may say: other sources than claims and snapshots are dropped from the first, and
+ * sources of other namespaces, which need a feature that is off by default, altogether.
  */
 export function dropUnsupportedSources(spec: PersistentVolumeClaimSpec | undefined): void {
   if (spec === undefined) return;

@@ -1,4 +1,7 @@
-/** What classes of volumes have in common: who makes them, and with what. Source: k8s.io/kubernetes/pkg/apis/storage/validation. */
+/**
+ * What classes of volumes have in common: who makes them, and with what. Source:
+ * k8s.io/kubernetes/pkg/apis/storage/validation.
+ */
 import { qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, utf8Length } from '../meta/validation.ts';

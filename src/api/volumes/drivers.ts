@@ -1,6 +1,6 @@
 /**
- * Volumes of drivers that were once part of Kubernetes itself: what each must name. Source: k8s.io/kubernetes/pkg/apis/core/validation
- * validate*VolumeSource.
+ * Volumes of drivers that were once part of Kubernetes itself: what each must name. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation validate*VolumeSource.
  */
 import { dns1123LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -43,7 +43,9 @@ function isMissing(value: unknown): boolean {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** What is asked of single drivers beyond that. `persistent`: of a volume of its own, whose secrets name a namespace. */
+/**
+ * What is asked of single drivers beyond that. `persistent`: of a volume of its own, whose secrets name a namespace.
+ */
 const FURTHER: Readonly<Record<string, (fields: Fields, at: string, persistent: boolean) => FieldError[]>> = {
   awsElasticBlockStore: validatePartition,
   gcePersistentDisk: validatePartition,

@@ -1,4 +1,7 @@
-/** Volumes of iSCSI. Source: k8s.io/kubernetes/pkg/apis/core/validation validateISCSIVolumeSource, validateISCSIPersistentVolumeSource. */
+/**
+ * Volumes of iSCSI. Source: k8s.io/kubernetes/pkg/apis/core/validation validateISCSIVolumeSource,
+ * validateISCSIPersistentVolumeSource.
+ */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateRange } from '../validation/scalars.ts';

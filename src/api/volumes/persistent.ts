@@ -1,4 +1,7 @@
-/** The spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePersistentVolumeSpec, pkg/apis/core/v1 defaults. */
+/**
+ * The spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePersistentVolumeSpec,
+ * pkg/apis/core/v1 defaults.
+ */
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

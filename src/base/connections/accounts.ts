@@ -1,6 +1,7 @@
 /**
- * What each peer address has spent on connections that never authenticated. Credits refill, so a penalty decays by itself; an address without credits is
- * delayed, never banned: honest clients behind the same NAT or load balancer still get their turn.
+ * What each peer address has spent on connections that never authenticated. Credits refill, so a penalty decays by
+ * itself; an address without credits is delayed, never banned: honest clients behind the same NAT or load balancer
+ * still get their turn.
  */
 import { groupsOf, ipFamilyOf, isMapped, textOf } from '../addresses.ts';
 import { Bucket } from './bucket.ts';

@@ -1,7 +1,8 @@
 /**
- * Admits connections to a port so that a peer without credentials costs less than an authenticated client: handshakes are paced and charged to the peer's
- * address, unauthenticated connections are few, short-lived and small, and idle connections are closed when the port is full. Pure but for its `Turns`.
- * Source: CVE-2023-44487, Kubernetes' feature gate UnauthenticatedHTTP2DOSMitigation.
+ * Admits connections to a port so that a peer without credentials costs less than an authenticated client: handshakes
+ * are paced and charged to the peer's address, unauthenticated connections are few, short-lived and small, and idle
+ * connections are closed when the port is full. Pure but for its `Turns`. Source: CVE-2023-44487, Kubernetes' feature
+ * gate UnauthenticatedHTTP2DOSMitigation.
  */
 import { type Account, Accounts } from './accounts.ts';
 import { eventLoopTurns, type Turns } from './turns.ts';
@@ -9,7 +10,10 @@ import { eventLoopTurns, type Turns } from './turns.ts';
 export interface GateLimits {
   /** Authenticated connections at once. */
   readonly authenticated: number;
-  /** Connections at once that are not authenticated, or not yet. Eight times as many may wait for their handshake: they cost little. */
+  /**
+   * Connections at once that are not authenticated, or not yet. Eight times as many may wait for their handshake: they
+   * cost little.
+   */
   readonly unauthenticated: number;
   /** An authenticated connection without a request is closed after this time; 0: never. */
   readonly idleMs: number;
@@ -40,9 +44,15 @@ const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
 const VIOLATION_CREDITS = 1;
-/** Megabytes may have been read of a flood before it is noticed, at the end of a turn: what a millisecond decrypts and parses. */
+/**
+ * Megabytes may have been read of a flood before it is noticed, at the end of a turn: what a millisecond decrypts and
+ * parses.
+ */
 const BYTES_PER_CREDIT = 350_000;
-/** What a peer may send before its first request, and after each, until it is authenticated: a handshake with a chain of certificates, a header … */
+/**
+ * What a peer may send before its first request, and after each, until it is authenticated: a handshake with a chain of
+ * certificates, a header …
+ */
 const STRANGER_BYTES = 192 * 1024;
 /** … and a body, while a token is being reviewed. */
 const PENDING_BYTES = 4 * 1024 * 1024;
@@ -259,7 +269,10 @@ export class ConnectionGate {
     victim?.violated('too many connections');
   }
 
-  /** Idle before busy, authenticated by a token before by a certificate. False: all are busy and none may be closed for another. */
+  /**
+   * Idle before busy, authenticated by a token before by a certificate. False: all are busy and none may be closed for
+   * another.
+   */
   #evictAuthenticated(by: 'token' | 'certificate'): boolean {
     let victim: GatedConnection | undefined;
     let best = Number.POSITIVE_INFINITY;

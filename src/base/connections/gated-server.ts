@@ -58,7 +58,10 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
     );
   }
 
-  /** To be called first, with an accepted socket or the TLS socket made of it, when its handshake is complete. Undefined: it is closed already. */
+  /**
+   * To be called first, with an accepted socket or the TLS socket made of it, when its handshake is complete.
+   * Undefined: it is closed already.
+   */
   secured(socket: Socket): Served | undefined {
     const gated = this.#accepted.get(socket) ?? this.#connections.get(keyOf(socket));
     if (gated === undefined || gated.closed) return undefined;

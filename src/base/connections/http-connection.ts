@@ -102,14 +102,20 @@ export class HttpConnection implements ServedConnection {
     this.#stopParsing();
   }
 
-  /** Node makes objects, and errors with stacks, of all requests that one read has brought, also when the socket is destroyed at the first of them. */
+  /**
+   * Node makes objects, and errors with stacks, of all requests that one read has brought, also when the socket is
+   * destroyed at the first of them.
+   */
   #stopParsing(): void {
     const { parser } = this.#socket;
     // llhttp takes what follows for another protocol.
     if (typeof parser?.onIncoming === 'function') parser.onIncoming = () => SKIP_REST;
   }
 
-  /** Whether another request is taken; the connection is closed where a client without an identity sends more than one at a time. */
+  /**
+   * Whether another request is taken; the connection is closed where a client without an identity sends more than one
+   * at a time.
+   */
   admits(): boolean {
     const gated = this.#gated;
     if (gated.standing !== 'stranger') return !this.#ending;

@@ -1,6 +1,6 @@
 /**
- * Regular expressions that take time proportional to the text, whatever the pattern: patterns come from users (schemas, CEL), and the
- * engine's own matcher can be made to run for years by thirty characters.
+ * Regular expressions that take time proportional to the text, whatever the pattern: patterns come from users (schemas,
+ * CEL), and the engine's own matcher can be made to run for years by thirty characters.
  */
 import { type Instruction, programOf } from './program.ts';
 import { type Assertion, parseRegexp } from './syntax.ts';

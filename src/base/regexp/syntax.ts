@@ -1,6 +1,6 @@
 /**
- * Parser of RE2's regular expressions: what Go, and so Kubernetes, understands by a pattern. No back-references and no look-around,
- * which is what lets every pattern be matched in linear time. Source: github.com/google/re2/wiki/Syntax.
+ * Parser of RE2's regular expressions: what Go, and so Kubernetes, understands by a pattern. No back-references and no
+ * look-around, which is what lets every pattern be matched in linear time. Source: github.com/google/re2/wiki/Syntax.
  */
 import { CharSet, complement, LAST, PERL, POSIX, type Range } from './charset.ts';
 

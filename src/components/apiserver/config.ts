@@ -78,7 +78,9 @@ export interface ApiServerConfig {
   readonly browsers?: BrowserSettings;
   /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
   readonly shutdownDelaySeconds?: number;
-  /** CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication. */
+  /**
+   * CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication.
+   */
   readonly clientCa?: string;
   /** Requests admitted as system:anonymous: health and version paths (default), all, or none. */
   readonly anonymous?: 'health' | 'all' | 'none' | 'paths';
@@ -102,7 +104,10 @@ export interface ApiServerConfig {
     readonly extraPrefixes?: readonly string[];
     readonly uidHeaders?: readonly string[];
   };
-  /** What this server shows to those that extend it, so that they believe whom it names. Undefined: nothing, and they will not. */
+  /**
+   * What this server shows to those that extend it, so that they believe whom it names. Undefined: nothing, and they
+   * will not.
+   */
   readonly proxyClient?: { readonly certificate: string; readonly key: string };
   readonly serviceAccounts: {
     /** PEM private key, EC P-256 or RSA, that signs tokens. */
@@ -123,7 +128,10 @@ export interface ApiServerConfig {
   };
   /** How long a kubelet may take to take a connection. Default 10 s. */
   readonly kubeletTimeoutMs?: number;
-  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: no client certificate, and the kubelet's certificate is not verified. */
+  /**
+   * How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: no client certificate, and the
+   * kubelet's certificate is not verified.
+   */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
@@ -140,8 +148,8 @@ export interface ApiServerConfig {
   /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
   readonly clusterCa?: string;
   /**
-   * True when this is the only API server writing to the store: a read at "now" is then satisfied by this process's own writes,
-   * and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
+   * True when this is the only API server writing to the store: a read at "now" is then satisfied by this process's own
+   * writes, and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
    */
   readonly soleWriter: boolean;
   /** How long events live, in whole seconds. Default: an hour. */
@@ -155,13 +163,16 @@ export interface ApiServerConfig {
   /** Watches that do not say how long they are to last end after this time or up to twice as much. Default 1800 s. */
   readonly minWatchSeconds?: number;
   /**
-   * Requests that may be under way at once; default 400 and 200. With priority and fairness their sum is what the server does at once;
-   * without, each is a limit of its own, and 0 none.
+   * Requests that may be under way at once; default 400 and 200. With priority and fairness their sum is what the
+   * server does at once; without, each is a limit of its own, and 0 none.
    */
   readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
   /** Whether requests are classified, queued and let through by flow schemas and priority levels. Default true. */
   readonly priorityAndFairness?: boolean;
-  /** Built-in groups, versions and resources that are switched off, and those that stay on beside them. Default: all are on. */
+  /**
+   * Built-in groups, versions and resources that are switched off, and those that stay on beside them. Default: all are
+   * on.
+   */
   readonly runtimeConfig?: RuntimeConfig;
   readonly features?: {
     /** Serve `/metrics` details. Default true. */

@@ -28,8 +28,8 @@ export interface ApiServerDeps {
   /** Certificates, where they may change; in the place of the configuration's. */
   readonly certificates?: FollowedCertificates;
   /**
-   * The documentation of the built-in types for OpenAPI and `kubectl explain`: loaded on the first request, so that it neither
-   * delays the start nor occupies memory before. Undefined: documents without descriptions.
+   * The documentation of the built-in types for OpenAPI and `kubectl explain`: loaded on the first request, so that it
+   * neither delays the start nor occupies memory before. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
   /** `parseSigningRequest()` of `src/io/pki`. */
@@ -37,7 +37,10 @@ export interface ApiServerDeps {
 }
 
 export interface ApiServer {
-  /** Loads the watch cache, writes what every cluster must have and begins to serve. Resolves once requests are answered. */
+  /**
+   * Loads the watch cache, writes what every cluster must have and begins to serve. Resolves once requests are
+   * answered.
+   */
   start(): Promise<{ readonly port: number }>;
   /** Stops accepting, ends watches, lets requests in flight finish. Idempotent. */
   stop(): Promise<void>;

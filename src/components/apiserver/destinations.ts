@@ -1,6 +1,7 @@
 /**
- * Where this server may be made to connect to. Every connection that it opens for a request or an object is judged here, on the address that is
- * about to be connected to. Source: upstream's isProxyableIP, and stricter: what the control plane uses itself is no destination.
+ * Where this server may be made to connect to. Every connection that it opens for a request or an object is judged
+ * here, on the address that is about to be connected to. Source: upstream's isProxyableIP, and stricter: what the
+ * control plane uses itself is no destination.
  */
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { ServiceCidr } from '../../api/kinds/servicecidrs/index.ts';
@@ -39,7 +40,9 @@ export class Destinations {
     this.#deps = deps;
   }
 
-  /** For pods, services and nodes that are reached for a client. Never an address of the control plane or of this host. */
+  /**
+   * For pods, services and nodes that are reached for a client. Never an address of the control plane or of this host.
+   */
   proxied(): AddressRule {
     const { addresses } = this.#controlPlane();
     const services = this.#services();
@@ -47,8 +50,9 @@ export class Destinations {
   }
 
   /**
-   * For the address and port that a node registers as its kubelet's, which may be this very host's. A node writes both itself: were they another
-   * component's, requests would arrive there with this server's identity. `loopback`: a kubelet beside a server for tests.
+   * For the address and port that a node registers as its kubelet's, which may be this very host's. A node writes both
+   * itself: were they another component's, requests would arrive there with this server's identity. `loopback`: a
+   * kubelet beside a server for tests.
    */
   kubelet(port: number, loopback: boolean): AddressRule {
     return this.#beside(port, loopback, false);

@@ -122,7 +122,10 @@ function issuerDocument(context: RestContext): object {
   };
 }
 
-/** Upstream's names for what a start consists of: here it is done as one. Source: k8s.io/kubernetes/test/e2e/apimachinery/health_handlers.go. */
+/**
+ * Upstream's names for what a start consists of: here it is done as one. Source:
+ * k8s.io/kubernetes/test/e2e/apimachinery/health_handlers.go.
+ */
 const START_STEPS: readonly string[] = [
   'poststarthook/start-apiserver-admission-initializer',
   'poststarthook/generic-apiserver-start-informers',

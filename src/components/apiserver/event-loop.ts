@@ -1,6 +1,6 @@
 /**
- * Yields to the event loop between the steps of a large write. Each step is one pass over the object and takes up to a few tens of
- * milliseconds; without a pause between them all other requests would wait.
+ * Yields to the event loop between the steps of a large write. Each step is one pass over the object and takes up to a
+ * few tens of milliseconds; without a pause between them all other requests would wait.
  */
 import { setImmediate } from 'node:timers/promises';
 
@@ -19,8 +19,8 @@ export async function yieldEventLoop(): Promise<void> {
 const SLICE_MS = 8;
 
 /**
- * Runs all steps and yields whenever they took longer than a slice. Uses the real clock, as the event loop is real: results never
- * depend on it.
+ * Runs all steps and yields whenever they took longer than a slice. Uses the real clock, as the event loop is real:
+ * results never depend on it.
  */
 export function runSteps<T>(steps: Iterator<undefined, T>): T | Promise<T> {
   const begunMs = performance.now();

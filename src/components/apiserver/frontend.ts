@@ -328,7 +328,9 @@ export class Frontend {
     if (!request.complete && !keep) this.#abandonBody(exchange);
   }
 
-  /** Discards the rest of an unread body: closes the HTTP/1.1 connection after the answer, or the HTTP/2 stream alone. */
+  /**
+   * Discards the rest of an unread body: closes the HTTP/1.1 connection after the answer, or the HTTP/2 stream alone.
+   */
   #abandonBody(exchange: Exchange): void {
     const { request, response } = exchange;
     response.once('finish', () => {
@@ -446,8 +448,9 @@ export class Frontend {
   }
 
   /**
-   * Throws an ApiError for what knows no upgrade and for a user who may not create there. A WebSocket begins with GET, but what follows runs
-   * commands and opens connections, through a proxy as well. Source: upstream's AuthorizePodWebsocketUpgradeCreatePermission, which knows pods only.
+   * Throws an ApiError for what knows no upgrade and for a user who may not create there. A WebSocket begins with GET,
+   * but what follows runs commands and opens connections, through a proxy as well. Source: upstream's
+   * AuthorizePodWebsocketUpgradeCreatePermission, which knows pods only.
    */
   async #requireUpgradable(info: RequestInfo, method: string | undefined, user: UserInfo): Promise<void> {
     if (!info.resource || !UPGRADABLE.has(info.subresource) || (info.tail !== '' && info.subresource !== 'proxy')) {

@@ -70,8 +70,8 @@ export class Metrics {
   }
 
   /**
-   * `known`: the path names a resource that is served; others share one label set. `bytes`: response bytes as sent; undefined: not
-   * counted.
+   * `known`: the path names a resource that is served; others share one label set. `bytes`: response bytes as sent;
+   * undefined: not counted.
    */
   record(
     info: RequestInfo | undefined,

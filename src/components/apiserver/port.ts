@@ -1,17 +1,20 @@
 /**
- * What the API server needs of the network. Implemented by `src/io/http`; handed in by `src/roles`.
- * Requests and responses are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility form): wrapping them costs throughput.
+ * What the API server needs of the network. Implemented by `src/io/http`; handed in by `src/roles`. Requests and
+ * responses are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility form): wrapping them costs throughput.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import type { GateLimits } from '../../base/connections/gate.ts';
 import type { Identified } from '../../base/connections/http-connection.ts';
 
-/** Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is used here. */
+/**
+ * Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is
+ * used here.
+ */
 export type HttpRequest = IncomingMessage & {
   /**
-   * Has the body given to `take` and not to a stream, whose events cost a small write as much as the rest of HTTP. False: it has begun to come
-   * as a stream; absent: it comes as one (HTTP/2).
+   * Has the body given to `take` and not to a stream, whose events cost a small write as much as the rest of HTTP.
+   * False: it has begun to come as a stream; absent: it comes as one (HTTP/2).
    */
   takeBody?(take: BodyTaker): boolean;
 };
@@ -20,14 +23,19 @@ export type HttpResponse = ServerResponse;
 /** Receives the chunks of a body, and null at its end. Returns false to stop reading. */
 export type BodyTaker = (chunk: Buffer | null) => boolean;
 
-/** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
+/**
+ * The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity.
+ */
 export interface ConnectionInfo {
   readonly remoteAddress: string;
   /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
   readonly peerChain: readonly Uint8Array[] | undefined;
   /** The client showed a certificate that TLS could not verify: expired, or signed by an unknown authority. */
   readonly peerRefused: boolean;
-  /** Reports whose request the connection has brought: what it may cost depends on it. To be called for each request, before its answer. */
+  /**
+   * Reports whose request the connection has brought: what it may cost depends on it. To be called for each request,
+   * before its answer.
+   */
   identified?(as: Identified): void;
 }
 
@@ -72,12 +80,16 @@ export interface ListenOptions {
   readonly limits?: GateLimits;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
-  /** Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to another server. */
+  /**
+   * Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to
+   * another server.
+   */
   isLast?(): boolean;
   request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
   /**
-   * HTTP/1.1 only. The handler owns the socket. `inMessages` makes of the socket an answer to a WebSocket whose body, once its head is
-   * written with 200, travels in messages: lines of JSON and frames of protobuf one by one, other bodies as they come.
+   * HTTP/1.1 only. The handler owns the socket. `inMessages` makes of the socket an answer to a WebSocket whose body,
+   * once its head is written with 200, travels in messages: lines of JSON and frames of protobuf one by one, other
+   * bodies as they come.
    */
   upgrade(
     request: IncomingMessage,
@@ -101,13 +113,18 @@ export interface Listener {
 export interface BackendTls {
   readonly certificate?: string;
   readonly key?: string;
-  /** PEM bundle the server must chain to; undefined: not verified (as upstream for pod and service proxying over HTTPS). */
+  /**
+   * PEM bundle the server must chain to; undefined: not verified (as upstream for pod and service proxying over HTTPS).
+   */
   readonly authority?: string | undefined;
   /** The name that the server's certificate must bear, where it is not the host that is connected to. */
   readonly serverName?: string;
 }
 
-/** Where a request goes, by upstream's names: the nodes, pods and services of the cluster, or servers that the administrator named. */
+/**
+ * Where a request goes, by upstream's names: the nodes, pods and services of the cluster, or servers that the
+ * administrator named.
+ */
 export type Network = 'cluster' | 'controlplane';
 
 /** Who is asked to connect to a network, by CONNECT. */
@@ -127,8 +144,8 @@ export interface BackendRequest {
   readonly headers: OutgoingHttpHeaders;
   readonly tls?: BackendTls;
   /**
-   * Asked with the address that is about to be connected to: after name resolution, so that a name cannot point elsewhere. Names that a proxy resolves are its
-   * to judge.
+   * Asked with the address that is about to be connected to: after name resolution, so that a name cannot point
+   * elsewhere. Names that a proxy resolves are its to judge.
    */
   allowAddress(address: string): boolean;
   readonly connectTimeoutMs: number;
@@ -137,11 +154,15 @@ export interface BackendRequest {
   readonly pooled?: boolean;
 }
 
-/** Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never followed. */
+/**
+ * Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never
+ * followed.
+ */
 export interface BackendConnector {
   /**
-   * Sends a request; `body` is piped when it is a stream. On a connection that was kept and turns out to be closed, a GET, and a request whose body
-   * is at hand as a Buffer, are sent once more on a new one when nothing was answered: such bodies are questions, which may be asked twice.
+   * Sends a request; `body` is piped when it is a stream. On a connection that was kept and turns out to be closed, a
+   * GET, and a request whose body is at hand as a Buffer, are sent once more on a new one when nothing was answered:
+   * such bodies are questions, which may be asked twice.
    */
   request(request: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage>;
   /** Sends an upgrade request. The answer is either the switched connection or an ordinary response. */

@@ -1,6 +1,7 @@
 /**
- * What a controller may use beside informers and writers of declared kinds. Each capability is declared in its `ControllerSpec` and
- * handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a controller can reach.
+ * What a controller may use beside informers and writers of declared kinds. Each capability is declared in its
+ * `ControllerSpec` and handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a
+ * controller can reach.
  */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import type { ApiClient, Informer, ResourceClient } from '../../client/types.ts';

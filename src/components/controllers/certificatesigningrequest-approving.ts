@@ -1,4 +1,7 @@
-/** Approves kubelet client and serving certificate requests that the rules of core/reconcile/certificatesigningrequest allow. */
+/**
+ * Approves kubelet client and serving certificate requests that the rules of core/reconcile/certificatesigningrequest
+ * allow.
+ */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';

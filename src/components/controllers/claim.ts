@@ -11,8 +11,9 @@ export interface ClaimPorts<O extends KubeObject, T extends KubeObject> {
 }
 
 /**
- * Adopts and releases as planned. Before the first adoption the owner is read live: one that was deleted (and perhaps re-created under
- * the same name) must not adopt. Resolves with what the owner counts with; what vanished meanwhile is left out.
+ * Adopts and releases as planned. Before the first adoption the owner is read live: one that was deleted (and perhaps
+ * re-created under the same name) must not adopt. Resolves with what the owner counts with; what vanished meanwhile is
+ * left out.
  */
 export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   owner: O,
@@ -42,7 +43,9 @@ export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   return claim.claimed.filter((object) => !lost.has(object));
 }
 
-/** False when the object is gone or was replaced by another of the same name: either way it is no longer ours to touch. */
+/**
+ * False when the object is gone or was replaced by another of the same name: either way it is no longer ours to touch.
+ */
 async function patchOwner<T extends KubeObject>(client: ResourceClient<T>, object: T, body: unknown): Promise<boolean> {
   try {
     await client.patch(object.metadata?.name ?? '', object.metadata?.namespace, 'strategic', body);

@@ -1,4 +1,7 @@
-/** Creation of objects that a controller owes to every namespace; a concurrent creation or a terminating namespace is no failure. */
+/**
+ * Creation of objects that a controller owes to every namespace; a concurrent creation or a terminating namespace is no
+ * failure.
+ */
 import { isApiError } from '../../api/meta/status.ts';
 import { isNamespaceTerminating } from './pod-control.ts';
 

@@ -181,7 +181,9 @@ class DeploymentTerm {
     return false;
   }
 
-  /** Revision and status in one write: through the status endpoint the annotation does not count as a new generation. */
+  /**
+   * Revision and status in one write: through the status endpoint the annotation does not count as a new generation.
+   */
   async #writeDeployment(deployment: Deployment, plan: DeploymentPlan): Promise<void> {
     if (plan.revision === undefined && plan.status === undefined) return;
     const annotations =

@@ -34,7 +34,10 @@ export interface ControllersOptions {
   readonly terminatedPodThreshold: number;
   /** The longest life of a signed certificate. */
   readonly certificateLifetimeMs: number;
-  /** How long a range of service addresses stays when it is deleted: every API server has stopped giving out its addresses by then. */
+  /**
+   * How long a range of service addresses stays when it is deleted: every API server has stopped giving out its
+   * addresses by then.
+   */
   readonly serviceCidrGraceMs: number;
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];

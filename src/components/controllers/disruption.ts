@@ -1,6 +1,7 @@
 /**
- * Says in the status of disruption budgets how many evictions they allow, and takes back from pods that they were to be disrupted when
- * nothing came of it. Plans in core/reconcile/disruption; the API server's evictions count down what is allowed.
+ * Says in the status of disruption budgets how many evictions they allow, and takes back from pods that they were to be
+ * disrupted when nothing came of it. Plans in core/reconcile/disruption; the API server's evictions count down what is
+ * allowed.
  */
 import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
@@ -107,7 +108,9 @@ class DisruptionTerm {
     };
   }
 
-  /** Guarded by the version of the copy that was reckoned with: an eviction that was counted meanwhile is not undone. */
+  /**
+   * Guarded by the version of the copy that was reckoned with: an eviction that was counted meanwhile is not undone.
+   */
   async #write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
     if (status === undefined) return;
     try {

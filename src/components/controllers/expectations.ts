@@ -1,6 +1,6 @@
 /**
- * What a controller has asked for and not yet seen in its informer. Until it has, it must not count again: it would make pods twice.
- * Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
+ * What a controller has asked for and not yet seen in its informer. Until it has, it must not count again: it would
+ * make pods twice. Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
  */
 import type { Clock } from '../../base/clock.ts';
 

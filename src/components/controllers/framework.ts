@@ -1,7 +1,7 @@
 /**
- * How a controller is written: it declares what it reads and writes, asks for its informers while nothing runs yet (`prepare`), and
- * gets a scope for as long as this process leads. Whatever is opened through the scope is closed when leadership ends, so that a
- * controller holds no clean-up code and can be started again later.
+ * How a controller is written: it declares what it reads and writes, asks for its informers while nothing runs yet
+ * (`prepare`), and gets a scope for as long as this process leads. Whatever is opened through the scope is closed when
+ * leadership ends, so that a controller holds no clean-up code and can be started again later.
  */
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';

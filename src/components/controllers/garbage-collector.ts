@@ -1,6 +1,7 @@
 /**
- * Deletes what has lost its owners, holds back owners that wait for their dependents, and orphans where that was asked for. The graph
- * and the decisions are in core/reconcile/garbage-collector; every step is verified with the API before anything is written.
+ * Deletes what has lost its owners, holds back owners that wait for their dependents, and orphans where that was asked
+ * for. The graph and the decisions are in core/reconcile/garbage-collector; every step is verified with the API before
+ * anything is written.
  */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -110,7 +111,8 @@ class Collector {
       }),
     );
     void Promise.all(synced).then(() => this.#open());
-    // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live anyway.
+    // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live
+    // anyway.
     this.#scope.after(SYNC_WAIT_MS, () => this.#open());
     if (discovery.errors.length === 0) this.#forgetKinds(new Set(discovery.kinds.map(titleOf)));
     if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
@@ -201,7 +203,8 @@ class Collector {
     const object = await this.#read(node.at, undefined);
     if (object === undefined || object.metadata?.uid !== uid) {
       if (node.isVirtual) {
-        // Whether the owner exists depends on the namespace its reference is read in; each dependent is judged by itself.
+        // Whether the owner exists depends on the namespace its reference is read in; each dependent is judged by
+        // itself.
         for (const dependent of node.dependents) this.#deleteQueue.add(dependent);
       } else this.#follow(this.#graph.remove(uid));
       return;
@@ -255,7 +258,8 @@ class Collector {
   async #ownerState(reference: OwnerReference, namespace: string): Promise<OwnerState> {
     const at: Coordinates = { apiVersion: reference.apiVersion, kind: reference.kind, namespace, name: reference.name };
     const { namespaced } = this.#kindOf(at);
-    // A cluster-scoped object cannot be owned from within a namespace. Such a reference is invalid, not a reason to delete.
+    // A cluster-scoped object cannot be owned from within a namespace. Such a reference is invalid, not a reason to
+    // delete.
     if (namespace === '' && namespaced) return 'solid';
     const key = absenceKey(reference.uid, reference.kind, namespaced ? namespace : '', reference.name);
     if (this.#absent.has(key)) return 'dangling';
@@ -341,7 +345,10 @@ class Collector {
   }
 }
 
-/** The place belongs to it: a reference from the wrong namespace must not make an owner absent for those in the right one. */
+/**
+ * The place belongs to it: a reference from the wrong namespace must not make an owner absent for those in the right
+ * one.
+ */
 function absenceKey(uid: string, kind: string, namespace: string, name: string): string {
   return `${uid}/${kind}/${namespace}/${name}`;
 }

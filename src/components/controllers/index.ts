@@ -1,6 +1,6 @@
 /**
- * The controller manager: every controller under one Lease. Informers are filled before leadership is won, so that a standby takes
- * over at once and a first start overlaps listing with acquiring.
+ * The controller manager: every controller under one Lease. Informers are filled before leadership is won, so that a
+ * standby takes over at once and a first start overlaps listing with acquiring.
  */
 import { messageOf } from '../../base/errors.ts';
 import { type ControllersDeps, DEFAULT_OPTIONS } from './deps.ts';

@@ -1,4 +1,7 @@
-/** Every controller of the process, in the order in which they start: first those whose objects the other controllers wait for. */
+/**
+ * Every controller of the process, in the order in which they start: first those whose objects the other controllers
+ * wait for.
+ */
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';

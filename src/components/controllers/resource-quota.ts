@@ -1,7 +1,7 @@
 /**
- * Keeps what quotas say is used right: when their limits change, when something they count goes or shrinks, and now and then in full.
- * The reckoning is in core/quota; the API server adds what is about to be stored by itself.
- * Source: pkg/controller/resourcequota.
+ * Keeps what quotas say is used right: when their limits change, when something they count goes or shrinks, and now and
+ * then in full. The reckoning is in core/quota; the API server adds what is about to be stored by itself. Source:
+ * pkg/controller/resourcequota.
  */
 import type { Pod, ResourceQuota } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -21,8 +21,8 @@ const RESYNC_MS = 5 * 60_000;
 const REDISCOVER_MS = 30_000;
 const DEFINITION_DELAY_MS = 500;
 /**
- * Less is said only of a quota that the API server has left alone for so long: what it had set aside has then been stored, and seen
- * here, or given back.
+ * Less is said only of a quota that the API server has left alone for so long: what it had set aside has then been
+ * stored, and seen here, or given back.
  */
 const QUIET_MS = 1_000;
 

@@ -1,4 +1,7 @@
-/** Makes ServiceCIDRs ready, and holds those that are deleted while services have their addresses. Plans in core/reconcile/service-cidr. */
+/**
+ * Makes ServiceCIDRs ready, and holds those that are deleted while services have their addresses. Plans in
+ * core/reconcile/service-cidr.
+ */
 import { isAllocated } from '../../api/kinds/ipaddresses/index.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -1,4 +1,7 @@
-/** Fills secrets that ask for a service account's token, and takes them away with the account. Plan in core/reconcile/serviceaccount-token. */
+/**
+ * Fills secrets that ask for a service account's token, and takes them away with the account. Plan in
+ * core/reconcile/serviceaccount-token.
+ */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs `count` calls in batches of 1, 2, 4 …: when the first fails (a quota, an unreachable API) the rest are not tried.
- * Resolves with the number that succeeded and the first error. Source: upstream's slowStartBatch.
+ * Runs `count` calls in batches of 1, 2, 4 …: when the first fails (a quota, an unreachable API) the rest are not
+ * tried. Resolves with the number that succeeded and the first error. Source: upstream's slowStartBatch.
  */
 export async function slowStart(
   count: number,

@@ -1,4 +1,7 @@
-/** Deletes pods that do not tolerate their node's NoExecute taints, when their time is up. Plan in core/reconcile/taint-eviction. */
+/**
+ * Deletes pods that do not tolerate their node's NoExecute taints, when their time is up. Plan in
+ * core/reconcile/taint-eviction.
+ */
 import type { Node, Pod, Taint } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -26,7 +29,10 @@ function prepare(handle: ControllerHandle): ControllerRun {
   indexByNode(pods);
 
   return (scope) => {
-    /** When each taint was first seen, by node. Measured here: the wall clock may step. A new leader restarts the periods, as upstream does. */
+    /**
+     * When each taint was first seen, by node. Measured here: the wall clock may step. A new leader restarts the
+     * periods, as upstream does.
+     */
     const seenAt = new Map<string, Map<string, number>>();
     const queue = scope.queue(sync, 4);
 

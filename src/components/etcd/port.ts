@@ -30,7 +30,9 @@ export interface LeaseRecord {
   readonly remainingSeconds?: number;
 }
 
-/** Events that history no longer needs: a whole row (`keys` undefined), or these keys (latin1) out of a row of several. */
+/**
+ * Events that history no longer needs: a whole row (`keys` undefined), or these keys (latin1) out of a row of several.
+ */
 export interface Discard {
   readonly revision: number;
   readonly keys?: readonly string[];

@@ -56,8 +56,8 @@ export interface EtcdServerDeps {
   /** Adds histograms of call durations to the metrics. Default false. */
   readonly extensiveMetrics?: boolean;
   /**
-   * etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: slower operations are
-   * logged, slow applies are counted too.
+   * etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: slower operations
+   * are logged, slow applies are counted too.
    */
   readonly slow?: { readonly applyMs: number; readonly requestMs: number };
   /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; twice a day by default. */

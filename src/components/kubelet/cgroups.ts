@@ -23,8 +23,8 @@ export interface CgroupUsage {
 }
 
 /**
- * The levels kubepods → QoS → pod, in this order, through the host's cgroup driver. The container level is the runtime's.
- * Source: OKD 3.11 "startup sequence"; pkg/kubelet/cm.
+ * The levels kubepods → QoS → pod, in this order, through the host's cgroup driver. The container level is the
+ * runtime's. Source: OKD 3.11 "startup sequence"; pkg/kubelet/cm.
  */
 export class PodCgroups {
   readonly driver: CgroupDriver;

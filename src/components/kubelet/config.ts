@@ -43,7 +43,10 @@ export interface KubeletConfig {
   readonly clusterDomain: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly registerWithTaints: readonly Taint[];
-  /** Ports on which this host itself listens, whether or not the component runs at the moment: no pod gets them as host ports. */
+  /**
+   * Ports on which this host itself listens, whether or not the component runs at the moment: no pod gets them as host
+   * ports.
+   */
   readonly reservedPorts: readonly ReservedPort[];
   /** False for a host that only runs static pods and has no API server to register with. */
   readonly registerNode: boolean;
@@ -64,7 +67,10 @@ export interface KubeletConfig {
   readonly evictionMonitoringMs: number;
 }
 
-/** Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status and 250 pods. */
+/**
+ * Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status and
+ * 250 pods.
+ */
 export const DEFAULT_KUBELET_CONFIG = {
   cgroupRoot: '/',
   systemReserved: {},

@@ -1,4 +1,7 @@
-/** The kubelet: pods of this host from the API and from manifests, made true through the runtime. Surface for the composition. */
+/**
+ * The kubelet: pods of this host from the API and from manifests, made true through the runtime. Surface for the
+ * composition.
+ */
 export { DEFAULT_KUBELET_CONFIG, type KubeletConfig, type KubeletPaths } from './config.ts';
 export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';

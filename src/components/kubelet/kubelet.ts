@@ -34,13 +34,14 @@ import { TokenSource } from './volumes/tokens.ts';
 
 export interface Kubelet {
   /**
-   * Makes the cgroup levels, adopts what the runtime already runs, begins to read the pod sources and serves. Resolves once static pods are being
-   * started; does not wait for an API server. Rejects when the host cannot run pods at all (no cgroups, port taken).
+   * Makes the cgroup levels, adopts what the runtime already runs, begins to read the pod sources and serves. Resolves
+   * once static pods are being started; does not wait for an API server. Rejects when the host cannot run pods at all
+   * (no cgroups, port taken).
    */
   start(): Promise<void>;
   /**
-   * Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started again next time.
-   * Once `hurry` is aborted they are killed instead.
+   * Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started
+   * again next time. Once `hurry` is aborted they are killed instead.
    */
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
@@ -203,7 +204,8 @@ class NodeKubelet implements Kubelet {
       informer.start();
       this.closers.push(() => informer.stop());
     }
-    // Services are part of a container's environment, and the node says whom it takes: no pod of the API starts before both are known.
+    // Services are part of a container's environment, and the node says whom it takes: no pod of the API starts before
+    // both are known.
     void Promise.all([pods.synced, serviceInformer.synced, nodes.synced]).then(() => {
       if (this.stopping.signal.aborted) return;
       this.closers.push(

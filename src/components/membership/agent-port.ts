@@ -1,6 +1,7 @@
 /**
- * What is said on `agent.sock`: one JSON document a line. `{"id":1,"method":"members","params":{…}}` is answered by `{"id":1,"result":…}` or
- * `{"id":1,"error":{"code":…,"message":…}}`; after `subscribe` further lines `{"id":1,"event":{…}}` come with the same id.
+ * What is said on `agent.sock`: one JSON document a line. `{"id":1,"method":"members","params":{…}}` is answered by
+ * `{"id":1,"result":…}` or `{"id":1,"error":{"code":…,"message":…}}`; after `subscribe` further lines
+ * `{"id":1,"event":{…}}` come with the same id.
  */
 export interface AgentMember {
   readonly name: string;
@@ -65,8 +66,8 @@ export interface KeyReport {
 /** One open connection to the agent. */
 export interface AgentSession {
   /**
-   * Answers a request, or rejects with a `CodedError`; `emit` sends further lines under its id for as long as the session lasts. `params`
-   * are whatever the other side sent.
+   * Answers a request, or rejects with a `CodedError`; `emit` sends further lines under its id for as long as the
+   * session lasts. `params` are whatever the other side sent.
    */
   request(method: string, params: unknown, emit: (event: AgentEvent) => void): Promise<unknown>;
   closed(): void;

@@ -1,6 +1,6 @@
 /**
- * The agent of a host: its membership of the ring for as long as the host process lives, and what the host's own processes ask and tell
- * about it over `agent.sock`.
+ * The agent of a host: its membership of the ring for as long as the host process lives, and what the host's own
+ * processes ask and tell about it over `agent.sock`.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';

@@ -1,6 +1,7 @@
 /**
- * How far this host's clock is from the others', from nothing but the time that each member's metadata was published at. Broadcasts take a while, and
- * only ever makes a clock look behind: the sample that looks furthest ahead was the quickest and is the best one.
+ * How far this host's clock is from the others', from nothing but the time that each member's metadata was published
+ * at. Broadcasts take a while, and only ever makes a clock look behind: the sample that looks furthest ahead was the
+ * quickest and is the best one.
  */
 export class ClockOffsets {
   readonly #samples = new Map<string, number[]>();
@@ -17,7 +18,10 @@ export class ClockOffsets {
     this.#samples.delete(member);
   }
 
-  /** Our clock minus the median clock of the ring, ourselves included; undefined while there is no other member to compare with. */
+  /**
+   * Our clock minus the median clock of the ring, ourselves included; undefined while there is no other member to
+   * compare with.
+   */
   own(): number | undefined {
     const theirs = [...this.#samples.values()].filter((samples) => samples.length >= TRUSTED);
     if (theirs.length === 0) return undefined;

@@ -14,7 +14,9 @@ export interface MembershipConfig {
   readonly metadata: MemberMetadata;
   /** Timing and bounds; the transport decides `packetBytes`. */
   readonly gossip: GossipConfig;
-  /** Metadata that changes all the time is published at most this often: every change is broadcast to the whole ring. */
+  /**
+   * Metadata that changes all the time is published at most this often: every change is broadcast to the whole ring.
+   */
   readonly metadataIntervalMs: number;
   /** How long `leave` waits for each of its two announcements to get around. */
   readonly farewellTimeoutMs: number;
@@ -64,8 +66,8 @@ export interface Membership {
   /** Listens and begins as a ring of one. Resolves to the advertised address. */
   start(): Promise<PeerAddress>;
   /**
-   * Exchanges tables with each of `peers`; resolves to how many answered. Rejects with a `CodedError` `join-failed` when none did
-   * (an empty list joins no member and succeeds).
+   * Exchanges tables with each of `peers`; resolves to how many answered. Rejects with a `CodedError` `join-failed`
+   * when none did (an empty list joins no member and succeeds).
    */
   join(peers: readonly PeerAddress[]): Promise<number>;
   /** Tells everybody, then stops taking part. Follow it with `stop`. */
@@ -78,8 +80,8 @@ export interface Membership {
   /** 0 is well; up to 7 the more this member doubts its own timeliness. */
   health(): number;
   /**
-   * Tells the ring at the next opportunity; `urgent` changes do not wait for `metadataIntervalMs`. Throws a `CodedError`
-   * `metadata-too-large`.
+   * Tells the ring at the next opportunity; `urgent` changes do not wait for `metadataIntervalMs`. Throws a
+   * `CodedError` `metadata-too-large`.
    */
   setMetadata(metadata: MemberMetadata, urgent?: boolean): void;
   /** Asks `nodes` a question in Serf's sense. Resolves to the answers by member, of those that answered in time. */

@@ -1,6 +1,6 @@
 /**
- * Membership of a gossip ring (DESIGN "Consensus and gossip"): the timers, the socket port and the list around the pure machine of
- * `core/gossip`.
+ * Membership of a gossip ring (DESIGN "Consensus and gossip"): the timers, the socket port and the list around the pure
+ * machine of `core/gossip`.
  */
 
 export { type Agent, createAgent } from './agent.ts';

@@ -1,6 +1,6 @@
 /**
- * Keeps at it until every address that was named for joining is a member: at start, when the others are not there yet, and again whenever one
- * of them has gone. (Members that the ring still remembers it finds again by itself.)
+ * Keeps at it until every address that was named for joining is a member: at start, when the others are not there yet,
+ * and again whenever one of them has gone. (Members that the ring still remembers it finds again by itself.)
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';

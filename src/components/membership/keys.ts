@@ -1,6 +1,6 @@
 /**
- * Rotation of the ring's keys, asked and answered as Serf does (serf/internal_query.go, keymanager.go), so that `serf keys` of a stock
- * agent reaches our members and ours reaches stock agents.
+ * Rotation of the ring's keys, asked and answered as Serf does (serf/internal_query.go, keymanager.go), so that `serf
+ * keys` of a stock agent reaches our members and ours reaches stock agents.
  */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { KeyAnswer, SerfCodec } from '../../core/gossip/port.ts';
@@ -51,8 +51,8 @@ export interface KeyRotationDeps {
 }
 
 /**
- * Does `action` on every member that is present, this one included. Beyond what Serf does it refuses (`key-missing`, `key-in-use`) what
- * would cut members off: using a key that somebody lacks, removing one that somebody encrypts with.
+ * Does `action` on every member that is present, this one included. Beyond what Serf does it refuses (`key-missing`,
+ * `key-in-use`) what would cut members off: using a key that somebody lacks, removing one that somebody encrypts with.
  */
 export async function rotateKeys(
   deps: KeyRotationDeps,

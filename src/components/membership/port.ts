@@ -16,9 +16,15 @@ export interface RingHandler {
 export interface RingTransport {
   /** Bytes in a datagram that are left for messages. */
   readonly packetBytes: number;
-  /** Listens, and resolves to where: a port of 0 has become a real one. Rejects with a `CodedError` when the address is taken. */
+  /**
+   * Listens, and resolves to where: a port of 0 has become a real one. Rejects with a `CodedError` when the address is
+   * taken.
+   */
   start(handler: RingHandler): Promise<PeerAddress>;
-  /** Best effort: nothing is reported when it does not arrive. `peerProtocol` is the receiver's highest version, 0 when unknown. */
+  /**
+   * Best effort: nothing is reported when it does not arrive. `peerProtocol` is the receiver's highest version, 0 when
+   * unknown.
+   */
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void;
   /** Exchanges tables. Rejects with a `CodedError` (`peer-unreachable`, `peer-timeout`, `peer-refused`). */
   exchange(to: PeerAddress, ours: RingState, timeoutMs: number): Promise<RingState>;
@@ -28,7 +34,10 @@ export interface RingTransport {
   stop(): Promise<void>;
 }
 
-/** The ring's keys on this host: in use, and on disk as soon as a change resolves. Errors are `CodedError`s that say why not. */
+/**
+ * The ring's keys on this host: in use, and on disk as soon as a change resolves. Errors are `CodedError`s that say why
+ * not.
+ */
 export interface KeyStore {
   /** The first one encrypts. */
   keys(): readonly Uint8Array[];

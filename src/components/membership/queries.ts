@@ -6,7 +6,10 @@ import type { PeerAddress, SerfCodec, SerfQuery, SerfResponse } from '../../core
 export type AnswerQuery = (name: string, payload: Uint8Array) => Promise<Uint8Array | undefined>;
 
 export interface Queries {
-  /** Asks `nodes` and resolves to the answers by member: as soon as all have answered, else after `timeoutMs` with those that have. */
+  /**
+   * Asks `nodes` and resolves to the answers by member: as soon as all have answered, else after `timeoutMs` with those
+   * that have.
+   */
   ask(name: string, payload: Uint8Array, nodes: readonly string[], timeoutMs: number): Promise<Map<string, Uint8Array>>;
   /** Somebody's question. */
   asked(query: SerfQuery): void;

@@ -21,7 +21,9 @@ interface Deps {
 export function createFilterMode(deps: Deps): ProxyMode {
   const { table, clusterCidr, reservedPorts } = deps.config;
   const options = { table, clusterCidr, reservedPorts };
-  /** What the kernel holds as far as we know; undefined after a failure or before the first time: replace everything. */
+  /**
+   * What the kernel holds as far as we know; undefined after a failure or before the first time: replace everything.
+   */
   let applied: NftState | undefined;
   let routed = false;
   return {

@@ -1,6 +1,6 @@
 /**
- * The service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and keeps the node
- * forwarding them, by packet filter where the kernel has nft and by forwarding streams itself where it has not.
+ * The service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and keeps the
+ * node forwarding them, by packet filter where the kernel has nft and by forwarding streams itself where it has not.
  */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';

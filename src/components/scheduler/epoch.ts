@@ -1,4 +1,6 @@
-/** One leadership epoch: keeps the cluster snapshot, pops pods from the queue one at a time, and binds asynchronously. */
+/**
+ * One leadership epoch: keeps the cluster snapshot, pops pods from the queue one at a time, and binds asynchronously.
+ */
 import { setImmediate as yieldToLoop } from 'node:timers';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
@@ -60,8 +62,8 @@ class Epoch {
 
   start(): void {
     const { nodes, pods, namespaces } = this.#sources;
-    // Nodes first: pods are then placed on them at once. Bound pods of the first list come before any decision, since deciding
-    // starts only after this function has returned.
+    // Nodes first: pods are then placed on them at once. Bound pods of the first list come before any decision, since
+    // deciding starts only after this function has returned.
     this.#unsubscribes.push(
       nodes.onChange({
         added: (node) => {
@@ -94,7 +96,8 @@ class Epoch {
   }
 
   #discover(): void {
-    // Not awaited when the epoch ends: discovery may hang while the server is unreachable and has no effect once stopped.
+    // Not awaited when the epoch ends: discovery may hang while the server is unreachable and has no effect once
+    // stopped.
     void discoverOptionalSources(this.#deps).then(
       (more) => {
         if (this.#stopped) return;

@@ -1,6 +1,6 @@
 /**
- * The scheduler: watches for pods without a node, decides with core/scheduling and binds through the API. Its informers are filled
- * before it leads, so that a standby takes over at once.
+ * The scheduler: watches for pods without a node, decides with core/scheduling and binds through the API. Its informers
+ * are filled before it leads, so that a standby takes over at once.
  */
 import { messageOf } from '../../base/errors.ts';
 import type { SchedulerDeps } from './deps.ts';

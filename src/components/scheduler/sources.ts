@@ -1,4 +1,7 @@
-/** Where the scheduler's knowledge comes from: the informers it always needs, and kinds that a server may or may not have. */
+/**
+ * Where the scheduler's knowledge comes from: the informers it always needs, and kinds that a server may or may not
+ * have.
+ */
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
 import type {
   Namespace,

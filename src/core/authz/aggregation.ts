@@ -2,8 +2,8 @@ import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 
 /**
- * The rules an aggregated cluster role has: those of every other role that one of its selectors matches, in the order of names,
- * each once. Undefined when the role does not aggregate. A selector that cannot be read selects nothing.
+ * The rules an aggregated cluster role has: those of every other role that one of its selectors matches, in the order
+ * of names, each once. Undefined when the role does not aggregate. A selector that cannot be read selects nothing.
  * Source: upstream's clusterroleaggregation controller.
  */
 export function aggregatedRules(role: ClusterRole, all: Iterable<ClusterRole>): PolicyRule[] | undefined {
@@ -27,8 +27,8 @@ export function aggregatedRules(role: ClusterRole, all: Iterable<ClusterRole>): 
 }
 
 /**
- * Fills in the rules of all aggregated roles of a set, also where one aggregates another (`admin` takes in `edit`, which takes in
- * `view`). Roles that change are replaced by copies.
+ * Fills in the rules of all aggregated roles of a set, also where one aggregates another (`admin` takes in `edit`,
+ * which takes in `view`). Roles that change are replaced by copies.
  */
 export function aggregateAll(roles: readonly ClusterRole[]): ClusterRole[] {
   let current = [...roles];

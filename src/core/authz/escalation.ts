@@ -1,6 +1,7 @@
 /**
- * A user cannot grant permissions that it does not have. Checked on every write of roles and bindings, patches and applies included.
- * Source: k8s.io/kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased.
+ * A user cannot grant permissions that it does not have. Checked on every write of roles and bindings, patches and
+ * applies included. Source:
+ * k8s.io/kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef } from 'kubernetes-types/rbac/v1';
 import type { RbacAuthorizer } from './rbac.ts';

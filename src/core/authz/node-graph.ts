@@ -12,7 +12,10 @@ export interface SliceOfNode {
   readonly spec?: { readonly nodeName?: string };
 }
 
-/** Claims on devices, as current versions have them: one that is there, or one that was made for the pod, which its status names. */
+/**
+ * Claims on devices, as current versions have them: one that is there, or one that was made for the pod, which its
+ * status names.
+ */
 interface PodWithClaims {
   readonly spec?: {
     readonly resourceClaims?: readonly { readonly name?: string; readonly resourceClaimName?: string }[];
@@ -34,8 +37,8 @@ interface KnownVolume {
 }
 
 /**
- * Which node may see what because one of its pods needs it: counted references from nodes to secrets, config maps, claims and
- * service accounts; volumes and their secrets through the claims. Every question is a few map look-ups.
+ * Which node may see what because one of its pods needs it: counted references from nodes to secrets, config maps,
+ * claims and service accounts; volumes and their secrets through the claims. Every question is a few map look-ups.
  */
 export class NodeGraph {
   readonly #pods = new Map<string, KnownPod>();

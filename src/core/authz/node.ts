@@ -12,8 +12,9 @@ export const NODE_USER_PREFIX = 'system:node:';
 const LEASE_NAMESPACE = 'kube-node-lease';
 
 /**
- * The node authorizer: a kubelet reads what its own pods need, and writes what is its own. What it may write in detail is the
- * business of NodeRestriction admission. Source: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node; KEP-4601 for selectors.
+ * The node authorizer: a kubelet reads what its own pods need, and writes what is its own. What it may write in detail
+ * is the business of NodeRestriction admission. Source: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node; KEP-4601 for
+ * selectors.
  */
 export interface NodeAuthorizer {
   setPod(pod: Pod): void;
@@ -24,7 +25,10 @@ export interface NodeAuthorizer {
   deleteVolumeAttachment(name: string): void;
   setResourceSlice(slice: SliceOfNode): void;
   deleteResourceSlice(name: string): void;
-  /** Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a microsecond. */
+  /**
+   * Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a
+   * microsecond.
+   */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
 
@@ -165,7 +169,10 @@ const resourceClaims: Rule = (graph, nodeName, action) => {
   return graph.refers(nodeName, 'resourceclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
 };
 
-/** Of a slice that is there the graph knows the node; admission looks at one that is created, and at each of a collection that is deleted. */
+/**
+ * Of a slice that is there the graph knows the node; admission looks at one that is created, and at each of a
+ * collection that is deleted.
+ */
 const resourceSlices: Rule = (graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource !== '') return denied('cannot authorize ResourceSlice subresources');

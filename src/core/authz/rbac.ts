@@ -19,8 +19,8 @@ export interface EffectiveRules {
 }
 
 /**
- * RBAC over the roles and bindings that it was given. Setting an object replaces the one of that name. A request looks only at
- * the bindings of its user and groups, found by name.
+ * RBAC over the roles and bindings that it was given. Setting an object replaces the one of that name. A request looks
+ * only at the bindings of its user and groups, found by name.
  */
 export interface RbacAuthorizer {
   setClusterRole(role: ClusterRole): void;
@@ -36,7 +36,10 @@ export interface RbacAuthorizer {
   authorize(user: UserInfo, action: Action): Decision;
   /** Rules from cluster bindings and, with a namespace, from the bindings in it. */
   rulesFor(user: UserInfo, namespace: string): EffectiveRules;
-  /** The rules that a binding in `namespace` ('' for a cluster binding) to `ref` would give; undefined when there is no such role. */
+  /**
+   * The rules that a binding in `namespace` ('' for a cluster binding) to `ref` would give; undefined when there is no
+   * such role.
+   */
   rulesOf(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** Matching and covering of policy rules. Source: k8s.io/kubernetes/pkg/apis/rbac/v1 evaluation_helpers.go and component-helpers' rule validation. */
+/**
+ * Matching and covering of policy rules. Source: k8s.io/kubernetes/pkg/apis/rbac/v1 evaluation_helpers.go and
+ * component-helpers' rule validation.
+ */
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import { type PathAction, type ResourceAction, resourceWithSubresource } from './types.ts';
 
@@ -51,7 +54,10 @@ export class CompiledRules {
   }
 }
 
-/** How many single permissions are looked at one by one before the answer is "not covered"; honest roles have some hundreds. */
+/**
+ * How many single permissions are looked at one by one before the answer is "not covered"; honest roles have some
+ * hundreds.
+ */
 const MAX_BREAKDOWN = 100_000;
 
 export interface Coverage {

@@ -1,12 +1,14 @@
 /**
- * Requests and decisions. Authorizers of this room are pure: they hold a model of roles or pods that the caller keeps up to date
- * from its caches, and answer from it without asking anybody.
+ * Requests and decisions. Authorizers of this room are pure: they hold a model of roles or pods that the caller keeps
+ * up to date from its caches, and answer from it without asking anybody.
  */
 import type { UserInfo } from '../../api/registry/definition.ts';
 
 export type { UserInfo };
 
-/** A request for a resource. Empty strings where a part is absent, as in `SubjectAccessReview.spec.resourceAttributes`. */
+/**
+ * A request for a resource. Empty strings where a part is absent, as in `SubjectAccessReview.spec.resourceAttributes`.
+ */
 export interface ResourceAction {
   readonly verb: string;
   /** '' for the core group. */
@@ -20,7 +22,10 @@ export interface ResourceAction {
   readonly name: string;
   /** Absent: any. */
   readonly version?: string;
-  /** What a list's, a watch's or a deletecollection's selectors demand. Terms that cannot be understood are left out: that asks for more. */
+  /**
+   * What a list's, a watch's or a deletecollection's selectors demand. Terms that cannot be understood are left out:
+   * that asks for more.
+   */
   readonly fields?: readonly SelectorTerm[];
   readonly labels?: readonly SelectorTerm[];
 }
@@ -68,7 +73,10 @@ export function resourceWithSubresource(action: ResourceAction): string {
   return action.subresource === '' ? action.resource : `${action.resource}/${action.subresource}`;
 }
 
-/** What a 403 says after the subject, worded as upstream's: `User "a" cannot list resource "pods" in API group "" in the namespace "b"`. */
+/**
+ * What a 403 says after the subject, worded as upstream's: `User "a" cannot list resource "pods" in API group "" in the
+ * namespace "b"`.
+ */
 export function describeDenial(user: UserInfo, action: Action): string {
   const who = `User ${JSON.stringify(user.name)}`;
   if (isPathAction(action)) return `${who} cannot ${action.verb} path ${JSON.stringify(action.path)}`;

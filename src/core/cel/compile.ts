@@ -1,6 +1,7 @@
 /**
- * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it can cost is
- * estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
+ * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it
+ * can cost is estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and
+ * interpreter/runtimecost.go (costs).
  */
 import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
@@ -20,7 +21,10 @@ interface Variable {
   readonly type: Type;
 }
 
-/** Throws CompileError with everything that is wrong, ProgramError for what is right as it is written and fails whatever its variables are. */
+/**
+ * Throws CompileError with everything that is wrong, ProgramError for what is right as it is written and fails whatever
+ * its variables are.
+ */
 export function compile(source: string, environment: Environment): Program {
   const compiler = new Compiler(source, environment);
   const part = compiler.compile(parse(source));
@@ -314,7 +318,10 @@ export class Compiler {
   }
 }
 
-/** Whether a value is in a list that is known when it is written: nothing is compared, and nothing paid for, as upstream. */
+/**
+ * Whether a value is in a list that is known when it is written: nothing is compared, and nothing paid for, as
+ * upstream.
+ */
 function membership([item, list]: readonly Part[]): Part['run'] | undefined {
   if (item === undefined || !Array.isArray(list?.known)) return undefined;
   const known = list.known as readonly Value[];

@@ -1,4 +1,7 @@
-/** Static checks of a format string: its clauses, and whether the arguments fit them. Source: cel-go's ext/formatting.go. */
+/**
+ * Static checks of a format string: its clauses, and whether the arguments fit them. Source: cel-go's
+ * ext/formatting.go.
+ */
 import { formatType, type Type } from './types.ts';
 
 export interface FormatProblem {

@@ -11,7 +11,10 @@ export interface Overload {
   run(args: readonly Value[]): Value;
   /** Cost beyond the call itself, by the sizes of the arguments. */
   cost?(sizes: readonly number[]): number;
-  /** What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among the arguments hold. */
+  /**
+   * What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among
+   * the arguments hold.
+   */
   estimate?(sizes: readonly number[], items: readonly number[]): number;
   /** The largest the result can be, by the largest sizes of the arguments, and the smallest. Default: unknown. */
   size?(sizes: readonly number[], items: readonly number[], shortest: readonly number[]): number;
@@ -35,7 +38,8 @@ export const visits: Costs = { cost: ([first = 0]) => first };
 type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];
 
 /**
- * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, `math.abs(int): int` with `namespace`.
+ * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, `math.abs(int): int`
+ * with `namespace`.
  */
 export function declare<Args extends readonly Value[]>(signature: string, run: Run<Args>, costs: Costs = {}): Overload {
   const match = /^(?:(.+?)\.)?([@\w!?:[\]<>=+\-*/%]+)\((.*)\): (.+)$/.exec(signature);

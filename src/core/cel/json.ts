@@ -4,7 +4,9 @@ import { integerOf } from '../../base/json.ts';
 import { formatDuration, formatTimestamp } from './library/time.ts';
 import { CelMap, Duration, EvaluationError, isList, Timestamp, typeOf, Uint, type Value } from './values.ts';
 
-/** What one value may grow to: expressions can name the same list in a list many times over. In characters and elements. */
+/**
+ * What one value may grow to: expressions can name the same list in a list many times over. In characters and elements.
+ */
 const MAX_SIZE = 3 * 1024 * 1024;
 const NODE_SIZE = 8;
 const MAX_DEPTH = 200;

@@ -1,6 +1,7 @@
 /**
- * Kinds as CEL's types: what an expression about an object may name. Source: k8s.io/apiserver/pkg/cel/common/schemas.go, and
- * pkg/cel/openapi. Structures are named after the place where they stand.
+ * Kinds as CEL's types: what an expression about an object may name. Source:
+ * k8s.io/apiserver/pkg/cel/common/schemas.go, and pkg/cel/openapi. Structures are named after the place where they
+ * stand.
  */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { SchemaNode } from '../../api/schema/node.ts';
@@ -54,8 +55,8 @@ const FORMATS: Readonly<Record<string, Type>> = {
 };
 
 /**
- * Of a schema as it is published, which refers to nothing but metadata (of the type `metadata`). Fields that are kept without being named
- * are none.
+ * Of a schema as it is published, which refers to nothing but metadata (of the type `metadata`). Fields that are kept
+ * without being named are none.
  */
 export function typeOfPublished(schema: JsonObject, name: string, metadata: SchemaNode): Type | undefined {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;

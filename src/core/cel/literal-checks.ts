@@ -4,7 +4,9 @@ import type { Overload } from './functions.ts';
 import type { Part } from './part.ts';
 import { EvaluationError } from './values.ts';
 
-/** Texts that are written out where something reads them: what cannot be read is wrong before it is run, as upstream. */
+/**
+ * Texts that are written out where something reads them: what cannot be read is wrong before it is run, as upstream.
+ */
 const READERS: ReadonlyMap<string, string> = new Map([
   ['duration', 'duration'],
   ['timestamp', 'timestamp'],
@@ -16,7 +18,10 @@ interface LiteralProblem {
   readonly message: string;
 }
 
-/** What is wrong with texts that are written out; undefined: nothing, or there are none. `places`: where the arguments stand, `at` the call. */
+/**
+ * What is wrong with texts that are written out; undefined: nothing, or there are none. `places`: where the arguments
+ * stand, `at` the call.
+ */
 export function literalProblem(
   name: string,
   args: readonly Part[],

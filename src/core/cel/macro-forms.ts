@@ -1,4 +1,7 @@
-/** Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
+/**
+ * Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go
+ * (optionals).
+ */
 
 interface MacroForm {
   /** How many arguments it has, and how many of them, from the first, name its variables. */

@@ -9,8 +9,8 @@ import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optiona
 type Macro = Extract<Expr, { op: 'macro' }>;
 
 /**
- * What upstream reckons with for the whole loop and for one step, beside what is written in it: whether it goes on, what has been found so
- * far and what becomes of it.
+ * What upstream reckons with for the whole loop and for one step, beside what is written in it: whether it goes on,
+ * what has been found so far and what becomes of it.
  */
 const RECKONED: Readonly<
   Record<Exclude<Macro['name'], 'optMap' | 'optFlatMap'>, readonly [whole: number, step: number]>

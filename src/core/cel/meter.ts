@@ -1,6 +1,6 @@
 /**
- * Where work pays for itself that only shows while it is done: comparing what is nested, writing out what is long. Evaluations do not
- * wait, so one is under way at a time, or one within another.
+ * Where work pays for itself that only shows while it is done: comparing what is nested, writing out what is long.
+ * Evaluations do not wait, so one is under way at a time, or one within another.
  */
 import type { Budget } from './part.ts';
 

@@ -1,4 +1,7 @@
-/** Expressions as trees; macros are recognised here, as the specification has it. Source: cel-spec, doc/langdef.md (syntax). */
+/**
+ * Expressions as trees; macros are recognised here, as the specification has it. Source: cel-spec, doc/langdef.md
+ * (syntax).
+ */
 import { CompileError, dottedName, type Expr, type FieldInit, type MacroName } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
 import { MACROS } from './macro-forms.ts';
@@ -98,7 +101,10 @@ class Parser {
     });
   }
 
-  /** Levels from the loosest: ||, &&, relations, sums, products. Chains are walked in a loop, so that long ones do not nest here. */
+  /**
+   * Levels from the loosest: ||, &&, relations, sums, products. Chains are walked in a loop, so that long ones do not
+   * nest here.
+   */
   #binary(level: number): Expr {
     if (level === LEVELS.length) return this.#unary();
     let left = this.#binary(level + 1);

@@ -4,7 +4,10 @@ import type { FunctionTable } from './functions.ts';
 import type { Type } from './types.ts';
 import { BudgetError, type Value } from './values.ts';
 
-/** After pieces of work of this cost others have their turn: a few milliseconds, some tens where an operation is slow for its cost. */
+/**
+ * After pieces of work of this cost others have their turn: a few milliseconds, some tens where an operation is slow
+ * for its cost.
+ */
 export const TURN_COST = 100_000;
 
 /** What an evaluation may still cost. */

@@ -1,4 +1,7 @@
-/** Running the rules of a schema over an object. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go. */
+/**
+ * Running the rules of a schema over an object. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+ */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { resolveFieldPath } from '../../api/structural/field-path.ts';
@@ -18,8 +21,9 @@ const MAX_WRITE_COST = 10_000_000;
 const MAX_MESSAGE_COST = 250_000;
 
 /**
- * Judges objects by the rules of a schema; rules that cannot be compiled are passed over, since they were refused when they came. A
- * judgement comes to a stop after each piece of work that took its time, so that others can have their turn.
+ * Judges objects by the rules of a schema; rules that cannot be compiled are passed over, since they were refused when
+ * they came. A judgement comes to a stop after each piece of work that took its time, so that others can have their
+ * turn.
  */
 export function rulesOf(
   schema: Schema,
@@ -33,7 +37,10 @@ export function rulesOf(
   };
 }
 
-/** What the rules say of the defaults of a schema, as those of a new object; for definitions. Below `additionalProperties` there are none. */
+/**
+ * What the rules say of the defaults of a schema, as those of a new object; for definitions. Below
+ * `additionalProperties` there are none.
+ */
 export function judgeDefaults(schema: Schema, path: string): FieldError[] {
   const found: FieldError[] = [];
   if (schema.default !== undefined) {

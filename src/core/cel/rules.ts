@@ -1,6 +1,6 @@
 /**
- * The rules of a schema (x-kubernetes-validations): compiled and weighed when a definition is written, run when an object is.
- * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, KEP-2876.
+ * The rules of a schema (x-kubernetes-validations): compiled and weighed when a definition is written, run when an
+ * object is. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, KEP-2876.
  */
 
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
@@ -50,7 +50,10 @@ export class Compilation {
     this.#sound = sound;
   }
 
-  /** `times`: how many such values one document can have. `fixed`: where old values cannot be correlated, undefined elsewhere. */
+  /**
+   * `times`: how many such values one document can have. `fixed`: where old values cannot be correlated, undefined
+   * elsewhere.
+   */
   node(
     schema: Schema,
     path: string,

@@ -1,6 +1,6 @@
 /**
- * Structural schemas as CEL's types: what a rule may name, and how large it can be. Source: k8s.io/apiserver/pkg/cel/common/schemas.go
- * (types), pkg/cel/escaping.go (names), pkg/cel/limits.go (sizes).
+ * Structural schemas as CEL's types: what a rule may name, and how large it can be. Source:
+ * k8s.io/apiserver/pkg/cel/common/schemas.go (types), pkg/cel/escaping.go (names), pkg/cel/limits.go (sizes).
  */
 import type { JsonObject } from '../../api/meta/object.ts';
 import type { Schema } from '../../api/structural/schema.ts';

@@ -177,7 +177,10 @@ export function join(a: Type, b: Type): Type {
   return (larger === undefined ? rest : { ...rest, max: larger }) as Type;
 }
 
-/** Reads a type as signatures write it: `list<A>`, `map<string, dyn>`, `opt<int>`, `net.IP`. Single capitals are parameters. */
+/**
+ * Reads a type as signatures write it: `list<A>`, `map<string, dyn>`, `opt<int>`, `net.IP`. Single capitals are
+ * parameters.
+ */
 export function parseType(text: string): Type {
   const open = text.indexOf('<');
   if (open < 0) {

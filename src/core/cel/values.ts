@@ -1,6 +1,6 @@
 /**
- * CEL's values: booleans, strings and null are themselves; `int` is a bigint, `double` a number; bytes, lists and maps have forms of
- * their own.
+ * CEL's values: booleans, strings and null are themselves; `int` is a bigint, `double` a number; bytes, lists and maps
+ * have forms of their own.
  */
 
 export type Value =

@@ -56,8 +56,9 @@ export function runtimeParentName(driver: CgroupDriver, path: CgroupPath): strin
 }
 
 /**
- * The UID in the last component of a pod's directory; undefined when it is not a pod's. A systemd name has lost the dashes of the
- * UID: underscores are turned back, which is right for RFC 4122 UIDs and for the dashless ones of static pods.
+ * The UID in the last component of a pod's directory; undefined when it is not a pod's. A systemd name has lost the
+ * dashes of the UID: underscores are turned back, which is right for RFC 4122 UIDs and for the dashless ones of static
+ * pods.
  */
 export function podUidOf(driver: CgroupDriver, directory: string): string | undefined {
   const name = directory.slice(directory.lastIndexOf('/') + 1);

@@ -9,7 +9,9 @@ export interface Hierarchy {
 
 export type CgroupOperation =
   | { readonly op: 'mkdir'; readonly directory: string }
-  /** Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems. */
+  /**
+   * Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems.
+   */
   | { readonly op: 'inherit'; readonly directory: string; readonly file: string }
   /** `optional`: a kernel without this knob, or a cgroup we may not delegate from, is no reason to stop. */
   | {
@@ -34,7 +36,10 @@ export interface CgroupFileSystem {
   removeTree(directory: string): Promise<void>;
 }
 
-/** A property of a unit under its D-Bus name; those that limit resources are unsigned 64-bit numbers. Source: org.freedesktop.systemd1(5). */
+/**
+ * A property of a unit under its D-Bus name; those that limit resources are unsigned 64-bit numbers. Source:
+ * org.freedesktop.systemd1(5).
+ */
 export interface UnitProperty {
   readonly name: string;
   readonly value: bigint;

@@ -1,6 +1,7 @@
 /**
- * The resources of a pod and how they are set in the kernel. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
- * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
+ * The resources of a pod and how they are set in the kernel. Sources: k8s.io/component-helpers resource (pod requests
+ * with sidecars, KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the
+ * arithmetic.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type QosClass, qosClassOf } from '../../api/podspec/qos.ts';
@@ -19,7 +20,9 @@ export function amountOf(container: Container, side: Side, resource: string): nu
   return resource === 'cpu' ? quantityMilliValue(quantity) : quantityValue(quantity);
 }
 
-/** The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation. */
+/**
+ * The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation.
+ */
 export function podAmount(pod: Pod, side: Side, resource: string): number {
   let running = 0;
   for (const container of pod.spec?.containers ?? []) running += amountOf(container, side, resource);

@@ -1,6 +1,7 @@
 /**
- * Pods + allocatable → the tree that ought to be, parents first: kubepods, then its QoS levels, then a level per pod. The container
- * level is the runtime's. Source: pkg/kubelet/cm node_container_manager, qos_container_manager, pod_container_manager.
+ * Pods + allocatable → the tree that ought to be, parents first: kubepods, then its QoS levels, then a level per pod.
+ * The container level is the runtime's. Source: pkg/kubelet/cm node_container_manager, qos_container_manager,
+ * pod_container_manager.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type CgroupPath, kubepodsPath, podPath, qosPath } from './names.ts';
@@ -79,7 +80,9 @@ export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupN
   return [...qosTree(pods, options), ...pods.map((pod) => podNode(pod, options))];
 }
 
-/** A pod-level limit holds only when every long-running container has one; otherwise it would bound the unlimited ones. */
+/**
+ * A pod-level limit holds only when every long-running container has one; otherwise it would bound the unlimited ones.
+ */
 function limited(pod: Pod, resource: string): boolean {
   const running = [
     ...(pod.spec?.containers ?? []),

@@ -1,5 +1,6 @@
 /**
- * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+ * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and
+ * cgroup-v2.rst.
  */
 import { type CgroupDriver, directoryName } from './names.ts';
 import type { CgroupOperation, Hierarchy, UnitProperty } from './port.ts';
@@ -96,8 +97,8 @@ const INFINITY = 2n ** 64n - 1n;
 const PERCENT_OF_SECOND_US = 10_000;
 
 /**
- * What the service manager must know so that it does not undo the limits. A quota is rounded up to what it can express; the kernel's
- * file gets the exact one. Source: org.freedesktop.systemd1(5); opencontainers/runc addCpuQuota.
+ * What the service manager must know so that it does not undo the limits. A quota is rounded up to what it can express;
+ * the kernel's file gets the exact one. Source: org.freedesktop.systemd1(5); opencontainers/runc addCpuQuota.
  */
 export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): UnitProperty[] {
   const properties: UnitProperty[] = [];

@@ -1,9 +1,10 @@
 /**
- * The auth state of a member: who exists, who may do what. It changes only by commands of the replicated log, applied in log order
- * on every member, so all members decide alike. Source: etcd server/auth/store.go; where Debian's etcd answers, it is right.
+ * The auth state of a member: who exists, who may do what. It changes only by commands of the replicated log, applied
+ * in log order on every member, so all members decide alike. Source: etcd server/auth/store.go; where Debian's etcd
+ * answers, it is right.
  *
- * The auth revision counts the changes. A caller carries the revision at which it was recognised; a token that has the revision
- * inside (JWT) is good for nothing after the next change.
+ * The auth revision counts the changes. A caller carries the revision at which it was recognised; a token that has the
+ * revision inside (JWT) is good for nothing after the next change.
  */
 import type { AuthPermission } from '../../api/etcd/auth.ts';
 import { unreachable } from '../../base/errors.ts';
@@ -83,8 +84,8 @@ export class AuthMachine {
   }
 
   /**
-   * Throws AuthError unless `caller` may read, or write, every key of the range. As in etcd only accesses to keys ask for a
-   * caller that was recognised at the current revision; administrators may make several changes with one token.
+   * Throws AuthError unless `caller` may read, or write, every key of the range. As in etcd only accesses to keys ask
+   * for a caller that was recognised at the current revision; administrators may make several changes with one token.
    */
   requireAccess(caller: Caller | undefined, access: 'read' | 'write', key: string, end: string): void {
     if (!this.#enabled) return;

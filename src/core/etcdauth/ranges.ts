@@ -1,6 +1,6 @@
 /**
- * Permissions as sets of keys: overlapping and touching ranges become one, so that two grants that meet cover a range across
- * both, as in etcd (server/auth/range_perm_cache.go).
+ * Permissions as sets of keys: overlapping and touching ranges become one, so that two grants that meet cover a range
+ * across both, as in etcd (server/auth/range_perm_cache.go).
  */
 import { type AuthPermission, PermissionType } from '../../api/etcd/auth.ts';
 
@@ -69,7 +69,10 @@ export function mergeGrants(permissions: readonly AuthPermission[]): Grants {
   return { read: of(PermissionType.read), write: of(PermissionType.write) };
 }
 
-/** False for permissions that could never match: no key, or an end that is not behind it. Source: etcd 3.5 server/auth/store.go. */
+/**
+ * False for permissions that could never match: no key, or an end that is not behind it. Source: etcd 3.5
+ * server/auth/store.go.
+ */
 export function isValidPermission({ type, key, end }: AuthPermission): boolean {
   if (type !== PermissionType.read && type !== PermissionType.write && type !== PermissionType.readwrite) return false;
   if (key === '') return false;

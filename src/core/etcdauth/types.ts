@@ -1,6 +1,6 @@
 /**
- * Users, roles and permissions of etcd's auth. Source: etcd api/authpb/auth.proto. Keys are latin1 strings, one character per byte
- * (see api/etcd/wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
+ * Users, roles and permissions of etcd's auth. Source: etcd api/authpb/auth.proto. Keys are latin1 strings, one
+ * character per byte (see api/etcd/wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
  */
 import type { AuthPermission } from '../../api/etcd/auth.ts';
 
@@ -29,7 +29,10 @@ export interface Caller {
 /** The user that must exist to enable auth, and the role that may do everything. */
 export const ROOT = 'root';
 
-/** A change of the auth state: one entry of the replicated log. 'token-issue' changes nothing: it tells every member who carries a token. */
+/**
+ * A change of the auth state: one entry of the replicated log. 'token-issue' changes nothing: it tells every member who
+ * carries a token.
+ */
 export type AuthCommand =
   | { readonly kind: 'enable' }
   | { readonly kind: 'disable' }

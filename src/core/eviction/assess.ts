@@ -1,4 +1,7 @@
-/** Observations over time → the node's pressure conditions, and what has to be reclaimed now. Source: pkg/kubelet/eviction/eviction_manager.go synchronize. */
+/**
+ * Observations over time → the node's pressure conditions, and what has to be reclaimed now. Source:
+ * pkg/kubelet/eviction/eviction_manager.go synchronize.
+ */
 import {
   absolute,
   type EvictionSettings,

@@ -16,7 +16,10 @@ export interface LocalStorage {
   readonly containers: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];
 }
 
-/** The message of the eviction; undefined: all limits are kept. Volumes first, then the pod as a whole, then its containers. */
+/**
+ * The message of the eviction; undefined: all limits are kept. Volumes first, then the pod as a whole, then its
+ * containers.
+ */
 export function exceededLimit({ volumes, shared, containers }: LocalStorage): string | undefined {
   for (const { name, limit, used } of volumes)
     if (limit !== undefined && used > limit.bytes) return emptyDirMessage(name, limit.text);

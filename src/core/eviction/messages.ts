@@ -1,4 +1,7 @@
-/** Texts of evicted and refused pods, which programs look for. Source: pkg/kubelet/eviction/{helpers.go,eviction_manager.go}. */
+/**
+ * Texts of evicted and refused pods, which programs look for. Source:
+ * pkg/kubelet/eviction/{helpers.go,eviction_manager.go}.
+ */
 import { formatQuantity, quantityOf } from '../../base/quantity.ts';
 import type { Observations } from './assess.ts';
 import { absolute, type EvictionResource, type Pressure, RESOURCE_OF, type Threshold } from './thresholds.ts';

@@ -1,4 +1,7 @@
-/** Which pod is evicted first. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure. */
+/**
+ * Which pod is evicted first. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc,
+ * rankPIDPressure.
+ */
 import type { EvictionResource } from './thresholds.ts';
 
 /** Of `memory` and `ephemeral-storage` bytes; of `inodes` and `pids` their number. */
@@ -14,8 +17,8 @@ export interface Candidate {
 }
 
 /**
- * The order of eviction. Pods that were not measured come first, then those that use more than they request, then those of lower priority, then those that
- * use most beyond their request. For pids only priority and use count.
+ * The order of eviction. Pods that were not measured come first, then those that use more than they request, then those
+ * of lower priority, then those that use most beyond their request. For pids only priority and use count.
  */
 export function rank(resource: EvictionResource, candidates: readonly Candidate[]): readonly Candidate[] {
   return candidates

@@ -1,6 +1,6 @@
 /**
- * When a node runs low on what its pods share. Source: pkg/kubelet/eviction/{api/types.go,helpers.go}; "Node-pressure Eviction" in the Kubernetes
- * documentation.
+ * When a node runs low on what its pods share. Source: pkg/kubelet/eviction/{api/types.go,helpers.go}; "Node-pressure
+ * Eviction" in the Kubernetes documentation.
  */
 import { quantityValue, tryParseQuantity } from '../../base/quantity.ts';
 
@@ -58,7 +58,10 @@ export interface EvictionSettings {
   readonly maxPodGraceSeconds: number;
 }
 
-/** Upstream's hard thresholds on Linux, and `pid.available`, which upstream leaves to the administrator. Source: pkg/kubelet/apis/config/v1beta1/defaults_linux.go. */
+/**
+ * Upstream's hard thresholds on Linux, and `pid.available`, which upstream leaves to the administrator. Source:
+ * pkg/kubelet/apis/config/v1beta1/defaults_linux.go.
+ */
 export const DEFAULT_HARD: Readonly<Record<Signal, string>> = {
   'memory.available': '100Mi',
   'nodefs.available': '10%',

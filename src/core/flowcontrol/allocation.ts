@@ -35,7 +35,8 @@ export function allocate(sum: number, classes: readonly AllocationClass[]): Allo
   if (classes.some(({ lower, upper }) => lower < 0 || upper < lower)) return undefined;
   if (total(classes.map(({ lower }) => lower)) > sum + EPSILON) return undefined;
   if (total(classes.map(({ upper }) => upper)) < sum - EPSILON) return undefined;
-  // What is given out grows with the proportion, in straight lines between the bounds: first the line, then the place on it.
+  // What is given out grows with the proportion, in straight lines between the bounds: first the line, then the place
+  // on it.
   const bounds = classes
     .flatMap(({ lower, upper }, index) => [lower, upper].map((bound) => bound / (targets[index] ?? MIN_TARGET)))
     .sort((a, b) => a - b);

@@ -1,4 +1,6 @@
-/** What is counted of the requests of one flow schema at one priority level; the shell shows it under upstream's names. */
+/**
+ * What is counted of the requests of one flow schema at one priority level; the shell shows it under upstream's names.
+ */
 import { Histogram } from '../../base/histogram.ts';
 import type { RejectReason } from './types.ts';
 

@@ -177,8 +177,8 @@ export class FlowControl<T> {
   }
 
   /**
-   * A request has come. Its `state` says whether it may go on at once or waits for `dispatch`; a reason says that it was rejected.
-   * An executing request is passed to `finish`; a waiting one may be withdrawn with `cancel`.
+   * A request has come. Its `state` says whether it may go on at once or waits for `dispatch`; a reason says that it
+   * was rejected. An executing request is passed to `finish`; a waiting one may be withdrawn with `cancel`.
    */
   arrive(
     owner: T,
@@ -246,7 +246,10 @@ export class FlowControl<T> {
     return oldest === Number.POSITIVE_INFINITY ? undefined : oldest;
   }
 
-  /** The turn is over: seats of what was answered in it are free. Returns those that are to be given to `release` after their latency. */
+  /**
+   * The turn is over: seats of what was answered in it are free. Returns those that are to be given to `release` after
+   * their latency.
+   */
   endTurn(nowMs: number): readonly FlowRequest<T>[] {
     this.#turns.end();
     const ended = this.#ended;

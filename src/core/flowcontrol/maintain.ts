@@ -1,7 +1,7 @@
 /**
- * How the server keeps the objects that it suggests. An administrator who sets the annotation to 'false', or has changed an object that does not bear
- * it, keeps the spec; the specs of mandatory objects are always restored.
- * Source: docs, "API Priority and Fairness", Maintenance of the mandatory and suggested configuration objects.
+ * How the server keeps the objects that it suggests. An administrator who sets the annotation to 'false', or has
+ * changed an object that does not bear it, keeps the spec; the specs of mandatory objects are always restored. Source:
+ * docs, "API Priority and Fairness", Maintenance of the mandatory and suggested configuration objects.
  */
 import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { AUTO_UPDATE_ANNOTATION, EXEMPT } from '../../api/flowcontrol/defaults.ts';
@@ -25,7 +25,10 @@ export function reconcileFlowObject<T extends FlowObject>(wanted: T, stored: T, 
   return { ...stored, metadata: { ...stored.metadata, annotations }, spec };
 }
 
-/** Whether the object's spec is the server's to change: the annotation says so, or it is absent and the spec has never been changed. */
+/**
+ * Whether the object's spec is the server's to change: the annotation says so, or it is absent and the spec has never
+ * been changed.
+ */
 function followsServer({ metadata }: FlowObject): boolean {
   const annotation = metadata?.annotations?.[AUTO_UPDATE_ANNOTATION];
   if (annotation === 'true' || annotation === 'false') return annotation === 'true';

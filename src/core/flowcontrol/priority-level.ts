@@ -1,4 +1,6 @@
-/** A priority level: its configuration, its limits and its queues. Source: KEP-1040, "Dispatching" and "Configuration". */
+/**
+ * A priority level: its configuration, its limits and its queues. Source: KEP-1040, "Dispatching" and "Configuration".
+ */
 import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { EXEMPT } from '../../api/flowcontrol/defaults.ts';
 import type { FlowCounters } from './counters.ts';
@@ -68,7 +70,10 @@ export class PriorityLevel<T> {
     this.quiescing = false;
   }
 
-  /** Takes its part of what the server does at once. `first`: the level is new, and begins with half of what it may lend. */
+  /**
+   * Takes its part of what the server does at once. `first`: the level is new, and begins with half of what it may
+   * lend.
+   */
   share(serverLimit: number, shareSum: number, first: boolean): void {
     const { shares, lendablePercent, borrowingLimitPercent } = sharesOf(this.configuration);
     const nominal = shareSum === 0 ? 0 : Math.ceil((serverLimit * shares) / shareSum);

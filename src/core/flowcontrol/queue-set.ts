@@ -1,10 +1,11 @@
 /**
  * The seats of one priority level and the queues before them.
  *
- * Every queue that has something to do is entitled to an equal share of the seats. `R` counts how many seat-milliseconds each of them could
- * have had since the beginning; a queue notes at which R its next request is due, adds an estimate when one is dispatched and corrects it when
- * the request has finished. The request that would finish first by this reckoning goes next; when it is wider than the seats that are
- * free, all wait for it, or wide requests would starve.
+ * Every queue that has something to do is entitled to an equal share of the seats. `R` counts how many
+ * seat-milliseconds each of them could have had since the beginning; a queue notes at which R its next request is due,
+ * adds an estimate when one is dispatched and corrects it when the request has finished. The request that would finish
+ * first by this reckoning goes next; when it is wider than the seats that are free, all wait for it, or wide requests
+ * would starve.
  *
  * Source: KEP-1040, "Fair queuing for server requests"; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset.
  */
@@ -66,7 +67,10 @@ export class QueueSet<T> {
     return this.seatsInUse + seats <= this.limit;
   }
 
-  /** Starts a request that does not have to wait. `hand`: the queues its flow may use. The caller has asked `fits`, and nothing waits. */
+  /**
+   * Starts a request that does not have to wait. `hand`: the queues its flow may use. The caller has asked `fits`, and
+   * nothing waits.
+   */
   execute(request: FlowRequest<T>, hand: readonly number[], nowMs: number): void {
     this.#advance(nowMs);
     if (this.queuing.type === 'queue') {

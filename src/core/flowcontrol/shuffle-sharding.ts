@@ -1,6 +1,7 @@
 /**
- * Shuffle sharding: a flow is dealt a hand of queues by its hash, so that a flow that fills its queues shares all of them with few others.
- * Source: KEP-1040, "Fair queuing for server requests"; k8s.io/apiserver/pkg/util/shufflesharding.
+ * Shuffle sharding: a flow is dealt a hand of queues by its hash, so that a flow that fills its queues shares all of
+ * them with few others. Source: KEP-1040, "Fair queuing for server requests";
+ * k8s.io/apiserver/pkg/util/shufflesharding.
  */
 
 const OFFSET = 0xcbf29ce484222325n;

@@ -1,8 +1,9 @@
 /**
- * A server with one thread does most of its work between two looks at its connections. Seats alone would mean little there: a request that
- * is answered at once would give its seat back before the next one is even read. So seats are held until the *turn* ends, and a turn that
- * has taken its time begins nothing more of a level that has had its part of it; what is left waits in the level's queues, in fair order,
- * and the server looks at its connections in between. Requests of a level that has had little go ahead of all those.
+ * A server with one thread does most of its work between two looks at its connections. Seats alone would mean little
+ * there: a request that is answered at once would give its seat back before the next one is even read. So seats are
+ * held until the *turn* ends, and a turn that has taken its time begins nothing more of a level that has had its part
+ * of it; what is left waits in the level's queues, in fair order, and the server looks at its connections in between.
+ * Requests of a level that has had little go ahead of all those.
  */
 import type { PriorityLevel } from './priority-level.ts';
 

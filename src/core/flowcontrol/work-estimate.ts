@@ -1,4 +1,7 @@
-/** How many seats a request takes. Source: KEP-1040, "Width of the request"; k8s.io/apiserver/pkg/util/flowcontrol/request. */
+/**
+ * How many seats a request takes. Source: KEP-1040, "Width of the request";
+ * k8s.io/apiserver/pkg/util/flowcontrol/request.
+ */
 import type { WorkEstimate } from './types.ts';
 
 const MAX_SEATS = 10;

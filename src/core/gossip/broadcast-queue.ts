@@ -1,6 +1,7 @@
 /**
- * What is waiting to be spread, each message a bounded number of times (SWIM §4.1, "infection-style dissemination"). News about a
- * subject replaces older news about the same subject. The least transmitted broadcast is sent first, then the newest.
+ * What is waiting to be spread, each message a bounded number of times (SWIM §4.1, "infection-style dissemination").
+ * News about a subject replaces older news about the same subject. The least transmitted broadcast is sent first, then
+ * the newest.
  */
 export interface Broadcast {
   /** News with the same subject invalidates what is queued; undefined never does. */
@@ -61,8 +62,8 @@ export class BroadcastQueue {
   }
 
   /**
-   * Takes what fits into `budget` bytes, `overhead` bytes being lost per message; each taken message counts as sent once and leaves
-   * the queue at its `transmitLimit`-th time.
+   * Takes what fits into `budget` bytes, `overhead` bytes being lost per message; each taken message counts as sent
+   * once and leaves the queue at its `transmitLimit`-th time.
    */
   take(overhead: number, budget: number, transmitLimit: number, maxMessages: number): Uint8Array[] {
     if (this.#entries.length === 0) return [];

@@ -12,8 +12,9 @@ import {
 import { Suspicion, suspicionTimes } from './suspicion.ts';
 
 /**
- * What is believed of whom, and why: the order of claims in SWIM §4.2. A higher incarnation wins; at equal incarnations dead beats
- * suspect beats alive; only a member itself raises its incarnation, which is how it contradicts what is said of it.
+ * What is believed of whom, and why: the order of claims in SWIM §4.2. A higher incarnation wins; at equal incarnations
+ * dead beats suspect beats alive; only a member itself raises its incarnation, which is how it contradicts what is said
+ * of it.
  */
 export class Broadcasts {
   readonly #config: GossipConfig;
@@ -132,7 +133,8 @@ export class Broadcasts {
     const member = this.#table.get(claim.node);
     if (member === undefined || claim.incarnation < member.incarnation) return;
     if (isGone(member)) {
-      // Remembered, so that the order in which claims arrive does not matter: an older sign of life must not wake the dead.
+      // Remembered, so that the order in which claims arrive does not matter: an older sign of life must not wake the
+      // dead.
       member.incarnation = claim.incarnation;
       return;
     }

@@ -18,7 +18,9 @@ export interface GossipConfig {
   readonly gossipToTheDeadMs: number;
   /** Whole tables are exchanged with a random member this often, less often in rings of more than 32. */
   readonly pushPullIntervalMs: number;
-  /** A random dead member is asked for its table this often, so that the halves of a healed partition find each other. */
+  /**
+   * A random dead member is asked for its table this often, so that the halves of a healed partition find each other.
+   */
   readonly reconnectIntervalMs: number;
   /** Shortest suspicion is `suspicionMult × max(1, log10(members)) × probeIntervalMs` … */
   readonly suspicionMult: number;
@@ -80,9 +82,9 @@ export const promptConfig: GossipConfig = {
 };
 
 /**
- * What a host runs with: rings of a few hosts in one site. Half of `lanConfig`'s probe interval, and three of them as the shortest
- * suspicion: a killed member is confirmed dead after two to three seconds, and one that stands still for a second and a half (a slow
- * card, a starved process) still has the time to object.
+ * What a host runs with: rings of a few hosts in one site. Half of `lanConfig`'s probe interval, and three of them as
+ * the shortest suspicion: a killed member is confirmed dead after two to three seconds, and one that stands still for a
+ * second and a half (a slow card, a starved process) still has the time to object.
  */
 export const edgeConfig: GossipConfig = {
   ...lanConfig,

@@ -24,8 +24,8 @@ export interface IntentWork {
 const NOTHING: IntentWork = { rebroadcast: false };
 
 /**
- * The part of Serf above memberlist that a member must play for stock agents to tell leaving from failing: Lamport-timed join and
- * leave intents, and events passed on once. Pure.
+ * The part of Serf above memberlist that a member must play for stock agents to tell leaving from failing:
+ * Lamport-timed join and leave intents, and events passed on once. Pure.
  */
 export class SerfIntents {
   readonly #self: string;
@@ -110,7 +110,10 @@ export class SerfIntents {
     };
   }
 
-  /** The other side's part of a table exchange. What is to be done, one entry per intent that was news; nothing is passed on. */
+  /**
+   * The other side's part of a table exchange. What is to be done, one entry per intent that was news; nothing is
+   * passed on.
+   */
   merge(state: SerfState): IntentWork[] {
     if (state.ltime > 0) this.#witness(state.ltime - 1);
     if (plausible(state.eventTime, this.#eventClock)) this.#eventClock = Math.max(this.#eventClock, state.eventTime);

@@ -18,8 +18,8 @@ export interface GossipSettings {
 }
 
 /**
- * One member of a gossip ring. It does nothing itself: every call returns the {@link Work} to be done. Time (milliseconds, any
- * monotonic origin) and randomness are arguments, so equal calls give equal work.
+ * One member of a gossip ring. It does nothing itself: every call returns the {@link Work} to be done. Time
+ * (milliseconds, any monotonic origin) and randomness are arguments, so equal calls give equal work.
  *
  * Call `start` once, `step` for whatever happens, and `tick` when `nextTickMs()` has come.
  */
@@ -244,8 +244,9 @@ export class Gossip {
   }
 
   /**
-   * A late call means that this member was paused or starved, not that the other members were silent. No member is suspected for that time
-   * (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back exactly).
+   * A late call means that this member was paused or starved, not that the other members were silent. No member is
+   * suspected for that time (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back
+   * exactly).
    */
   #noticeStall(nowMs: number): void {
     // What a ring of one left undone is not late.

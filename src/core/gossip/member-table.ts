@@ -59,7 +59,9 @@ export class MemberTable {
     return count;
   }
 
-  /** A new member enters the order at a random place, so that the time until its first probe is the same for everybody. */
+  /**
+   * A new member enters the order at a random place, so that the time until its first probe is the same for everybody.
+   */
   add(member: Member, random: () => number): void {
     this.#byName.set(member.name, member);
     this.index(member);

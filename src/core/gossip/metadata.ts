@@ -1,6 +1,6 @@
 /**
- * What a member tells about itself, as Serf tags (short text to short text), so that `serf members` shows it and any reader may
- * ignore what it does not know. It informs elections and placement; it never decides anything.
+ * What a member tells about itself, as Serf tags (short text to short text), so that `serf members` shows it and any
+ * reader may ignore what it does not know. It informs elections and placement; it never decides anything.
  */
 export interface MemberMetadata {
   readonly roles: readonly string[];

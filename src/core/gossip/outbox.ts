@@ -72,8 +72,8 @@ export class Outbox {
   }
 
   /**
-   * Sends messages at once. Only a member gets more than what it asked for: a stranger's (or forger's) small question never
-   * yields a large answer.
+   * Sends messages at once. Only a member gets more than what it asked for: a stranger's (or forger's) small question
+   * never yields a large answer.
    */
   send(to: PeerAddress, member: Member | undefined, ...messages: readonly GossipMessage[]): void {
     const parts = messages.map((message) => this.#encode(message));

@@ -1,6 +1,6 @@
 /**
- * The words members of a gossip ring say to each other, free of any encoding. The vocabulary is that of HashiCorp's memberlist
- * (protocol 1–5), which is SWIM (Das, Gupta, Motivala 2002) with Lifeguard (Dadgar, Phillips, Currey 2018).
+ * The words members of a gossip ring say to each other, free of any encoding. The vocabulary is that of HashiCorp's
+ * memberlist (protocol 1–5), which is SWIM (Das, Gupta, Motivala 2002) with Lifeguard (Dadgar, Phillips, Currey 2018).
  */
 
 /** Where a member listens, for datagrams and streams alike. `ip` is a literal in its shortest text form. */
@@ -10,8 +10,8 @@ export interface PeerAddress {
 }
 
 /**
- * Which protocol versions a member speaks: lowest, highest and current, of the ring's protocol and of the layer above it
- * (memberlist's `Vsn`, in that order).
+ * Which protocol versions a member speaks: lowest, highest and current, of the ring's protocol and of the layer above
+ * it (memberlist's `Vsn`, in that order).
  */
 export type ProtocolVersions = readonly [number, number, number, number, number, number];
 
@@ -23,7 +23,10 @@ export interface PingMessage {
   readonly from?: { readonly name: string; readonly address: PeerAddress };
 }
 
-/** Asks the receiver to ping `target` on the sender's behalf and to forward the answer; `nack` asks to hear of silence, too. */
+/**
+ * Asks the receiver to ping `target` on the sender's behalf and to forward the answer; `nack` asks to hear of silence,
+ * too.
+ */
 export interface IndirectPingMessage {
   readonly kind: 'indirect-ping';
   readonly seq: number;
@@ -97,22 +100,29 @@ export interface RingState {
   readonly join: boolean;
 }
 
-/** Turns a message into the bytes that travel in a datagram. Pure; the machine asks once per message, however often it is sent. */
+/**
+ * Turns a message into the bytes that travel in a datagram. Pure; the machine asks once per message, however often it
+ * is sent.
+ */
 export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 
 /** memberlist's `MetaMaxSize`. */
 export const MAX_META_BYTES = 512;
 
 /**
- * Incarnations above this are refused from the wire. They count up by one per refutation, so a correct member never reaches it, and the
- * ceiling keeps a forged accusation at the end of the number range from being one that cannot be answered with a higher number.
+ * Incarnations above this are refused from the wire. They count up by one per refutation, so a correct member never
+ * reaches it, and the ceiling keeps a forged accusation at the end of the number range from being one that cannot be
+ * answered with a higher number.
  */
 export const MAX_INCARNATION = 0xffff_fff0;
 
 /** Longest member name accepted, in UTF-16 units. Host names end at 253. */
 export const MAX_NAME_LENGTH = 255;
 
-/** Messages of the layer above as Serf has them (serf/messages.go); only those that matter to membership, events and queries. */
+/**
+ * Messages of the layer above as Serf has them (serf/messages.go); only those that matter to membership, events and
+ * queries.
+ */
 export type SerfMessage =
   | { readonly kind: 'leave'; readonly ltime: number; readonly node: string; readonly prune: boolean }
   | { readonly kind: 'join'; readonly ltime: number; readonly node: string }

@@ -7,7 +7,10 @@ import type { GossipMessage, IndirectPingMessage, PeerAddress } from './port.ts'
 
 /** First protocol version whose members understand nacks. */
 const NACK_PROTOCOL = 4;
-/** Share of the probe timeout after which an intermediary reports silence, so that the report is back in time (Lifeguard). */
+/**
+ * Share of the probe timeout after which an intermediary reports silence, so that the report is back in time
+ * (Lifeguard).
+ */
 const NACK_SHARE = 0.8;
 const RTT_WEIGHT = 0.2;
 
@@ -32,8 +35,8 @@ interface Relay {
 }
 
 /**
- * Failure detection: one member at a time is pinged; if it stays silent, others are asked to ping it and a stream is tried, too;
- * if all that fails it is suspected. Also does the same favour for others.
+ * Failure detection: one member at a time is pinged; if it stays silent, others are asked to ping it and a stream is
+ * tried, too; if all that fails it is suspected. Also does the same favour for others.
  */
 export class Prober {
   readonly #config: GossipConfig;
@@ -127,7 +130,10 @@ export class Prober {
     this.#awareness.apply(-1);
   }
 
-  /** Pings on behalf of `requester`; only members of the ring, so that a requester cannot aim our pings at other addresses. */
+  /**
+   * Pings on behalf of `requester`; only members of the ring, so that a requester cannot aim our pings at other
+   * addresses.
+   */
   relay(request: IndirectPingMessage, requester: PeerAddress, nowMs: number, random: () => number): void {
     const target = this.#table.get(request.node) ?? this.#table.at(request.target);
     if (target === undefined || target === this.#self || !sameAddress(target.address, request.target)) return;
@@ -169,15 +175,17 @@ export class Prober {
       this.#outbox.send(member.address, member, ping);
       return;
     }
-    // Lifeguard's buddy system: the prober informs a suspect with the ping, so that it can refute before the suspicion expires.
+    // Lifeguard's buddy system: the prober informs a suspect with the ping, so that it can refute before the suspicion
+    // expires.
     const { name, incarnation } = member;
     const warning: GossipMessage = { kind: 'suspect', incarnation, node: name, from: this.#self.name };
     this.#outbox.send(member.address, member, ping, warning);
   }
 
   /**
-   * A member that another member suspects is probed out of turn: an independent confirmation shortens the suspicion, and an ack ends it for this
-   * member. Not twice in a row, so that broadcast suspicions cannot keep it from probing the other members.
+   * A member that another member suspects is probed out of turn: an independent confirmation shortens the suspicion,
+   * and an ack ends it for this member. Not twice in a row, so that broadcast suspicions cannot keep it from probing
+   * the other members.
    */
   #next(random: () => number): Member | undefined {
     const suspect = this.#outOfTurn ? undefined : this.#broadcasts.suspectToCheck();

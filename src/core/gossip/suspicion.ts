@@ -1,6 +1,7 @@
 /**
- * The wait between suspecting a member and declaring it dead (Lifeguard, "suspicion timeouts"): starts long and shrinks as
- * independent members confirm, so that one confused accuser has to wait for the accused while a real failure is settled quickly.
+ * The wait between suspecting a member and declaring it dead (Lifeguard, "suspicion timeouts"): starts long and shrinks
+ * as independent members confirm, so that one confused accuser has to wait for the accused while a real failure is
+ * settled quickly.
  */
 export interface SuspicionTimes {
   /** Confirmations after which the wait is at its shortest. With 0 it is at its shortest from the start. */
@@ -29,7 +30,9 @@ export class Suspicion {
     return this.#accusers.has(name);
   }
 
-  /** Counts a further accuser; true when it was news, and so worth passing on. At most `expected` are ever remembered. */
+  /**
+   * Counts a further accuser; true when it was news, and so worth passing on. At most `expected` are ever remembered.
+   */
   confirm(accuser: string): boolean {
     if (this.confirmations >= this.#times.expected || this.#accusers.has(accuser)) return false;
     this.#accusers.add(accuser);

@@ -8,7 +8,10 @@ export interface Packet {
   readonly peerProtocol: number;
 }
 
-/** A ping to try over a stream, for networks that lose datagrams only. Answered by a `stream-ping` step with the same `seq`. */
+/**
+ * A ping to try over a stream, for networks that lose datagrams only. Answered by a `stream-ping` step with the same
+ * `seq`.
+ */
 export interface StreamPing {
   readonly seq: number;
   readonly node: string;
@@ -37,7 +40,10 @@ export interface MemberView {
 }
 
 export type MembershipEvent =
-  /** `failed` is death without farewell; `recovered` is a suspect found alive; `forgotten` is a dead row leaving the table. */
+  /**
+   * `failed` is death without farewell; `recovered` is a suspect found alive; `forgotten` is a dead row leaving the
+   * table.
+   */
   | {
       readonly kind: 'joined' | 'updated' | 'suspected' | 'recovered' | 'failed' | 'left' | 'forgotten';
       readonly member: MemberView;
@@ -75,7 +81,9 @@ export type GossipInput =
       readonly subject?: string;
       readonly token?: number;
     }
-  /** The layer above heard that `node` means to leave (or no longer does): its end will count as `left`, not `failed`. */
+  /**
+   * The layer above heard that `node` means to leave (or no longer does): its end will count as `left`, not `failed`.
+   */
   | { readonly kind: 'intent'; readonly node: string; readonly leaving: boolean }
   /** Say farewell; `broadcast-done` with `token` says that enough members heard. */
   | { readonly kind: 'leave'; readonly token: number };

@@ -32,7 +32,10 @@ export interface DecidedRevision {
 export interface RangeAnswer {
   readonly kind: 'range';
   readonly versions: readonly Version[];
-  /** Encoded key-values, as `EncodedEvent` has them, in the order of `versions`; empty when only keys or the count were asked for. */
+  /**
+   * Encoded key-values, as `EncodedEvent` has them, in the order of `versions`; empty when only keys or the count were
+   * asked for.
+   */
   readonly kvs: readonly Buffer[];
   readonly keysOnly: boolean;
   readonly more: boolean;

@@ -18,8 +18,8 @@ interface Entry {
 }
 
 /**
- * Remembers where compaction will find something: every write over an existing version and every delete is noted in the order of
- * revisions, so compacting costs what it frees and never walks the index.
+ * Remembers where compaction will find something: every write over an existing version and every delete is noted in the
+ * order of revisions, so compacting costs what it frees and never walks the index.
  */
 export class Garbage {
   #entries: Entry[] = [];
@@ -46,8 +46,8 @@ export class Garbage {
   }
 
   /**
-   * `trim` removes useless versions of one key after compaction at `compacted`, up to about `most`. Looks at `most` notes and
-   * removes about `most` versions; `done` when there are no more for this compaction.
+   * `trim` removes useless versions of one key after compaction at `compacted`, up to about `most`. Looks at `most`
+   * notes and removes about `most` versions; `done` when there are no more for this compaction.
    */
   collect(
     compacted: number,

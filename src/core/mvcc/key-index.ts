@@ -63,7 +63,10 @@ export class KeyIndex {
     return found;
   }
 
-  /** The number of keys in a range at a revision. Pages of a LIST ask for it each time, so subtrees are summed, not walked. */
+  /**
+   * The number of keys in a range at a revision. Pages of a LIST ask for it each time, so subtrees are summed, not
+   * walked.
+   */
   count(start: string, end: string | undefined, at: number): number {
     let count = 0;
     this.#keys.skim(
@@ -82,8 +85,8 @@ export class KeyIndex {
   }
 
   /**
-   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about `most`.
-   * Each comes with the version before it.
+   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about
+   * `most`. Each comes with the version before it.
    */
   changes(
     start: string,
@@ -186,7 +189,10 @@ export class KeyIndex {
     this.#garbage = other.#garbage;
   }
 
-  /** Drops about `most` of the versions of a key that are unreachable after compaction at `upTo`, the oldest first; returns them. */
+  /**
+   * Drops about `most` of the versions of a key that are unreachable after compaction at `upTo`, the oldest first;
+   * returns them.
+   */
   #trim(history: KeyHistory, upTo: number, most: number): Version[] {
     const { versions } = history;
     let keepFrom = lastUpTo(versions, upTo);

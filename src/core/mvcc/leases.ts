@@ -11,7 +11,10 @@ export interface Lease {
   readonly keys: Set<string>;
 }
 
-/** etcd's shortest lease with its default election timing, and its longest. Source: etcd lease/lessor.go, embed/config.go. */
+/**
+ * etcd's shortest lease with its default election timing, and its longest. Source: etcd lease/lessor.go,
+ * embed/config.go.
+ */
 const MIN_TTL_SECONDS = 2;
 const MAX_TTL_SECONDS = 9_000_000_000;
 
@@ -32,7 +35,9 @@ export class Leases {
     return [...this.#leases.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs).map((lease) => lease.id);
   }
 
-  /** The time to live that a lease would be granted with: one below the minimum is raised to it. Throws like `grant`. */
+  /**
+   * The time to live that a lease would be granted with: one below the minimum is raised to it. Throws like `grant`.
+   */
   checked(id: bigint, ttlSeconds: number): number {
     if (ttlSeconds > MAX_TTL_SECONDS) throw new MvccError('lease-ttl-too-large');
     if (this.#leases.has(id)) throw new MvccError('lease-exists');
@@ -48,8 +53,8 @@ export class Leases {
   }
 
   /**
-   * `remainingMs` is what another member knew to be left. Unknown leases are passed over. More than was written down cannot be: a renewal behind that is
-   * written down as well. Who says so has started again, and supposes the longest.
+   * `remainingMs` is what another member knew to be left. Unknown leases are passed over. More than was written down
+   * cannot be: a renewal behind that is written down as well. Who says so has started again, and supposes the longest.
    */
   setRemaining(id: bigint, remainingMs: number, nowMs: number): void {
     const lease = this.#leases.get(id);

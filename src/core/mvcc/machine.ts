@@ -1,10 +1,11 @@
 /**
- * The multi-version store as a state machine: which key had which version at which revision. It is ahead of the disk: `head` is
- * the last revision that has been decided, `visible` the last that readers and watchers may see. The shell makes revisions
- * durable and then publishes them, or rolls them back when the disk is full; unpublished revisions are never visible.
+ * The multi-version store as a state machine: which key had which version at which revision. It is ahead of the disk:
+ * `head` is the last revision that has been decided, `visible` the last that readers and watchers may see. The shell
+ * makes revisions durable and then publishes them, or rolls them back when the disk is full; unpublished revisions are
+ * never visible.
  *
- * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes anything; the
- * shell reads them and asks again with them in hand.
+ * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes
+ * anything; the shell reads them and asks again with them in hand.
  */
 
 import { EventType, encodeDeleteEvent, encodedValue, encodePutEvent, type StoredEvent } from '../../api/etcd/event.ts';
@@ -138,7 +139,10 @@ export class Machine {
     return { answer: this.#apply(path, this.#visible, pinned), decided: undefined, revision: this.#visible };
   }
 
-  /** Decides a transaction on top of all that was decided before. Throws MvccError or ValuesNeeded, with nothing changed. */
+  /**
+   * Decides a transaction on top of all that was decided before. Throws MvccError or ValuesNeeded, with nothing
+   * changed.
+   */
   decide(request: TxnRequest, pinned: Pinned = NO_PINS): Decision {
     const path = this.#path(request, this.#head, pinned);
     this.#prepare(path, this.#head, pinned);
@@ -184,8 +188,8 @@ export class Machine {
   }
 
   /**
-   * A watcher that starts at `revision` has seen the revision before it. Returns the revision from which the history is valid when
-   * the one that the watcher has seen was lost since; else undefined.
+   * A watcher that starts at `revision` has seen the revision before it. Returns the revision from which the history is
+   * valid when the one that the watcher has seen was lost since; else undefined.
    */
   lostBefore(revision: number): number | undefined {
     return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)
@@ -219,7 +223,10 @@ export class Machine {
     this.#head = Math.max(to, this.#visible);
   }
 
-  /** Takes over a revision that another member has decided. It is visible at once; nothing of this member's own may be pending. */
+  /**
+   * Takes over a revision that another member has decided. It is visible at once; nothing of this member's own may be
+   * pending.
+   */
   accept(revision: number, events: readonly StoredEvent[]): DecidedRevision {
     assert(revision > this.#head, 'a revision is taken over once, behind all others');
     const changes: Change[] = events.map((event, sub) => {
@@ -275,8 +282,8 @@ export class Machine {
   }
 
   /**
-   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about `most`.
-   * Each comes with the version before it.
+   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about
+   * `most`. Each comes with the version before it.
    */
   changes(
     start: string,
@@ -294,7 +301,10 @@ export class Machine {
     if (revision < this.#compacted) throw new MvccError('compacted');
   }
 
-  /** Which branch every transaction takes, the nested ones too: all compares look at the state before anything is applied. */
+  /**
+   * Which branch every transaction takes, the nested ones too: all compares look at the state before anything is
+   * applied.
+   */
   #path(request: TxnRequest, at: number, pinned: Pinned): Path {
     const succeeded = request.compares.every((compare) => this.#compare(compare, at, pinned));
     const operations = succeeded ? request.success : request.failure;
@@ -424,7 +434,10 @@ export class Machine {
     return live;
   }
 
-  /** What an event's previous value is: that before the revision, though the revision itself may have written the key already. */
+  /**
+   * What an event's previous value is: that before the revision, though the revision itself may have written the key
+   * already.
+   */
   #beforeRevision(current: Version | undefined, revision: number): Version | undefined {
     if (current?.revision !== revision) return current;
     return this.#writing.find((change) => change.version === current)?.previous;

@@ -1,7 +1,7 @@
 /**
- * A map whose string keys can be walked in order: a list of sorted blocks. Looking up is two binary searches, inserting shifts
- * at most one block, and walking a range touches only its blocks; at a hundred thousand keys there are a few hundred blocks. Of each block
- * a summary is kept, for those who need not look at every value of a range.
+ * A map whose string keys can be walked in order: a list of sorted blocks. Looking up is two binary searches, inserting
+ * shifts at most one block, and walking a range touches only its blocks; at a hundred thousand keys there are a few
+ * hundred blocks. Of each block a summary is kept, for those who need not look at every value of a range.
  */
 const BLOCK = 256;
 
@@ -79,8 +79,8 @@ export class OrderedMap<V, S> {
   }
 
   /**
-   * Calls `visit` for every key in [`start`, `end`) in order, without `end` to the last key, until it returns false. Do not change the map
-   * meanwhile.
+   * Calls `visit` for every key in [`start`, `end`) in order, without `end` to the last key, until it returns false. Do
+   * not change the map meanwhile.
    */
   walk(start: string, end: string | undefined, visit: (value: V, key: string) => unknown): void {
     if (this.#blocks.length === 0) return;
@@ -96,7 +96,10 @@ export class OrderedMap<V, S> {
     }
   }
 
-  /** As `walk`, but where the summary of a block that lies in the range as a whole is enough for `whole`, which then returns true, its keys are not visited. */
+  /**
+   * As `walk`, but where the summary of a block that lies in the range as a whole is enough for `whole`, which then
+   * returns true, its keys are not visited.
+   */
   skim(start: string, end: string | undefined, whole: (summary: S) => boolean, visit: (value: V) => void): void {
     if (this.#blocks.length === 0) return;
     let at = this.#blockOf(start);

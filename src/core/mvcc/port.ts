@@ -1,6 +1,6 @@
 /**
- * The store port: what the API server needs of etcd's contract. Implementations: memory (tests), `hyperedge etcd` and a real
- * etcd, both through the etcd v3 client in `io/grpc`. Every implementation passes `test/conformance/store.ts`.
+ * The store port: what the API server needs of etcd's contract. Implementations: memory (tests), `hyperedge etcd` and a
+ * real etcd, both through the etcd v3 client in `io/grpc`. Every implementation passes `test/conformance/store.ts`.
  * Revisions are checked safe integers inside and strings at the edges. Source: etcd v3 API (rpc.proto, kv.proto).
  */
 export type Revision = number;
@@ -49,7 +49,9 @@ export interface Commit {
   readonly deletes?: readonly string[];
   /** 'relaxed': applied at once, on disk with the next durable commit or flush interval. Default 'durable'. */
   readonly durability?: 'durable' | 'relaxed';
-  /** It helps to free the store's disk, or keeps a node alive: taken from what is kept for that while the disk is full. */
+  /**
+   * It helps to free the store's disk, or keeps a node alive: taken from what is kept for that while the disk is full.
+   */
   readonly reserve?: boolean;
 }
 
@@ -69,7 +71,10 @@ export interface WatchHandler {
   events(events: readonly WatchEvent[], revision: Revision): void;
   /** No event up to and including `revision` is outstanding for this watch. */
   progress(revision: Revision): void;
-  /** The watch has ended for good; after 'compacted' the caller lists again. Reconnecting is the implementation's business. */
+  /**
+   * The watch has ended for good; after 'compacted' the caller lists again. Reconnecting is the implementation's
+   * business.
+   */
   closed(error: StoreError): void;
 }
 

@@ -65,7 +65,9 @@ function sortVersions(versions: Version[], target: number, descending: boolean, 
   return versions.sort((a, b) => sign * (rank(a) - rank(b)));
 }
 
-/** The encoded key-values of `versions`, in their order. Throws ValuesNeeded when one is neither in memory nor pinned. */
+/**
+ * The encoded key-values of `versions`, in their order. Throws ValuesNeeded when one is neither in memory nor pinned.
+ */
 export function valuesOf(versions: readonly Version[], pinned: Pinned): Buffer[] {
   const kvs: Buffer[] = [];
   let missing: Version[] | undefined;

@@ -28,7 +28,10 @@ export function checkDelete(request: DeleteRangeRequest): void {
   if (request.key.length === 0) throw new MvccError('empty-key');
 }
 
-/** Everything that is wrong with a transaction whatever the store holds. Source: etcd server/etcdserver/api/v3rpc/key.go. */
+/**
+ * Everything that is wrong with a transaction whatever the store holds. Source: etcd
+ * server/etcdserver/api/v3rpc/key.go.
+ */
 export function checkTxn(request: TxnRequest, maxOperations = MAX_OPERATIONS): void {
   checkShape(request, maxOperations);
   // One put needs no comparison of intervals: the common case.
@@ -66,8 +69,8 @@ interface Interval {
 }
 
 /**
- * The keys that a list of operations may write; throws 'duplicate-key' when a key could be written twice. The two branches of a
- * nested transaction exclude each other, so they may overlap.
+ * The keys that a list of operations may write; throws 'duplicate-key' when a key could be written twice. The two
+ * branches of a nested transaction exclude each other, so they may overlap.
  */
 function writesOf(operations: readonly RequestOp[]): Writes {
   const puts = new Set<string>();

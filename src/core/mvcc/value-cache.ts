@@ -8,9 +8,9 @@ export interface ValueCacheLimits {
 }
 
 /**
- * Decides which encoded key-values stay in memory: first in, first out, current ones apart from past ones so that a key that is
- * overwritten all the time cannot push out the others. A value leaves only when it can be read back from the log, that is when
- * its revision is at most `stored`.
+ * Decides which encoded key-values stay in memory: first in, first out, current ones apart from past ones so that a key
+ * that is overwritten all the time cannot push out the others. A value leaves only when it can be read back from the
+ * log, that is when its revision is at most `stored`.
  */
 export class ValueCache {
   readonly #current: Pool;
@@ -54,8 +54,8 @@ class Pool {
   readonly #id: PoolId;
   readonly #limit: number;
   /**
-   * In the order of arrival, from `#first` on. Who has left in between stays until its place comes up: its `pool` says so. Not a set, which looks at
-   * every place that was given up at its front each time it is asked for its first.
+   * In the order of arrival, from `#first` on. Who has left in between stays until its place comes up: its `pool` says
+   * so. Not a set, which looks at every place that was given up at its front each time it is asked for its first.
    */
   #queue: Version[] = [];
   #first = 0;

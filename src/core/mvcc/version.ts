@@ -2,7 +2,10 @@
 export const PoolId = { none: 0, current: 1, past: 2 } as const;
 export type PoolId = (typeof PoolId)[keyof typeof PoolId];
 
-/** What one transaction did to one key. The value lives in the encoded key-value, which may have been dropped from memory. */
+/**
+ * What one transaction did to one key. The value lives in the encoded key-value, which may have been dropped from
+ * memory.
+ */
 export interface Version {
   readonly key: string;
   readonly revision: number;

@@ -1,6 +1,6 @@
 /**
- * Server-side apply and the bookkeeping of field ownership. Sources: KEP-555, structured-merge-diff's merge.Updater, and
- * k8s.io/apimachinery/pkg/util/managedfields.
+ * Server-side apply and the bookkeeping of field ownership. Sources: KEP-555, structured-merge-diff's merge.Updater,
+ * and k8s.io/apimachinery/pkg/util/managedfields.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { parseJson } from '../../base/json.ts';
@@ -50,7 +50,10 @@ interface WriteFacts {
   readonly nowIso: string;
   /** `status`, `scale` …; absent for the object itself. */
   readonly subresource?: string;
-  /** Fields that this endpoint does not write, whatever it is sent: `[['status']]`. No manager comes to own them through it. */
+  /**
+   * Fields that this endpoint does not write, whatever it is sent: `[['status']]`. No manager comes to own them through
+   * it.
+   */
   readonly resetFields?: readonly (readonly string[])[];
   /** Other versions of the kind, in which owners may have written. Default: all are alike. */
   readonly versions?: Versions;
@@ -64,7 +67,10 @@ export interface ApplyOptions extends WriteFacts {
   readonly applied: JsonObject;
   /** Take conflicting fields from their owners instead of failing. */
   readonly force: boolean;
-  /** What the merged object is once it has been read as bodies are: maps that lost all they had are gone, and so is who owned them. */
+  /**
+   * What the merged object is once it has been read as bodies are: maps that lost all they had are gone, and so is who
+   * owned them.
+   */
   readonly decode?: (object: JsonObject) => JsonObject;
 }
 
@@ -82,9 +88,10 @@ const BEFORE_FIRST_APPLY = 'before-first-apply';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * The live object with the applied configuration merged in, fields removed that the manager applied before and no longer names, and
- * managed fields brought up to date; entries that did not change are those of `live`. When nothing changes, the result equals `live`, time stamps included. Throws ApiError:
- * Conflict naming every field and owner, BadRequest for a configuration that does not fit the schema.
+ * The live object with the applied configuration merged in, fields removed that the manager applied before and no
+ * longer names, and managed fields brought up to date; entries that did not change are those of `live`. When nothing
+ * changes, the result equals `live`, time stamps included. Throws ApiError: Conflict naming every field and owner,
+ * BadRequest for a configuration that does not fit the schema.
  */
 export function applyServerSide(options: ApplyOptions): JsonObject {
   return atOnce(applySteps(options));
@@ -115,9 +122,10 @@ export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
 }
 
 /**
- * The updated object with its managed fields: the manager that writes a field owns it. The managed fields that `updated` carries count if they
- * can be read (clients may edit them), otherwise the live object's. Equal results keep the live entries, time stamps included.
- * The result shares with `updated` all but its metadata, and with `live` the entries that did not change.
+ * The updated object with its managed fields: the manager that writes a field owns it. The managed fields that
+ * `updated` carries count if they can be read (clients may edit them), otherwise the live object's. Equal results keep
+ * the live entries, time stamps included. The result shares with `updated` all but its metadata, and with `live` the
+ * entries that did not change.
  */
 export function trackUpdate(options: UpdateOptions): JsonObject {
   return withManagedFields(options.updated, managedFieldsAfter(options));
@@ -271,8 +279,9 @@ function writtenIn(): (changes: Comparison) => FieldSet {
 }
 
 /**
- * Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. `writer` loses nothing; `regaining` is about to
- * be given what changed: what is not taken from it first need not be put back, and most writers write what is theirs.
+ * Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. `writer`
+ * loses nothing; `regaining` is about to be given what changed: what is not taken from it first need not be put back,
+ * and most writers write what is theirs.
  */
 function* yieldFields(
   managed: ManagedFields,
@@ -296,7 +305,10 @@ function* yieldFields(
   return left;
 }
 
-/** Where the apply did not change the object its manager keeps the time it had, or has none. Source: managedFieldsUpdater.Apply. */
+/**
+ * Where the apply did not change the object its manager keeps the time it had, or has none. Source:
+ * managedFieldsUpdater.Apply.
+ */
 function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): Steps<JsonObject> {
   const object = updateLastApplied(options, outcome.object);
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
@@ -322,8 +334,8 @@ function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): bo
 }
 
 /**
- * Conflicts that are none: an object made with client-side apply is taken over by `kubectl apply --server-side` as far as the live
- * values are still those of the last client-side apply.
+ * Conflicts that are none: an object made with client-side apply is taken over by `kubectl apply --server-side` as far
+ * as the live values are still those of the last client-side apply.
  */
 function withoutInherited(
   conflicts: readonly Conflict[],
@@ -439,7 +451,10 @@ function bare(object: JsonObject | undefined): JsonObject {
   return { ...object, metadata: rest };
 }
 
-/** As `bare`, to be compared with another one alone: the field is there and undefined, for which the copy keeps its shape and costs a fraction. */
+/**
+ * As `bare`, to be compared with another one alone: the field is there and undefined, for which the copy keeps its
+ * shape and costs a fraction.
+ */
 function unmanaged(object: JsonObject): JsonObject {
   const metadata = field(object, 'metadata');
   if (!isObject(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;

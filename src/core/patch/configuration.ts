@@ -8,8 +8,9 @@ import { field, isObject, type JsonObject, type JsonValue } from './document.ts'
 import { mergeTyped } from './typed.ts';
 
 /**
- * `live` with `configuration` merged in. Throws an Error, in upstream's words, for one that does not fit the schema, and for one that
- * speaks of a list, map or structure that can only be replaced as a whole: what it leaves out would be lost unseen.
+ * `live` with `configuration` merged in. Throws an Error, in upstream's words, for one that does not fit the schema,
+ * and for one that speaks of a list, map or structure that can only be replaced as a whole: what it leaves out would be
+ * lost unseen.
  */
 export function mergeConfiguration(
   live: JsonObject,

@@ -1,6 +1,7 @@
 /**
- * The fields of a new object, which are all owned by its creator: one walk that makes the set in the order in which it is stored.
- * Every create takes it. Says the same as comparing the object with its kind's skeleton and removing fields without an owner.
+ * The fields of a new object, which are all owned by its creator: one walk that makes the set in the order in which it
+ * is stored. Every create takes it. Says the same as comparing the object with its kind's skeleton and removing fields
+ * without an owner.
  */
 import type { ListNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
 import type { Steps } from '../../base/steps.ts';
@@ -17,7 +18,10 @@ type Passed = (name: string) => boolean;
 
 const NONE: Passed = () => false;
 
-/** Fields that the creator of the object owns: all but what the server fills in and what is there by itself (`skeleton`). */
+/**
+ * Fields that the creator of the object owns: all but what the server fills in and what is there by itself
+ * (`skeleton`).
+ */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
   return besides(object, schema, skeleton, isUnowned, true);
 }
@@ -168,7 +172,10 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
   return isEmpty(both) ? undefined : both;
 }
 
-/** Where there is no structure that declares the field, it is owned itself, not only what is below it; so is what holds other fields. */
+/**
+ * Where there is no structure that declares the field, it is owned itself, not only what is below it; so is what holds
+ * other fields.
+ */
 function selfIn(structure: ObjectNode | undefined, value: JsonValue): boolean {
   return structure === undefined || isContainer(value);
 }

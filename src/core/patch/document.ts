@@ -1,7 +1,7 @@
 /**
- * JSON documents as data. Keys come from users: `__proto__` is a key like any other, and never reaches a prototype. Functions of
- * this room do not change their arguments, and what they return shares nothing with them but, where said so, entries of
- * `metadata.managedFields`, which is never edited in place.
+ * JSON documents as data. Keys come from users: `__proto__` is a key like any other, and never reaches a prototype.
+ * Functions of this room do not change their arguments, and what they return shares nothing with them but, where said
+ * so, entries of `metadata.managedFields`, which is never edited in place.
  */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 
@@ -49,7 +49,10 @@ export function clone(value: JsonValue): JsonValue {
   return copy;
 }
 
-/** Objects of so many fields have no shape to be taken over: to spread one costs several times what it costs to put its fields into another one by one. */
+/**
+ * Objects of so many fields have no shape to be taken over: to spread one costs several times what it costs to put its
+ * fields into another one by one.
+ */
 const MANY = 512;
 
 function cloneMany(value: JsonObject, keys: readonly string[]): JsonObject {
@@ -105,7 +108,9 @@ export function isDeeperThan(value: JsonValue, limit: number): boolean {
   return false;
 }
 
-/** About how many bytes `value` takes as JSON, not counted beyond `limit`. Text is taken at its length in UTF-16 units. */
+/**
+ * About how many bytes `value` takes as JSON, not counted beyond `limit`. Text is taken at its length in UTF-16 units.
+ */
 export function sizeOf(value: JsonValue, limit: number): number {
   let size = 0;
   const pending: JsonValue[] = [value];

@@ -13,14 +13,17 @@ export function wrongPatchType(patch: JsonValue, type: string): ApiError {
   return badPatch(`error decoding patch: json: cannot unmarshal ${found} into Go value of type ${type}`);
 }
 
-/** An applied configuration is not what its kind is made of. Upstream has no reason for it, and answers as for an error of its own. */
+/**
+ * An applied configuration is not what its kind is made of. Upstream has no reason for it, and answers as for an error
+ * of its own.
+ */
 export function untyped(message: string): ApiError {
   return new ApiError('Unknown', message);
 }
 
 /**
- * The patch is well-formed but does not fit this object. What is wrong is in the message and not in a cause: kubectl prints a cause
- * without a field as `: text` and then leaves the message out.
+ * The patch is well-formed but does not fit this object. What is wrong is in the message and not in a cause: kubectl
+ * prints a cause without a field as `: text` and then leaves the message out.
  */
 export function unprocessable(message: string): ApiError {
   return new ApiError('Invalid', `${REJECTED}${message}`);

@@ -1,9 +1,11 @@
 /**
- * Sets of field paths in the form they are stored in: `metadata.managedFields[].fieldsV1`. A key is a path element: `f:name` a field,
- * `k:{"name":"x"}` an item of a keyed list, `v:"x"` an item of a set, `i:0` an index; `.` says that the path so far is itself a
- * member, which an empty object says too. Source: structured-merge-diff's fieldpath serialisation.
+ * Sets of field paths in the form they are stored in: `metadata.managedFields[].fieldsV1`. A key is a path element:
+ * `f:name` a field, `k:{"name":"x"}` an item of a keyed list, `v:"x"` an item of a set, `i:0` an index; `.` says that
+ * the path so far is itself a member, which an empty object says too. Source: structured-merge-diff's fieldpath
+ * serialisation.
  *
- * Sets are values: operations return new ones and share what did not change, so that "nothing changed" shows as identity.
+ * Sets are values: operations return new ones and share what did not change, so that "nothing changed" shows as
+ * identity.
  */
 
 import { parseJson } from '../../base/json.ts';
@@ -52,7 +54,9 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(a) ? b : isEmpty(b) ? a : joined(a, b);
 }
 
-/** Of many: halves of them, and halves of those, so that no element is put into place more often than there are halves. */
+/**
+ * Of many: halves of them, and halves of those, so that no element is put into place more often than there are halves.
+ */
 export function unionAll(sets: readonly FieldSet[]): FieldSet {
   let left = sets;
   while (left.length > 1) {

@@ -28,8 +28,9 @@ interface Operation {
 }
 
 /**
- * Applies an RFC 6902 patch. Throws ApiError: BadRequest for a malformed patch, RequestEntityTooLarge beyond the limits, Invalid when
- * an operation does not fit the document. As upstream, `test` against null also holds where there is nothing.
+ * Applies an RFC 6902 patch. Throws ApiError: BadRequest for a malformed patch, RequestEntityTooLarge beyond the
+ * limits, Invalid when an operation does not fit the document. As upstream, `test` against null also holds where there
+ * is nothing.
  */
 export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   if (patch !== null && !Array.isArray(patch)) throw wrongPatchType(patch, '[]handlers.jsonPatchOp');
@@ -123,7 +124,10 @@ function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonVa
   return root;
 }
 
-/** A key that is not there is added, against RFC 6902 and as the library of upstream's server does: webhooks and `kubectl patch` rely on it. */
+/**
+ * A key that is not there is added, against RFC 6902 and as the library of upstream's server does: webhooks and
+ * `kubectl patch` rely on it.
+ */
 function replace(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   const last = path.at(-1);
   if (last === undefined) return value;

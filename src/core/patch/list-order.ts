@@ -1,6 +1,7 @@
 /**
- * The order of a list after a strategic merge. Items that the writer knows come in the writer's order; the others, which only the live object has,
- * stay before those known items that they preceded in it, as far as both wishes can be met.
+ * The order of a list after a strategic merge. Items that the writer knows come in the writer's order; the others,
+ * which only the live object has, stay before those known items that they preceded in it, as far as both wishes can be
+ * met.
  */
 export function orderByPatch<T>(
   merged: readonly T[],
@@ -22,7 +23,10 @@ export function orderByPatch<T>(
   return interleave(others, known, (item) => place.get(idOf(item)));
 }
 
-/** Merges two lists, each keeping its order; an item of `others` goes first where both have a place and its place is lower. */
+/**
+ * Merges two lists, each keeping its order; an item of `others` goes first where both have a place and its place is
+ * lower.
+ */
 function interleave<T>(others: readonly T[], known: readonly T[], placeOf: (item: T) => number | undefined): T[] {
   const result: T[] = [];
   let next = 0;

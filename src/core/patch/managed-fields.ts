@@ -97,8 +97,8 @@ export function managedFieldsOf(object: JsonObject | undefined): JsonValue | und
 }
 
 /**
- * Reads `metadata.managedFields`; undefined when something in it is not what it should be. `stored`: it comes from the store, where
- * only sets that were checked get to; they are then used as they are.
+ * Reads `metadata.managedFields`; undefined when something in it is not what it should be. `stored`: it comes from the
+ * store, where only sets that were checked get to; they are then used as they are.
  */
 export function decodeManagedFields(
   value: JsonValue | undefined,
@@ -116,7 +116,10 @@ export function decodeManagedFields(
   return managed;
 }
 
-/** What is wrong with `metadata.managedFields` that were changed by others than those who keep them, in upstream's words; undefined: nothing. */
+/**
+ * What is wrong with `metadata.managedFields` that were changed by others than those who keep them, in upstream's
+ * words; undefined: nothing.
+ */
 export function faultOfManagedFields(value: JsonValue | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return 'must be a list';
@@ -163,7 +166,10 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
   };
 }
 
-/** The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone; unchanged ones are those read. */
+/**
+ * The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone; unchanged ones are
+ * those read.
+ */
 export function* encodeManagedFields(managed: ManagedFields): Steps<JsonValue[]> {
   const entries: ManagedEntry[] = [];
   for (const entry of managed.values()) {

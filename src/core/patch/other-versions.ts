@@ -1,6 +1,6 @@
 /**
- * Fields that were written in another version of the kind: what an owner has is known in the version it wrote in, so objects are
- * converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
+ * Fields that were written in another version of the kind: what an owner has is known in the version it wrote in, so
+ * objects are converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { type Comparison, compare } from './compare.ts';
@@ -24,7 +24,10 @@ interface InVersion {
 /** What differs, in a version; undefined where the version is gone, and with it whatever was owned in it. */
 export type ChangesIn = (apiVersion: string) => Comparison | undefined;
 
-/** `own`: the changes that count in the version that is written. Others are worked out when they are first asked for; `counting` leaves what counts of them. */
+/**
+ * `own`: the changes that count in the version that is written. Others are worked out when they are first asked for;
+ * `counting` leaves what counts of them.
+ */
 export function changesByVersion(
   facts: { readonly apiVersion: string; readonly versions?: Versions },
   own: Comparison,

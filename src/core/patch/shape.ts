@@ -1,6 +1,6 @@
 /**
- * How places in a document merge, by their schema. Where there is no schema (custom resources without one, RawExtension) objects
- * merge field by field and lists are atomic, as upstream deduces.
+ * How places in a document merge, by their schema. Where there is no schema (custom resources without one,
+ * RawExtension) objects merge field by field and lists are atomic, as upstream deduces.
  */
 import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import { field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
@@ -31,7 +31,10 @@ export function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: str
   return shape.schema?.kind === 'map' ? shape.schema.items : undefined;
 }
 
-/** Declared fields belong to the managers that own something below them; preserved unknown fields to the manager that created them. */
+/**
+ * Declared fields belong to the managers that own something below them; preserved unknown fields to the manager that
+ * created them.
+ */
 export function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
   return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
 }

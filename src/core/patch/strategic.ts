@@ -1,6 +1,7 @@
 /**
- * Strategic merge patch: a merge patch that knows which lists are sets or keyed, with directives for what a plain merge cannot say.
- * Source: k8s.io/community contributors/devel/sig-api-machinery/strategic-merge-patch.md; errors as upstream sorts them.
+ * Strategic merge patch: a merge patch that knows which lists are sets or keyed, with directives for what a plain merge
+ * cannot say. Source: k8s.io/community contributors/devel/sig-api-machinery/strategic-merge-patch.md; errors as
+ * upstream sorts them.
  */
 import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import {
@@ -22,7 +23,10 @@ const RETAIN_KEYS = '$retainKeys';
 const DELETE_FROM_LIST = '$deleteFromPrimitiveList/';
 const ELEMENT_ORDER = '$setElementOrder/';
 
-/** Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid where it does not fit the document. */
+/**
+ * Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid where it does not fit the
+ * document.
+ */
 export function strategicMergePatch(
   document: JsonObject,
   patch: JsonValue,
@@ -108,8 +112,9 @@ interface MergedList {
 }
 
 /**
- * Without an order of its own a patch wants its items in its own order, and new ones before those that it does not name. With one, new items that
- * take the room of deleted ones count as having been there, after those that are left: so it is upstream, where both share their memory.
+ * Without an order of its own a patch wants its items in its own order, and new ones before those that it does not
+ * name. With one, new items that take the room of deleted ones count as having been there, after those that are left:
+ * so it is upstream, where both share their memory.
  */
 function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: ListNode): MergedList {
   if (!patch.some(isObject)) return { items: mergeValues(target, patch), live: target };
@@ -192,7 +197,9 @@ function retainKeys(target: JsonObject, patch: JsonObject): void {
   }
 }
 
-/** Arranges list `key` of `target` as `order` says; items that `order` does not name keep their place among the others. */
+/**
+ * Arranges list `key` of `target` as `order` says; items that `order` does not name keep their place among the others.
+ */
 function orderList(
   target: JsonObject,
   key: string,

@@ -5,8 +5,8 @@ import { child, type FieldSet, fieldElement, isMember } from './field-set.ts';
 import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './shape.ts';
 
 /**
- * `live` with what `applied` says laid over it. Null says nothing of a structure or a list that has parts, which belong to their owners; else
- * it is a value like any other. Shares nothing with its arguments.
+ * `live` with what `applied` says laid over it. Null says nothing of a structure or a list that has parts, which belong
+ * to their owners; else it is a value like any other. Shares nothing with its arguments.
  */
 export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, schema: SchemaNode | undefined): JsonValue {
   const shape = shapeOf(applied, schema);
@@ -87,8 +87,8 @@ function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T 
 }
 
 /**
- * `value` without what `last` owned and no manager in `owned` owns any more. Declared fields count as owned by the managers that own something
- * below them, so that a structure goes as a whole with the last of its owners.
+ * `value` without what `last` owned and no manager in `owned` owns any more. Declared fields count as owned by the
+ * managers that own something below them, so that a structure goes as a whole with the last of its owners.
  */
 export function pruneUnowned(
   value: JsonValue,

@@ -1,6 +1,7 @@
 /**
- * Back-off of restarts and of image pulls, as values. The first retry is immediate, the next waits 10 s, then twice as long each time up to 300 s; twice
- * the longest wait without trouble forgets it. Source: client-go util/flowcontrol Backoff as kuberuntime's doBackOff uses it.
+ * Back-off of restarts and of image pulls, as values. The first retry is immediate, the next waits 10 s, then twice as
+ * long each time up to 300 s; twice the longest wait without trouble forgets it. Source: client-go util/flowcontrol
+ * Backoff as kuberuntime's doBackOff uses it.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 
@@ -18,8 +19,9 @@ export interface BackOffLimits {
 export const BACK_OFF: BackOffLimits = { initialMs: 10_000, maxMs: 300_000 };
 
 /**
- * For static pods that the node cannot do without, its own control plane first: minutes without an API server cost more than a start every
- * few seconds. Both values are within what upstream lets a node's owner set (KEP-4603, crashLoopBackOff.maxContainerRestartPeriod).
+ * For static pods that the node cannot do without, its own control plane first: minutes without an API server cost more
+ * than a start every few seconds. Both values are within what upstream lets a node's owner set (KEP-4603,
+ * crashLoopBackOff.maxContainerRestartPeriod).
  */
 export const CRITICAL_BACK_OFF: BackOffLimits = { initialMs: 1_000, maxMs: 10_000 };
 

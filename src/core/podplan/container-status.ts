@@ -42,7 +42,10 @@ export interface ContainerStatusInput {
   readonly previous: ContainerStatuses;
   /** `runc`, `containerd`: the scheme of container ids. */
   readonly runtimeName: string;
-  /** Whether the runtime supports them; a mount that needs them without support is rejected when its container is created. */
+  /**
+   * Whether the runtime supports them; a mount that needs them without support is rejected when its container is
+   * created.
+   */
   readonly recursiveReadOnlyMounts: boolean;
   /** The pod is over: what cannot be found any more is reported as lost instead of waiting. */
   readonly finished: boolean;

@@ -4,8 +4,9 @@ import type { Container } from 'kubernetes-types/core/v1';
 const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readinessProbe', 'startupProbe']);
 
 /**
- * Identifies what a running container was made from; kept in its annotations, so that a changed manifest restarts it. FNV-1a over the
- * canonical JSON (sorted keys). Stable across releases of this program: changing it restarts every container of every node.
+ * Identifies what a running container was made from; kept in its annotations, so that a changed manifest restarts it.
+ * FNV-1a over the canonical JSON (sorted keys). Stable across releases of this program: changing it restarts every
+ * container of every node.
  */
 export function containerHash(container: Container): string {
   const relevant = Object.fromEntries(Object.entries(container).filter(([field]) => !IGNORED.has(field)));

@@ -1,6 +1,7 @@
 /**
- * Pod spec + observed state → what to do next. Level-triggered: the caller carries out the actions, looks again and asks again, until there are none.
- * Source: kuberuntime computePodActions, KEP-753 (sidecars), KEP-277 (ephemeral containers).
+ * Pod spec + observed state → what to do next. Level-triggered: the caller carries out the actions, looks again and
+ * asks again, until there are none. Source: kuberuntime computePodActions, KEP-753 (sidecars), KEP-277 (ephemeral
+ * containers).
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';

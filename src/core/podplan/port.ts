@@ -1,7 +1,8 @@
 /**
- * The runtime port: shaped like CRI v1 (k8s.io/cri-api runtime/v1), trimmed to what the kubelet uses. Implementations: `io/oci`
- * (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every implementation passes `test/conformance/runtime.ts`.
- * Ids are opaque. All calls are idempotent where CRI's are: stopping or removing what is gone succeeds.
+ * The runtime port: shaped like CRI v1 (k8s.io/cri-api runtime/v1), trimmed to what the kubelet uses. Implementations:
+ * `io/oci` (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every implementation passes
+ * `test/conformance/runtime.ts`. Ids are opaque. All calls are idempotent where CRI's are: stopping or removing what is
+ * gone succeeds.
  */
 export interface Runtime {
   version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
@@ -15,11 +16,17 @@ export interface Runtime {
   /** The image must be present. Creates the container in state `created`. */
   createContainer(sandboxId: string, config: ContainerConfig): Promise<string>;
   startContainer(containerId: string): Promise<void>;
-  /** SIGTERM (or the container's or its image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is dead. */
+  /**
+   * SIGTERM (or the container's or its image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is
+   * dead.
+   */
   stopContainer(containerId: string, graceSeconds: number): Promise<void>;
   removeContainer(containerId: string): Promise<void>;
   listContainers(): Promise<readonly ContainerStatus[]>;
-  /** Runs to the end or the timeout: then it kills every process that the command has started and throws RuntimeError 'timeout'. */
+  /**
+   * Runs to the end or the timeout: then it kills every process that the command has started and throws RuntimeError
+   * 'timeout'.
+   */
   execSync(containerId: string, command: readonly string[], options: ExecSyncOptions): Promise<ExecResult>;
   exec(containerId: string, options: ExecOptions): Promise<ProcessStreams>;
   attach(containerId: string, options: AttachOptions): Promise<ProcessStreams>;
@@ -27,14 +34,20 @@ export interface Runtime {
   portForward(sandboxId: string, port: number): Promise<ByteStream>;
   updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
   containerStats(containerId: string): Promise<ContainerStats | undefined>;
-  /** What containers wrote into their own root file systems and into `/etc` of their sandbox, by container id. Throws CodedError 'timeout', 'usage'. */
+  /**
+   * What containers wrote into their own root file systems and into `/etc` of their sandbox, by container id. Throws
+   * CodedError 'timeout', 'usage'.
+   */
   writableLayers(
     containerIds: readonly string[],
     options: { readonly unit: 'bytes' | 'inodes'; readonly timeoutMs: number },
   ): Promise<ReadonlyMap<string, number>>;
   /** After the kubelet renamed the log file: opens a new one at the same path. */
   reopenContainerLog(containerId: string): Promise<void>;
-  /** Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know. Returns an unsubscribe. */
+  /**
+   * Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know.
+   * Returns an unsubscribe.
+   */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
   readonly images: ImageService;
 }
@@ -46,7 +59,10 @@ export interface RuntimeFeatures {
 }
 
 export interface ImageService {
-  /** Throws RuntimeError 'image-not-found', 'image-pull-denied', 'image-invalid-name' or 'image-pull'. Returns the image id (`sha256:…`). */
+  /**
+   * Throws RuntimeError 'image-not-found', 'image-pull-denied', 'image-invalid-name' or 'image-pull'. Returns the image
+   * id (`sha256:…`).
+   */
   pull(image: string, auth: RegistryAuth | undefined): Promise<string>;
   status(image: string): Promise<ImageStatus | undefined>;
   list(): Promise<readonly ImageStatus[]>;
@@ -224,7 +240,10 @@ export interface ExecSyncOptions {
   readonly timeoutMs: number;
   /** Of each stream; the command may write more, which is dropped. */
   readonly maxOutputBytes: number;
-  /** Processes that the command has started and that run when it exits continue in the container instead of being killed. */
+  /**
+   * Processes that the command has started and that run when it exits continue in the container instead of being
+   * killed.
+   */
   readonly leavesProcesses?: boolean;
 }
 

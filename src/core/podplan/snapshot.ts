@@ -2,7 +2,10 @@ import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v
 import type { BackOffEntry } from './back-off.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
 
-/** Keys of what the kubelet writes on sandboxes and containers, so that it can adopt them after a restart. As upstream's. */
+/**
+ * Keys of what the kubelet writes on sandboxes and containers, so that it can adopt them after a restart. As
+ * upstream's.
+ */
 export const LABELS = {
   podName: 'io.kubernetes.pod.name',
   podNamespace: 'io.kubernetes.pod.namespace',

@@ -1,4 +1,7 @@
-/** What a check of the pod security standards is, and the words they share. Source: k8s.io/pod-security-admission/policy. */
+/**
+ * What a check of the pod security standards is, and the words they share. Source:
+ * k8s.io/pod-security-admission/policy.
+ */
 import type { Container, PodSpec } from 'kubernetes-types/core/v1';
 
 /** A pod, or what a workload makes pods from. */

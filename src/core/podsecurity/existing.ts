@@ -1,4 +1,7 @@
-/** Pods that exist when their namespace becomes stricter: they stay, and the request that changes the namespace gets a warning. */
+/**
+ * Pods that exist when their namespace becomes stricter: they stay, and the request that changes the namespace gets a
+ * warning.
+ */
 import type { PodLike } from './check.ts';
 import { evaluatePod } from './evaluate.ts';
 import { type LevelVersion, levelVersionText } from './policy.ts';

@@ -64,8 +64,8 @@ export const isFullyPrivileged = (policy: Policy): boolean =>
 export const compareLevels = (a: Level, b: Level): number => LEVELS.indexOf(a) - LEVELS.indexOf(b);
 
 /**
- * There is always a policy: a level that cannot be read is enforced as `restricted`, and neither audited nor warned of; a version that
- * cannot be read is `latest`.
+ * There is always a policy: a level that cannot be read is enforced as `restricted`, and neither audited nor warned of;
+ * a version that cannot be read is `latest`.
  */
 export function policyOf(
   labels: Labels | undefined,

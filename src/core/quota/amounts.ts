@@ -1,4 +1,7 @@
-/** Lists of amounts by resource name, exactly. A Map, because names come from users. Source: k8s.io/apiserver/pkg/quota/v1. */
+/**
+ * Lists of amounts by resource name, exactly. A Map, because names come from users. Source:
+ * k8s.io/apiserver/pkg/quota/v1.
+ */
 import {
   addQuantity,
   compareQuantity,

@@ -1,4 +1,7 @@
-/** One request against the quotas of its namespace. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota CheckRequest. */
+/**
+ * One request against the quotas of its namespace. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota
+ * CheckRequest.
+ */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { compareQuantity } from '../../base/quantity.ts';
@@ -13,7 +16,9 @@ export interface QuotaState {
   readonly used: Amounts;
 }
 
-/** Resources that may only be used where a quota covers them: upstream's `limitedResources`, of the kind in question. */
+/**
+ * Resources that may only be used where a quota covers them: upstream's `limitedResources`, of the kind in question.
+ */
 export interface LimitedResource {
   readonly matchContains: readonly string[];
   readonly matchScopes: readonly ScopeSelector[];

@@ -1,4 +1,7 @@
-/** What each kind of object uses of a quota, and when that can change. Source: pkg/quota/v1/evaluator/core, k8s.io/apiserver/pkg/quota/v1/generic. */
+/**
+ * What each kind of object uses of a quota, and when that can change. Source: pkg/quota/v1/evaluator/core,
+ * k8s.io/apiserver/pkg/quota/v1/generic.
+ */
 import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';

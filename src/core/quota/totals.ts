@@ -1,4 +1,7 @@
-/** What is used of a quota, reckoned from everything there is. Source: pkg/controller/resourcequota, k8s.io/apiserver/pkg/quota/v1/generic. */
+/**
+ * What is used of a quota, reckoned from everything there is. Source: pkg/controller/resourcequota,
+ * k8s.io/apiserver/pkg/quota/v1/generic.
+ */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { compareQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
@@ -13,7 +16,9 @@ export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
   return [...byName.values()];
 }
 
-/** `objectsOf`: all of a kind in the quota's namespace; undefined: they are not known, and what is said of them stays. */
+/**
+ * `objectsOf`: all of a kind in the quota's namespace; undefined: they are not known, and what is said of them stays.
+ */
 export function reckon(
   quota: ResourceQuota,
   objectsOf: (kind: GroupResource) => readonly KubeObject[] | undefined,
@@ -51,8 +56,8 @@ export interface QuotaPlan {
 }
 
 /**
- * The status as it should be. More is said at once. Less only when `mayLower`: usage that the API server has just set aside belongs to
- * objects that may not be stored, or not have been seen here, yet.
+ * The status as it should be. More is said at once. Less only when `mayLower`: usage that the API server has just set
+ * aside belongs to objects that may not be stored, or not have been seen here, yet.
  */
 export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: boolean): QuotaPlan {
   const before = amountsOf(quota.status?.used as never);

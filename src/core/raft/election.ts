@@ -19,17 +19,22 @@ export function tickElection(node: RaftNode): void {
   campaign(node, 'pre');
 }
 
-/** Prompt and orderly: a confirmed-dead leader is replaced without waiting, by the best candidate first, the others a little later each. */
+/**
+ * Prompt and orderly: a confirmed-dead leader is replaced without waiting, by the best candidate first, the others a
+ * little later each.
+ */
 function hurried(node: RaftNode): boolean {
   const dead = node.hints.deadLeader;
   if (dead === undefined || (node.leader !== undefined && node.leader !== dead)) return false;
   if (node.role === 'candidate') {
-    // No candidate has won: two peers ranked themselves first on stale hints of each other. Ranking by name alone cannot be stale.
+    // No candidate has won: two peers ranked themselves first on stale hints of each other. Ranking by name alone
+    // cannot be stale.
     const turn = node.hints.turn(node.id, node.membership);
     return node.electionElapsed >= (turn * 2 + 3) * node.heartbeatTicks;
   }
   const rank = node.hints.rank(node.id, node.log.last, node.membership);
-  // A first attempt by the best at once; later ones when the votes have had time to come back, and before the next best begins.
+  // A first attempt by the best at once; later ones when the votes have had time to come back, and before the next best
+  // begins.
   const wait = node.role === 'follower' && node.leader === dead ? rank * 2 : rank * 2 + 1;
   return node.electionElapsed >= wait * node.heartbeatTicks;
 }
@@ -44,8 +49,9 @@ export function leaderConfirmedDead(node: RaftNode, leader: NodeId): void {
 }
 
 /**
- * Asks for votes. `pre`: whether it would win, changing nothing; `real`; or `transfer`, when the leader has asked for it.
- * A vote is asked for only when term and own vote are on disk, together with the entries that the request boasts of.
+ * Asks for votes. `pre`: whether it would win, changing nothing; `real`; or `transfer`, when the leader has asked for
+ * it. A vote is asked for only when term and own vote are on disk, together with the entries that the request boasts
+ * of.
  */
 export function campaign(node: RaftNode, kind: 'pre' | 'real' | 'transfer'): void {
   if (node.role === 'leader' || !node.promotable) return;
@@ -75,9 +81,10 @@ export function poll(node: RaftNode, from: NodeId, granted: boolean): void {
 }
 
 /**
- * Whether a request for votes is to be ignored because this member has a leader (thesis §4.2.3, §9.6): a member that was cut off or removed
- * cannot disturb a working cluster. When gossip has confirmed the leader's death to this member the leader is not defended at all; when only the candidate says
- * so, it is defended for as long as heartbeats would still be on their way.
+ * Whether a request for votes is to be ignored because this member has a leader (thesis §4.2.3, §9.6): a member that
+ * was cut off or removed cannot disturb a working cluster. When gossip has confirmed the leader's death to this member
+ * the leader is not defended at all; when only the candidate says so, it is defended for as long as heartbeats would
+ * still be on their way.
  */
 export function defendsLeader(node: RaftNode, message: MessageOf<'preVote'> | MessageOf<'vote'>): boolean {
   if (message.type === 'vote' && message.transfer) return false;
@@ -97,7 +104,8 @@ export function answerVote(node: RaftNode, message: MessageOf<'preVote'> | Messa
   const granted = free && node.log.upToDate(message.lastIndex, message.lastTerm);
   const to = message.from;
   if (message.type === 'preVote') {
-    // The answer to a question about a later term carries that term; a refusal carries this member's own, so that the asker catches up.
+    // The answer to a question about a later term carries that term; a refusal carries this member's own, so that the
+    // asker catches up.
     if (granted) node.promise({ type: 'preVoteResp', to, term: message.term, granted });
     else node.promise({ type: 'preVoteResp', to, granted, ...node.known() });
     return;

@@ -11,7 +11,8 @@ import { CodedError } from '../../base/errors.ts';
  * - `BadTarget`: leadership cannot go to that member.
  * - `BadMessage`: a peer sent something that no correct member sends. Nothing has changed.
  * - `Diverged`: a peer contradicts what this member knows to be committed: another cluster's member, or a damaged log.
- * - `LogLost`: the leader knows of entries that this member acknowledged and no longer has. It must not go on under this id.
+ * - `LogLost`: the leader knows of entries that this member acknowledged and no longer has. It must not go on under
+ *   this id.
  */
 export type RaftErrorCode =
   | 'NoLeader'

@@ -2,8 +2,8 @@ import type { Membership } from './membership.ts';
 import type { NodeId, PeerHint } from './types.ts';
 
 /**
- * Hints from gossip. They inform and never decide: hints make an election start sooner, later or elsewhere, and a member that receives false hints
- * still needs a quorum's votes. So every hint wears off by itself, counted in ticks.
+ * Hints from gossip. They inform and never decide: hints make an election start sooner, later or elsewhere, and a
+ * member that receives false hints still needs a quorum's votes. So every hint wears off by itself, counted in ticks.
  */
 export class GossipHints {
   #now = 0;
@@ -54,7 +54,10 @@ export class GossipHints {
     return membership.ids().filter((id) => id < self && id !== this.deadLeader && membership.isVoter(id)).length;
   }
 
-  /** How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there is one first. */
+  /**
+   * How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there
+   * is one first.
+   */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
     // Without hints, rank by name alone: two peers that campaign at the same time split the votes.
     if (this.#peers.length === 0) return this.turn(self, membership);

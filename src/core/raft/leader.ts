@@ -25,7 +25,9 @@ export function leaderWritten(node: RaftNode): void {
   if (own?.accept(node.log.stable) && advanceCommit(node)) broadcastAppend(node);
 }
 
-/** Commits what a quorum has on disk, if it is of this term (paper §5.4.2, figure 8). True if that is more than before. */
+/**
+ * Commits what a quorum has on disk, if it is of this term (paper §5.4.2, figure 8). True if that is more than before.
+ */
 export function advanceCommit(node: RaftNode): boolean {
   const { log } = node;
   const index = Math.min(
@@ -94,8 +96,9 @@ export function broadcastAppend(node: RaftNode): void {
 }
 
 /**
- * Sends what `id` needs next: entries, or, if `evenEmpty`, the news of the commit index; or asks the shell to read entries or to stream a snapshot. True if
- * entries were sent. `news`: without entries it only informs; a follower that is probed for liveness, or for its log position, has to respond.
+ * Sends what `id` needs next: entries, or, if `evenEmpty`, the news of the commit index; or asks the shell to read
+ * entries or to stream a snapshot. True if entries were sent. `news`: without entries it only informs; a follower that
+ * is probed for liveness, or for its log position, has to respond.
  */
 function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
   if (progress.paused) return false;

@@ -2,7 +2,10 @@ import { assert } from '../../base/errors.ts';
 import { TermRuns } from './term-runs.ts';
 import type { Entry, SnapshotMeta, StoredState } from './types.ts';
 
-/** What an entry counts for in every bound on bytes: its payload and a little for its frame, so that empty entries count too. */
+/**
+ * What an entry counts for in every bound on bytes: its payload and a little for its frame, so that empty entries count
+ * too.
+ */
 export function entryBytes(entry: Entry): number {
   if (entry.kind === 'data') return entry.data.length + 16;
   if (entry.kind === 'conf') return (entry.change.context?.length ?? 0) + 64;
@@ -10,8 +13,9 @@ export function entryBytes(entry: Entry): number {
 }
 
 /**
- * The log. From left to right: `base` (compacted up to here), `applied` (reported by the shell), `emitted` (handed out to be applied), `committed`,
- * and beside those `stable` (on this member's disk), `handed` (handed out to be written), `last`. Entries before `memoryFrom` are on disk only.
+ * The log. From left to right: `base` (compacted up to here), `applied` (reported by the shell), `emitted` (handed out
+ * to be applied), `committed`, and beside those `stable` (on this member's disk), `handed` (handed out to be written),
+ * `last`. Entries before `memoryFrom` are on disk only.
  */
 export class RaftLog {
   #base: { readonly index: number; readonly term: number };
@@ -164,7 +168,9 @@ export class RaftLog {
     if (index >= this.#memoryFrom) this.#forget(index);
   }
 
-  /** Keeps the memory of applied entries bounded; a quarter is freed at a time so that it is not done for every entry. */
+  /**
+   * Keeps the memory of applied entries bounded; a quarter is freed at a time so that it is not done for every entry.
+   */
   evict(maxBytes: number): void {
     if (this.#bytes <= maxBytes) return;
     const limit = Math.min(this.applied, this.stable);
@@ -205,7 +211,10 @@ export class RaftLog {
     return !this.installing && this.emitted < Math.min(this.committed, this.stable);
   }
 
-  /** The next entries to apply: committed, and on this member's disk, because the rows of the log are the rows of the store. */
+  /**
+   * The next entries to apply: committed, and on this member's disk, because the rows of the log are the rows of the
+   * store.
+   */
   nextCommitted(maxBytes: number): Entry[] {
     if (!this.hasCommitted) return [];
     return this.slice(this.emitted + 1, Math.min(this.committed, this.stable), maxBytes);

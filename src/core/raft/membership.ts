@@ -7,8 +7,9 @@ export const MAX_VOTERS = 7;
 const MAX_LEARNERS = 16;
 
 /**
- * A configuration: who votes and who only listens. Immutable; `after` gives the next one. Neighbours in the chain of configurations always
- * share a voter in any two of their quorums, which is what makes changing them safe (thesis §4.1, §4.3).
+ * A configuration: who votes and who only listens. Immutable; `after` gives the next one. Neighbours in the chain of
+ * configurations always share a voter in any two of their quorums, which is what makes changing them safe (thesis §4.1,
+ * §4.3).
  */
 export class Membership {
   readonly incoming: ReadonlySet<NodeId>;

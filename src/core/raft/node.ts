@@ -22,7 +22,10 @@ type Outgoing<T = Message> = T extends { readonly term: number }
   ? Omit<T, 'from' | 'term'> & { readonly term?: number }
   : Omit<T, 'from'>;
 
-/** A member's state and the few moves that everything else is made of. The rules live in `election`, `leader` and `follower`. */
+/**
+ * A member's state and the few moves that everything else is made of. The rules live in `election`, `leader` and
+ * `follower`.
+ */
 export class RaftNode {
   readonly id: NodeId;
   readonly config: RaftConfig;
@@ -41,7 +44,10 @@ export class RaftNode {
 
   /** Ticks in all; for deadlines. */
   now = 0;
-  /** Ticks since the leader was heard of, a vote given, an election begun; at the leader since the last check of its quorum. */
+  /**
+   * Ticks since the leader was heard of, a vote given, an election begun; at the leader since the last check of its
+   * quorum.
+   */
   electionElapsed = 0;
   heartbeatElapsed = 0;
   electionTimeout = 0;
@@ -81,7 +87,10 @@ export class RaftNode {
     this.electionTimeout = this.electionTicks + this.config.randomTicks(this.electionTicks);
   }
 
-  /** Whether this member may ask for votes. A change of the configuration that is known to be committed has to be applied first. */
+  /**
+   * Whether this member may ask for votes. A change of the configuration that is known to be committed has to be
+   * applied first.
+   */
   get promotable(): boolean {
     return this.membership.isVoter(this.id) && !this.log.installing && !this.log.hasCommittedConfChange();
   }

@@ -3,9 +3,10 @@ import { assert } from '../../base/errors.ts';
 export type ProgressState = 'probe' | 'replicate' | 'snapshot';
 
 /**
- * What the leader knows of a member's log. Everything up to `match` is known to agree; `next` is sent next.
- * `probe`: where the logs part is not known; one message at a time. `replicate`: messages are sent without waiting for answers, within the
- * bounds of what may be in flight. `snapshot`: the member is too far behind for the log; nothing is appended until it has a snapshot.
+ * What the leader knows of a member's log. Everything up to `match` is known to agree; `next` is sent next. `probe`:
+ * where the logs part is not known; one message at a time. `replicate`: messages are sent without waiting for answers,
+ * within the bounds of what may be in flight. `snapshot`: the member is too far behind for the log; nothing is appended
+ * until it has a snapshot.
  */
 export class Progress {
   match = 0;
@@ -95,7 +96,10 @@ export class Progress {
     return true;
   }
 
-  /** The member refused an append after `refused`; the logs can agree at `agreement` at best. False if the refusal is stale. */
+  /**
+   * The member refused an append after `refused`; the logs can agree at `agreement` at best. False if the refusal is
+   * stale.
+   */
   reject(refused: number, agreement: number): boolean {
     if (this.state === 'snapshot') return false;
     if (this.state === 'replicate') {

@@ -2,7 +2,9 @@ import type { NodeId } from './types.ts';
 
 export type VoteResult = 'won' | 'lost' | 'pending';
 
-/** The highest number that more than half of `voters` have reached. An empty set needs no agreement: it is unbounded. */
+/**
+ * The highest number that more than half of `voters` have reached. An empty set needs no agreement: it is unbounded.
+ */
 function majorityReached(voters: ReadonlySet<NodeId>, reached: (id: NodeId) => number): number {
   if (voters.size === 0) return Number.POSITIVE_INFINITY;
   const sorted = Array.from(voters, reached).sort((a, b) => b - a);

@@ -24,7 +24,10 @@ import type {
   TermedMessage,
 } from './types.ts';
 
-/** Where proposals went: into this leader's log, to be committed or lost; or to the leader, where anything may become of them. */
+/**
+ * Where proposals went: into this leader's log, to be committed or lost; or to the leader, where anything may become of
+ * them.
+ */
 export type Proposed =
   | { readonly kind: 'appended'; readonly term: number; readonly first: number; readonly last: number }
   | { readonly kind: 'forwarded'; readonly to: NodeId };
@@ -55,9 +58,11 @@ export interface RaftStatus {
 }
 
 /**
- * One member's consensus machine (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation, "the thesis"). It never does anything: inputs
- * change its state, `ready()` returns the work that follows, `advance()` says that it is done. See `Ready` for the order of that work. Operating failures
- * are `RaftError`s: what was asked has not happened, and the machine goes on (after `LogLost` it must not: see there). Anything else that is thrown is a bug, and the member must not go on.
+ * One member's consensus machine (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation, "the thesis"). It never
+ * does anything: inputs change its state, `ready()` returns the work that follows, `advance()` says that it is done.
+ * See `Ready` for the order of that work. Operating failures are `RaftError`s: what was asked has not happened, and the
+ * machine goes on (after `LogLost` it must not: see there). Anything else that is thrown is a bug, and the member must
+ * not go on.
  */
 export interface Raft {
   /** A message from a peer whose name the transport has proven. */
@@ -69,11 +74,14 @@ export interface Raft {
   /** Throws `NoLeader`, `NotLeader`, `Transferring`, `Overloaded`, `Removed`. */
   propose(data: readonly Uint8Array[]): Proposed;
   /**
-   * Leader only; one that is to be removed had better hand leadership over first, or the others wait for their timeouts. Throws `NotLeader`, `Transferring`, `ConfChangePending`,
-   * `BadConfChange`.
+   * Leader only; one that is to be removed had better hand leadership over first, or the others wait for their
+   * timeouts. Throws `NotLeader`, `Transferring`, `ConfChangePending`, `BadConfChange`.
    */
   proposeConfChange(change: ConfChange): { readonly index: number; readonly term: number };
-  /** Answered by `Ready.readStates` or `Ready.abortedReads`, or, at a restart, by nothing. Throws `NoLeader`, `Overloaded`. */
+  /**
+   * Answered by `Ready.readStates` or `Ready.abortedReads`, or, at a restart, by nothing. Throws `NoLeader`,
+   * `Overloaded`.
+   */
   readIndex(context: ReadContext): void;
   /** Throws `NoLeader`, `BadTarget`. Success shows in `status().leader`. */
   transferLeadership(to: NodeId): void;
@@ -112,8 +120,9 @@ export interface Raft {
 }
 
 /**
- * What a new member's disk holds. The first voters of a cluster all start from the same imagined snapshot, at index 1 of term 1, that says who votes.
- * A member that joins later starts with an empty log and configuration: it cannot campaign, and the leader, whose log begins after that snapshot, sends it one.
+ * What a new member's disk holds. The first voters of a cluster all start from the same imagined snapshot, at index 1
+ * of term 1, that says who votes. A member that joins later starts with an empty log and configuration: it cannot
+ * campaign, and the leader, whose log begins after that snapshot, sends it one.
  */
 export function emptyStorage(voters: readonly NodeId[]): StoredState {
   const first = voters.length === 0 ? 0 : 1;
@@ -179,7 +188,10 @@ class Machine implements Raft {
     this.#stepCurrent(message);
   }
 
-  /** A peer at a lower term is sent the current one: a replaced leader steps down, a candidate without effect catches up. */
+  /**
+   * A peer at a lower term is sent the current one: a replaced leader steps down, a candidate without effect catches
+   * up.
+   */
   #stepStale(message: TermedMessage): void {
     const node = this.#node;
     const to = message.from;
@@ -381,7 +393,10 @@ class Machine implements Raft {
     return ready;
   }
 
-  /** Hands out what can be applied. A configuration takes effect here, where every member that applies the entry does it, and ends the batch. */
+  /**
+   * Hands out what can be applied. A configuration takes effect here, where every member that applies the entry does
+   * it, and ends the batch.
+   */
   #emit(): { readonly committed: readonly Entry[]; readonly confState: ConfState | undefined } {
     const node = this.#node;
     const next = node.log.nextCommitted(node.config.maxCommittedBytes);

@@ -11,8 +11,9 @@ interface ConfirmingRead extends PendingRead {
 }
 
 /**
- * Reads that wait (thesis §6.4). At the leader: first for an entry of its own term to be committed, then for a quorum to answer a heartbeat that was
- * sent after they were asked. At a follower: for the leader's answer. No clock is trusted.
+ * Reads that wait (thesis §6.4). At the leader: first for an entry of its own term to be committed, then for a quorum
+ * to answer a heartbeat that was sent after they were asked. At a follower: for the leader's answer. No clock is
+ * trusted.
  */
 export class PendingReads {
   /** The last broadcast round of this term. */

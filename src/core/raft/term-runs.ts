@@ -1,7 +1,10 @@
 import { assert } from '../../base/errors.ts';
 import type { TermRun } from './types.ts';
 
-/** The terms of consecutive entries, one record per change of term: entries may leave memory, their terms are still known. */
+/**
+ * The terms of consecutive entries, one record per change of term: entries may leave memory, their terms are still
+ * known.
+ */
 export class TermRuns {
   #runs: TermRun[] = [];
 

@@ -1,9 +1,17 @@
-/** What goes into the machine and what comes out of it. Indices, terms and ticks are safe integers; the shell encodes. */
+/**
+ * What goes into the machine and what comes out of it. Indices, terms and ticks are safe integers; the shell encodes.
+ */
 
-/** A member's name inside the cluster: any stable text that is never given to another member (hex of etcd's member id, say). */
+/**
+ * A member's name inside the cluster: any stable text that is never given to another member (hex of etcd's member id,
+ * say).
+ */
 export type NodeId = string;
 
-/** Names a read request. Never repeated by a member, not even after a restart: an answer that was on its way must not fit a new question. */
+/**
+ * Names a read request. Never repeated by a member, not even after a restart: an answer that was on its way must not
+ * fit a new question.
+ */
 export type ReadContext = string;
 
 export type ConfOperation = 'addVoter' | 'addLearner' | 'remove';
@@ -14,8 +22,9 @@ export interface ConfStep {
 }
 
 /**
- * One step changes the configuration at once (thesis §4.1); several go through a joint configuration (§4.3), which the leader leaves by
- * itself as soon as it has been applied; no step at all is that leaving. `addLearner` of a voter demotes it, `addVoter` of a learner promotes it.
+ * One step changes the configuration at once (thesis §4.1); several go through a joint configuration (§4.3), which the
+ * leader leaves by itself as soon as it has been applied; no step at all is that leaving. `addLearner` of a voter
+ * demotes it, `addVoter` of a learner promotes it.
  */
 export interface ConfChange {
   readonly steps: readonly ConfStep[];
@@ -49,7 +58,10 @@ export interface SnapshotMeta extends EntryPosition {
   readonly conf: ConfState;
 }
 
-/** Must survive a crash. `commit` may lag after one, but is written no later than the entries that come with or after it. */
+/**
+ * Must survive a crash. `commit` may lag after one, but is written no later than the entries that come with or after
+ * it.
+ */
 export interface HardState {
   readonly term: number;
   readonly vote: NodeId | undefined;
@@ -72,8 +84,9 @@ interface Termed extends Envelope {
 }
 
 /**
- * What the sender knows to be committed. A rejection carries it: a peer that has that entry too may continue from there, and may no longer need the sender's vote, which
- * need not be a voter itself by then. Source: raft-rs, "commit by vote".
+ * What the sender knows to be committed. A rejection carries it: a peer that has that entry too may continue from
+ * there, and may no longer need the sender's vote, which need not be a voter itself by then. Source: raft-rs, "commit
+ * by vote".
  */
 interface Known {
   readonly commit?: number;
@@ -81,7 +94,10 @@ interface Known {
 }
 
 export type Message =
-  /** Would you vote for me in `term`? Changes nothing at the receiver. `leaderDead`: gossip has confirmed the leader's death to the sender. */
+  /**
+   * Would you vote for me in `term`? Changes nothing at the receiver. `leaderDead`: gossip has confirmed the leader's
+   * death to the sender.
+   */
   | (Termed & {
       readonly type: 'preVote';
       readonly lastIndex: number;
@@ -108,8 +124,8 @@ export type Message =
       readonly quiet?: boolean;
     })
   /**
-   * Accepted: the log agrees with the leader's up to `index`, on disk. Rejected: `index` is the refused `prevIndex`, and the logs can agree at
-   * `hintIndex` at best, where this one's term is `hintTerm`.
+   * Accepted: the log agrees with the leader's up to `index`, on disk. Rejected: `index` is the refused `prevIndex`,
+   * and the logs can agree at `hintIndex` at best, where this one's term is `hintTerm`.
    */
   | (Termed & {
       readonly type: 'appendResp';
@@ -138,13 +154,19 @@ export interface ReadState {
   readonly index: number;
 }
 
-/** A follower needs a snapshot of at least `index`. The shell streams one and reports with `snapshotProgress` and `snapshotDone`. */
+/**
+ * A follower needs a snapshot of at least `index`. The shell streams one and reports with `snapshotProgress` and
+ * `snapshotDone`.
+ */
 export interface SnapshotRequest {
   readonly to: NodeId;
   readonly index: number;
 }
 
-/** Entries that left memory are needed again. Answered, always, with `entriesRead(from, …)`: at least one entry, or none if they have been compacted since. */
+/**
+ * Entries that left memory are needed again. Answered, always, with `entriesRead(from, …)`: at least one entry, or none
+ * if they have been compacted since.
+ */
 export interface EntryRead {
   readonly from: number;
   readonly maxBytes: number;
@@ -152,7 +174,8 @@ export interface EntryRead {
 
 /**
  * Work for the shell. The order is the contract:
- * 1. At once, in any order: send `messages`, start `snapshotsToSend` and `entryReads`, apply `committed` (they are on this member's disk
+ * 1. At once, in any order: send `messages`, start `snapshotsToSend` and `entryReads`, apply `committed` (they are on
+ *    this member's disk
  *    already) and write `confState` down with the applied index, answer `readStates` when their index is applied.
  * 2. Write `snapshot`, `entries`, `hardState`, as one, after those of earlier Readys; flushed if `mustSync`.
  * 3. Then send `messagesAfterPersist` and call `advance(ready)`, in the order of the Readys.

@@ -1,4 +1,7 @@
-/** What a planner may know besides its snapshot. Time and randomness are arguments, so the same input gives the same plan. */
+/**
+ * What a planner may know besides its snapshot. Time and randomness are arguments, so the same input gives the same
+ * plan.
+ */
 export interface PlanContext {
   readonly nowMs: number;
   /** Uniform in [0, 1). */

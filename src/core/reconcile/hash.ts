@@ -1,4 +1,7 @@
-/** Short stable names for templates: FNV-1a over canonical JSON, spelled with letters that form no words (as upstream's SafeEncodeString). */
+/**
+ * Short stable names for templates: FNV-1a over canonical JSON, spelled with letters that form no words (as upstream's
+ * SafeEncodeString).
+ */
 import { canonicalJson } from './equality.ts';
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';

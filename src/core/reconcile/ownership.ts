@@ -1,4 +1,7 @@
-/** Controller references: who controls an object, and what a controller must adopt or release. Source: KEP-less, pkg/controller controller_ref_manager. */
+/**
+ * Controller references: who controls an object, and what a controller must adopt or release. Source: KEP-less,
+ * pkg/controller controller_ref_manager.
+ */
 
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../../api/meta/object.ts';
@@ -35,7 +38,8 @@ export interface Claim<T> {
 }
 
 /**
- * Sorts candidates by what their controller reference and labels say. An owner that is being deleted neither adopts nor releases.
+ * Sorts candidates by what their controller reference and labels say. An owner that is being deleted neither adopts nor
+ * releases.
  */
 export function claimObjects<T extends KubeObject>(
   owner: KubeObject,

@@ -44,8 +44,8 @@ interface Ranked {
 }
 
 /**
- * Picks `count` of `pods` to delete: unassigned, pending, not ready, cheap, crowded, recently ready (by order of magnitude), often
- * restarted, young ones first. Source: upstream's ActivePodsWithRanks.
+ * Picks `count` of `pods` to delete: unassigned, pending, not ready, cheap, crowded, recently ready (by order of
+ * magnitude), often restarted, young ones first. Source: upstream's ActivePodsWithRanks.
  */
 export function podsToDelete(pods: readonly Pod[], related: readonly Pod[], count: number, nowMs: number): Pod[] {
   if (count >= pods.length) return [...pods];
@@ -96,7 +96,10 @@ function deletionCost(pod: Pod): number {
 
 const readySinceMs = (pod: Pod): number => timeMs(podCondition(pod, 'Ready')?.lastTransitionTime);
 
-/** Order of magnitude (base 2) of an age in seconds, as upstream's LogarithmicScaleDown; an unknown time is the youngest. */
+/**
+ * Order of magnitude (base 2) of an age in seconds, as upstream's LogarithmicScaleDown; an unknown time is the
+ * youngest.
+ */
 function magnitude(sinceMs: number, nowMs: number): number {
   if (sinceMs === 0) return -1;
   const seconds = Math.max(0, nowMs - sinceMs) / 1000;

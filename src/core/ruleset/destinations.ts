@@ -1,6 +1,7 @@
 /**
- * Which addresses and ports a service may receive traffic of or lead to. A service is written by its namespace's users; the addresses and ports of
- * the hosts, loopback, link-local addresses and other services' cluster IPs are not theirs (CVE-2020-8554, CVE-2020-8558).
+ * Which addresses and ports a service may receive traffic of or lead to. A service is written by its namespace's users;
+ * the addresses and ports of the hosts, loopback, link-local addresses and other services' cluster IPs are not theirs
+ * (CVE-2020-8554, CVE-2020-8558).
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';

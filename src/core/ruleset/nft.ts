@@ -1,6 +1,7 @@
 /**
- * Service ports as an nft table. Lookup cost does not grow with the number of services: verdict maps take an address and a port
- * to the chain of its service, as upstream's nftables proxy does (KEP-3866). `difference` changes only what changed.
+ * Service ports as an nft table. Lookup cost does not grow with the number of services: verdict maps take an address
+ * and a port to the chain of its service, as upstream's nftables proxy does (KEP-3866). `difference` changes only what
+ * changed.
  */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { ProxyEndpoint, ServicePort } from './services.ts';
@@ -107,7 +108,9 @@ export function nftState(ports: readonly ServicePort[], options: NftOptions): Nf
   return { chains, sets, maps: new Map(MAP_NAMES.map((name) => [name, maps[name]])) };
 }
 
-/** The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay. */
+/**
+ * The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay.
+ */
 export function replaceTable(desired: NftState, options: NftOptions): string {
   const table = `ip ${options.table}`;
   return [
@@ -135,8 +138,9 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
 }
 
 /**
- * The program that keeps the host's own ports out of whatever the table holds: what an earlier process left behind must not keep this one from the
- * API server, from which it learns the right content. Adds what a new table needs and leaves the elements of an old one.
+ * The program that keeps the host's own ports out of whatever the table holds: what an earlier process left behind must
+ * not keep this one from the API server, from which it learns the right content. Adds what a new table needs and leaves
+ * the elements of an old one.
  */
 export function guardTable({ table: name, reservedPorts }: NftOptions): string {
   const table = `ip ${name}`;
@@ -161,8 +165,8 @@ export function guardTable({ table: name, reservedPorts }: NftOptions): string {
 }
 
 /**
- * The program that turns `current` into `desired`; '' when nothing differs. What is pointed at is added before what points to it
- * and removed after.
+ * The program that turns `current` into `desired`; '' when nothing differs. What is pointed at is added before what
+ * points to it and removed after.
  */
 export function difference(current: NftState, desired: NftState, options: NftOptions): string {
   const table = `ip ${options.table}`;

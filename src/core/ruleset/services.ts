@@ -25,7 +25,10 @@ export interface ServicePort {
   readonly nodePort: number;
   /** Seconds of ClientIP affinity; 0: none. */
   readonly affinitySeconds: number;
-  /** Keep the client's address and use only this node's back ends for traffic from outside (externalTrafficPolicy: Local). */
+  /**
+   * Keep the client's address and use only this node's back ends for traffic from outside (externalTrafficPolicy:
+   * Local).
+   */
   readonly externalLocal: boolean;
   /** For traffic to the cluster IP. */
   readonly endpoints: readonly ProxyEndpoint[];
@@ -56,9 +59,10 @@ export interface DesiredInput extends Omit<ClusterAddresses, 'clusterIps'> {
 }
 
 /**
- * What this node must forward, from the API's view. IPv4 only. Follows kube-proxy: ready endpoints, or serving terminating ones
- * when no ready one is left (KEP-1669); headless, ExternalName and foreign-proxy services are not forwarded. Addresses and ports that are
- * not a service's to have (`destinationsOf`) are left out; of two services with the same external address and port the older one has it.
+ * What this node must forward, from the API's view. IPv4 only. Follows kube-proxy: ready endpoints, or serving
+ * terminating ones when no ready one is left (KEP-1669); headless, ExternalName and foreign-proxy services are not
+ * forwarded. Addresses and ports that are not a service's to have (`destinationsOf`) are left out; of two services with
+ * the same external address and port the older one has it.
  */
 export function desiredServicePorts(input: DesiredInput): DesiredPorts {
   const { services, slices, nodeName } = input;

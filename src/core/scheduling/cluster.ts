@@ -1,6 +1,6 @@
 /**
- * The scheduler's picture of the cluster: nodes and the pods on them, including those whose binding is still under way (assumed) and
- * those a preemption has made room for (nominated).
+ * The scheduler's picture of the cluster: nodes and the pods on them, including those whose binding is still under way
+ * (assumed) and those a preemption has made room for (nominated).
  */
 import type { Node, NodeSelectorTerm, Pod } from 'kubernetes-types/core/v1';
 import { NodeInfo } from './node-info.ts';

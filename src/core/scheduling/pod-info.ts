@@ -90,7 +90,10 @@ export function withLabelKeys(
   return extra.length === 0 ? selector : { ...selector, requirements: [...selector.requirements, ...extra] };
 }
 
-/** Validation has refused broken selectors; should one come through, it selects nothing rather than ending the scheduler. */
+/**
+ * Validation has refused broken selectors; should one come through, it selects nothing rather than ending the
+ * scheduler.
+ */
 export function safeSelector(object: Parameters<typeof labelSelectorOf>[0]): LabelSelector {
   try {
     return labelSelectorOf(object);

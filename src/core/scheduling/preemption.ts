@@ -1,6 +1,6 @@
 /**
- * Makes room for a pod by evicting less important ones. Source: upstream's defaultpreemption plug-in, KEP-268 (priority and
- * preemption), KEP-902 (preemptionPolicy).
+ * Makes room for a pod by evicting less important ones. Source: upstream's defaultpreemption plug-in, KEP-268 (priority
+ * and preemption), KEP-902 (preemptionPolicy).
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';

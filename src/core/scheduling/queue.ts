@@ -1,6 +1,7 @@
 /**
- * Pods that wait for a node: ready to be tried (active), resting after a failure (back-off), or waiting for the cluster to change
- * (unschedulable). Time is an argument; nothing here runs by itself. Source: KEP-4247 and upstream's scheduling queue.
+ * Pods that wait for a node: ready to be tried (active), resting after a failure (back-off), or waiting for the cluster
+ * to change (unschedulable). Time is an argument; nothing here runs by itself. Source: KEP-4247 and upstream's
+ * scheduling queue.
  */
 import type { FilterName } from './filters/filter.ts';
 
@@ -42,10 +43,15 @@ const INTERESTS: Readonly<Record<FilterName, readonly ClusterEvent[]>> = {
   InterPodAffinity: ['NodeAdded', 'NodeLabelsChanged', 'PodLeft', 'PodPlaced', 'PodLabelsChanged', 'NamespaceChanged'],
 };
 
-/** Shorter than upstream's second: a decision costs well under a millisecond on clusters of this size, waiting costs the user's time. */
+/**
+ * Shorter than upstream's second: a decision costs well under a millisecond on clusters of this size, waiting costs the
+ * user's time.
+ */
 const INITIAL_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
-/** A pod is tried again after this long even if no event spoke for it: the net below the event logic. Upstream's value. */
+/**
+ * A pod is tried again after this long even if no event spoke for it: the net below the event logic. Upstream's value.
+ */
 export const MAX_WAIT_MS = 5 * 60_000;
 
 interface Entry {
@@ -94,7 +100,10 @@ export class SchedulingQueue {
     this.#entries.delete(uid);
   }
 
-  /** The most important pod that is due; the longest queued among equals. It is in flight until `done`, `rejected` or `failed`. */
+  /**
+   * The most important pod that is due; the longest queued among equals. It is in flight until `done`, `rejected` or
+   * `failed`.
+   */
   pop(nowMs: number): QueuedPod | undefined {
     let best: Entry | undefined;
     for (const entry of this.#entries.values()) {

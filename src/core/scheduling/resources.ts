@@ -1,6 +1,6 @@
 /**
- * Resource arithmetic: what a pod asks for and what a node has left. CPU is in millicores, everything else in whole units.
- * Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
+ * Resource arithmetic: what a pod asks for and what a node has left. CPU is in millicores, everything else in whole
+ * units. Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';

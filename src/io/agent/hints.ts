@@ -1,4 +1,7 @@
-/** Gossip for the store's process, over `agent.sock`; there when the host process is, and back by itself when that comes back. */
+/**
+ * Gossip for the store's process, over `agent.sock`; there when the host process is, and back by itself when that comes
+ * back.
+ */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

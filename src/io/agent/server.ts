@@ -1,6 +1,7 @@
 /**
- * `agent.sock`: the ring of this host for the processes on it (see `components/membership/agent-port.ts` for what is said). Only the user who
- * runs it may open it. Everything is bounded; a reader that does not keep up is dropped, and may come back.
+ * `agent.sock`: the ring of this host for the processes on it (see `components/membership/agent-port.ts` for what is
+ * said). Only the user who runs it may open it. Everything is bounded; a reader that does not keep up is dropped, and
+ * may come back.
  */
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';

@@ -1,4 +1,7 @@
-/** The files that an audit log has been exchanged for: which go, and which are compressed, while the log goes on. Source: natefinch/lumberjack v2. */
+/**
+ * The files that an audit log has been exchanged for: which go, and which are compressed, while the log goes on.
+ * Source: natefinch/lumberjack v2.
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';

@@ -11,9 +11,9 @@ const MOUNT_OPTIONS = new Set([
 ]);
 
 /**
- * Finds the cgroup hierarchies in the text of /proc/self/mountinfo (proc(5)): type `cgroup` is a v1 hierarchy whose super options name its
- * controllers, `cgroup2` the unified one, whose controllers stand in a file and are left empty here. A hierarchy that is mounted several
- * times counts once, at its first place.
+ * Finds the cgroup hierarchies in the text of /proc/self/mountinfo (proc(5)): type `cgroup` is a v1 hierarchy whose
+ * super options name its controllers, `cgroup2` the unified one, whose controllers stand in a file and are left empty
+ * here. A hierarchy that is mounted several times counts once, at its first place.
  */
 export function parseHierarchies(mountinfo: string): Hierarchy[] {
   const found = new Map<string, Hierarchy>();

@@ -18,7 +18,10 @@ export interface ForwarderOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** kube-proxy's userspace default for idle UDP flows is 250 ms for the socket; conntrack's is 30 s, which applications expect. */
+/**
+ * kube-proxy's userspace default for idle UDP flows is 250 ms for the socket; conntrack's is 30 s, which applications
+ * expect.
+ */
 const UDP_IDLE_MS = 30_000;
 const MAX_UDP_FLOWS = 4_096;
 

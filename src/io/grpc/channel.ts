@@ -1,6 +1,6 @@
 /**
- * A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers; of several the first is preferred, and returned
- * to when it answers again.
+ * A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers; of several the
+ * first is preferred, and returned to when it answers again.
  */
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -17,8 +17,9 @@ import { RpcError } from './messages.ts';
 
 export interface ChannelOptions {
   /**
-   * `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the process was started; `unixs` where TLS is
-   * spoken on it, by a server whose certificate is for `name` without what looks like a port, or for localhost where the path is whole.
+   * `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the
+   * process was started; `unixs` where TLS is spoken on it, by a server whose certificate is for `name` without what
+   * looks like a port, or for localhost where the path is whole.
    */
   readonly endpoints: readonly string[];
   readonly ca?: string | Buffer | string[];
@@ -39,7 +40,10 @@ export interface ChannelOptions {
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
-/** A certificate that one of both does not accept is as bad a moment later; each attempt costs both sides a handshake, and a line in a log. */
+/**
+ * A certificate that one of both does not accept is as bad a moment later; each attempt costs both sides a handshake,
+ * and a line in a log.
+ */
 const REFUSED_RETRY_MS = 3000;
 const REFUSED = /\balert\b|certificate|^ERR_TLS/i;
 const CONNECT_MS = 5000;
@@ -93,8 +97,8 @@ export class Channel {
   }
 
   /**
-   * One request, one answer. Throws RpcError: 'unavailable' when there is no connection in time or it is lost meanwhile (the
-   * request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
+   * One request, one answer. Throws RpcError: 'unavailable' when there is no connection in time or it is lost meanwhile
+   * (the request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
    */
   unary(path: string, message: Buffer, timeoutMs: number, metadata?: Metadata): Promise<Buffer> {
     return new Promise((resolve, reject) => {
@@ -298,7 +302,10 @@ export class Channel {
     });
   }
 
-  /** New calls go to `connection`; the one that served ends when its calls have their answers, and its streams begin again on the new one. */
+  /**
+   * New calls go to `connection`; the one that served ends when its calls have their answers, and its streams begin
+   * again on the new one.
+   */
   #moveTo(connection: Http2Connection): void {
     const old = this.#connection;
     if (this.#closed || old === undefined || this.#next === 0) {

@@ -1,11 +1,17 @@
-/** Where an address of a server leads, and who has to be there. Source: etcd client/pkg/transport/unix_listener.go, for what follows `unix://`. */
+/**
+ * Where an address of a server leads, and who has to be there. Source: etcd client/pkg/transport/unix_listener.go, for
+ * what follows `unix://`.
+ */
 
 /** Whether TLS is spoken there. */
 export function isSecure(endpoint: URL | undefined): boolean {
   return endpoint?.protocol === 'https:' || endpoint?.protocol === 'unixs:';
 }
 
-/** A host and a port, or the path of a socket: a whole one, or one below where the process was started, as in `unix://localhost:2380`. */
+/**
+ * A host and a port, or the path of a socket: a whole one, or one below where the process was started, as in
+ * `unix://localhost:2380`.
+ */
 export function targetOf(endpoint: URL): { readonly host: string; readonly port: number } | { readonly path: string } {
   const { protocol, port } = endpoint;
   if (protocol === 'unix:' || protocol === 'unixs:')

@@ -1,4 +1,6 @@
-/** What a store's administrator asks of it: etcd's Cluster, Maintenance and Lease services, and its keys as they are. */
+/**
+ * What a store's administrator asks of it: etcd's Cluster, Maintenance and Lease services, and its keys as they are.
+ */
 import {
   decodeHeader,
   decodeRangeResponse,
@@ -178,7 +180,8 @@ class Admin implements EtcdAdmin {
     try {
       return await this.#channel.unary(path, request, timeoutMs, token);
     } catch (error) {
-      // Tokens run out, and some stores forget them when they are started again; it was refused before anything was done.
+      // Tokens run out, and some stores forget them when they are started again; it was refused before anything was
+      // done.
       if (token === undefined || !(error instanceof RpcError) || error.code !== RpcCode.unauthenticated)
         throw this.#failure(error);
       this.#token = undefined;

@@ -1,6 +1,6 @@
 /**
- * HPACK's Huffman code (RFC 7541, appendix B). It is canonical: codes of one length are given out in the order of their symbols,
- * so the lengths say everything.
+ * HPACK's Huffman code (RFC 7541, appendix B). It is canonical: codes of one length are given out in the order of their
+ * symbols, so the lengths say everything.
  */
 
 /** Runs of equal code lengths over the symbols 0 to 256 (256 ends the string): length × count. */

@@ -1,7 +1,7 @@
 /**
- * HPACK (RFC 7541). Decoding is complete: indexed and literal fields, the dynamic table, Huffman strings, with bounds on all of
- * them. Encoding uses the static table only and never Huffman: a peer needs no state for what we send, and the blocks of a
- * client are constants.
+ * HPACK (RFC 7541). Decoding is complete: indexed and literal fields, the dynamic table, Huffman strings, with bounds
+ * on all of them. Encoding uses the static table only and never Huffman: a peer needs no state for what we send, and
+ * the blocks of a client are constants.
  */
 import { decodeHuffman } from './hpack-huffman.ts';
 

@@ -1,8 +1,8 @@
 /**
- * One HTTP/2 connection (RFC 9113), either side, over a socket that is already open. It does what gRPC needs and answers for
- * what a peer may send: multiplexed streams, flow control both ways, settings, pings, orderly goodbye; no server push and no
- * priorities. What is sent in one turn of the event loop leaves in one write, put together from the pieces that it consists of; while
- * a write is under way the next one is gathered.
+ * One HTTP/2 connection (RFC 9113), either side, over a socket that is already open. It does what gRPC needs and
+ * answers for what a peer may send: multiplexed streams, flow control both ways, settings, pings, orderly goodbye; no
+ * server push and no priorities. What is sent in one turn of the event loop leaves in one write, put together from the
+ * pieces that it consists of; while a write is under way the next one is gathered.
  *
  * `node:http2` does the same for about 50 µs of CPU a request on each side; here it is a few.
  */
@@ -53,15 +53,22 @@ const HIGH_WATER = 1 << 20;
 /** Writes up to this size get memory of their own. */
 const SMALL_WRITE = 16 << 10;
 /**
- * Requests of one turn that are handed over before the turn is over, so that the peer works on them while we work on what else has arrived: otherwise both
- * take turns, and each waits for the other. Fewer would cost both more than that gains: each write, flush and answer is for so many fewer.
+ * Requests of one turn that are handed over before the turn is over, so that the peer works on them while we work on
+ * what else has arrived: otherwise both take turns, and each waits for the other. Fewer would cost both more than that
+ * gains: each write, flush and answer is for so many fewer.
  */
 const EARLY_REQUESTS = 8;
-/** Frames that cost us something and the peer nothing (pings, settings, resets, empty data, frames of closed streams), in a window of time. */
+/**
+ * Frames that cost us something and the peer nothing (pings, settings, resets, empty data, frames of closed streams),
+ * in a window of time.
+ */
 const MAX_IDLE_FRAMES = 2000;
 const IDLE_FRAME_WINDOW_MS = 10_000;
 const GOODBYE_MS = 1000;
-/** Window updates that a DATA frame of ours may be answered with, by its stream and the connection, and how many may be outstanding. */
+/**
+ * Window updates that a DATA frame of ours may be answered with, by its stream and the connection, and how many may be
+ * outstanding.
+ */
 const UPDATES_PER_FRAME = 4;
 const MAX_UPDATES = 1 << 16;
 
@@ -451,7 +458,10 @@ export class Http2Connection {
     }
   }
 
-  /** Hands on what of the current DATA frame is in `bytes` from `at` on, `all` or as much as is there; returns where that ends. */
+  /**
+   * Hands on what of the current DATA frame is in `bytes` from `at` on, `all` or as much as is there; returns where
+   * that ends.
+   */
   #dataPart(bytes: Buffer, at: number, all = false): number {
     const end = all ? bytes.length : Math.min(bytes.length, at + this.#dataLeft);
     this.#dataLeft = all ? 0 : this.#dataLeft - (end - at);

@@ -65,8 +65,8 @@ export class Http2Stream {
   }
 
   /**
-   * Everything of a short exchange at once: headers and data, and then trailers or the end. One buffer where the windows allow
-   * it, which is nearly always.
+   * Everything of a short exchange at once: headers and data, and then trailers or the end. One buffer where the
+   * windows allow it, which is nearly always.
    */
   sendAll(headers: Buffer, prefix: Buffer, message: Uint8Array, trailers: Buffer | undefined): void {
     if (!this.open) return;
@@ -103,8 +103,8 @@ export class Http2Stream {
   }
 
   /**
-   * Queues data; the pieces are not changed any more. Small ones that come one after another share frames. False when enough is waiting:
-   * `drained` follows.
+   * Queues data; the pieces are not changed any more. Small ones that come one after another share frames. False when
+   * enough is waiting: `drained` follows.
    */
   sendData(pieces: readonly Uint8Array[]): boolean {
     if (!this.open) return true;

@@ -1,6 +1,6 @@
 /**
- * Takes connections, over TLS with client certificates or in the clear, and serves gRPC and plain HTTP on one port. The first
- * bytes of a connection tell HTTP/2 from HTTP/1.1.
+ * Takes connections, over TLS with client certificates or in the clear, and serves gRPC and plain HTTP on one port. The
+ * first bytes of a connection tell HTTP/2 from HTTP/1.1.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -36,7 +36,10 @@ export interface RpcListenerOptions {
   readonly grpc?: boolean;
   /** Plain requests that are answered; all by default, none with an empty set. */
   readonly httpPaths?: ReadonlySet<string>;
-  /** Without TLS, the only names (`Host` header, without port) under which plain HTTP is answered, against DNS rebinding. */
+  /**
+   * Without TLS, the only names (`Host` header, without port) under which plain HTTP is answered, against DNS
+   * rebinding.
+   */
   readonly httpHosts?: ReadonlySet<string>;
   /** Calls at once on a connection. */
   readonly maxStreams?: number;
@@ -338,7 +341,10 @@ async function removeStaleSocket(path: string): Promise<void> {
   if (found?.isSocket() === true) await unlink(path);
 }
 
-/** The common name of the client's certificate when it was verified against our issuers; '' otherwise. The last of several counts. */
+/**
+ * The common name of the client's certificate when it was verified against our issuers; '' otherwise. The last of
+ * several counts.
+ */
 function commonNameOf(socket: Socket): string {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return '';
   // Node answers {} where the peer showed no certificate, and a list where the subject has several names.

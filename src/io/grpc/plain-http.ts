@@ -1,4 +1,7 @@
-/** Plain HTTP beside gRPC on the same port: what is refused whatever it asks for, and requests and answers over HTTP/1.1. `plain-call.ts` has HTTP/2. */
+/**
+ * Plain HTTP beside gRPC on the same port: what is refused whatever it asks for, and requests and answers over
+ * HTTP/1.1. `plain-call.ts` has HTTP/2.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -13,7 +13,9 @@ import { encodeHeaders, type HeaderField } from './hpack.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
 
-/** Somewhat more than the largest request that is accepted, so that its refusal comes from the service in etcd's words. */
+/**
+ * Somewhat more than the largest request that is accepted, so that its refusal comes from the service in etcd's words.
+ */
 const MAX_MESSAGE = 2 << 20;
 
 const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };

@@ -1,8 +1,8 @@
 let queue: Array<() => void> = [];
 
 /**
- * Runs `run` once all sockets that were ready have been read, and what such a run asks for in its turn still in the same pass: what is decided there leaves
- * there, and not one turn of the event loop later. In the order asked.
+ * Runs `run` once all sockets that were ready have been read, and what such a run asks for in its turn still in the
+ * same pass: what is decided there leaves there, and not one turn of the event loop later. In the order asked.
  */
 export function atTurnEnd(run: () => void): void {
   queue.push(run);

@@ -1,7 +1,7 @@
 /**
- * All watches of a store over one `etcdserverpb.Watch` stream. When the stream breaks, each watch is made again from the
- * revision after the last one it delivered: nothing is lost and nothing comes twice, because events of one revision come
- * together.
+ * All watches of a store over one `etcdserverpb.Watch` stream. When the stream breaks, each watch is made again from
+ * the revision after the last one it delivered: nothing is lost and nothing comes twice, because events of one revision
+ * come together.
  */
 import { EventType } from '../../api/etcd/event.ts';
 import type { WireKeyValue } from '../../api/etcd/kv.ts';
@@ -228,8 +228,8 @@ export class WatchClient {
   }
 
   /**
-   * etcd before 3.4.31 and 3.5.13 may answer a progress request before events that it still has to send. Its events go out while
-   * a second request travels; so there the first answer counts when the second has come.
+   * etcd before 3.4.31 and 3.5.13 may answer a progress request before events that it still has to send. Its events go
+   * out while a second request travels; so there the first answer counts when the second has come.
    */
   async #learnVersion(stream: ClientStream): Promise<void> {
     try {

@@ -1,6 +1,7 @@
 /**
- * Requests from the API server to kubelets, pods and services. The address is judged after name resolution and right before the
- * connection, so a name that resolves differently the second time gains nothing. Redirects are never followed.
+ * Requests from the API server to kubelets, pods and services. The address is judged after name resolution and right
+ * before the connection, so a name that resolves differently the second time gains nothing. Redirects are never
+ * followed.
  */
 
 import { lookup } from 'node:dns';
@@ -38,8 +39,8 @@ function guardedLookup(target: BackendRequest): LookupFunction {
 }
 
 /**
- * Connections to servers that are asked again and again. One that has been idle for a minute is closed: servers keep theirs for 90
- * seconds, and a request on one that they are about to close would be lost.
+ * Connections to servers that are asked again and again. One that has been idle for a minute is closed: servers keep
+ * theirs for 90 seconds, and a request on one that they are about to close would be lost.
  */
 const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
 

@@ -1,6 +1,7 @@
 /**
- * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go speak h2; upgrades (SPDY, WebSocket) and most load generators come by
- * HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a token.
+ * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go speak h2; upgrades (SPDY, WebSocket) and most load
+ * generators come by HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a
+ * token.
  */
 import type { IncomingMessage, ServerOptions } from 'node:http';
 import {
@@ -32,7 +33,10 @@ const MAX_CONCURRENT_STREAMS = 250;
 /** Resets a client may burst, then per second: what rapid reset attacks exceed (CVE-2023-44487). */
 const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
-/** As upstream's: a host that has no processor for this process for seconds shall not cut off those who wait for their handshake. */
+/**
+ * As upstream's: a host that has no processor for this process for seconds shall not cut off those who wait for their
+ * handshake.
+ */
 const HANDSHAKE_TIMEOUT_MS = 32_000;
 /** Connections at once. Those of clients without an identity are closed first. */
 const LIMITS: GateLimits = {
@@ -43,7 +47,9 @@ const LIMITS: GateLimits = {
   handshakeMs: HANDSHAKE_TIMEOUT_MS,
 };
 const ERROR_REFUSED_STREAM = 7;
-/** To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass. */
+/**
+ * To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass.
+ */
 const VERSION_NOT_SUPPORTED = 505;
 
 /** Says, as HTTP/1.1's does, whether anybody is left to answer: Node's own has no `destroyed`. */
@@ -105,7 +111,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.max(500, Math.min(options.headersTimeoutMs / 2, 5_000)),
     maxHeaderSize: options.maxHeaderBytes,
-    // A request that announces no body has ended as it begins: saying that there is nothing to read takes Node a twelfth of a GET's time.
+    // A request that announces no body has ended as it begins: saying that there is nothing to read takes Node a
+    // twelfth of a GET's time.
     optimizeEmptyRequests: true,
     IncomingMessage: Http1Message,
   };

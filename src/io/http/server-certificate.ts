@@ -1,7 +1,7 @@
 /**
- * What a server shows, judged as programs in Go judge it. OpenSSL takes a certificate whose names of subject and issuer are the same for one
- * that signed itself, and looks no further: operators' own certificates often name nobody at all, and their authority does not either. Go
- * looks at who signed it. Source: RFC 5280 section 6, Go's crypto/x509.
+ * What a server shows, judged as programs in Go judge it. OpenSSL takes a certificate whose names of subject and issuer
+ * are the same for one that signed itself, and looks no further: operators' own certificates often name nobody at all,
+ * and their authority does not either. Go looks at who signed it. Source: RFC 5280 section 6, Go's crypto/x509.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -43,7 +43,10 @@ function isFor(leaf: X509Certificate, host: string): boolean {
   return leaf.checkHost(host, { subject: 'never' }) !== undefined;
 }
 
-/** Whether one of `authorities` (PEM) signed `leaf` itself, for a server that is called `host`, and both are valid at this time. */
+/**
+ * Whether one of `authorities` (PEM) signed `leaf` itself, for a server that is called `host`, and both are valid at
+ * this time.
+ */
 export function isVouchedFor(leaf: X509Certificate, authorities: string, host: string, nowMs: number): boolean {
   // Node calls the extended usages so.
   const usages: readonly string[] | undefined = leaf.keyUsage;

@@ -1,4 +1,7 @@
-/** Connections through a proxy by HTTP's CONNECT. Source: RFC 9110 section 9.3.6; k8s.io/apiserver/pkg/server/egressselector. */
+/**
+ * Connections through a proxy by HTTP's CONNECT. Source: RFC 9110 section 9.3.6;
+ * k8s.io/apiserver/pkg/server/egressselector.
+ */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -10,8 +13,8 @@ const MAX_ANSWER = 16 * 1024;
 const END = '\r\n\r\n';
 
 /**
- * A connection to `authority`, HOST:PORT, which the proxy resolves. Rejects with a CodedError 'connect-failed' when the proxy cannot be reached, refuses, or
- * takes more than `timeoutMs`, and 'aborted'.
+ * A connection to `authority`, HOST:PORT, which the proxy resolves. Rejects with a CodedError 'connect-failed' when the
+ * proxy cannot be reached, refuses, or takes more than `timeoutMs`, and 'aborted'.
  */
 export function openTunnel(
   proxy: EgressProxy,

@@ -1,7 +1,8 @@
 /**
- * The answer to a GET that asks to be upgraded to a WebSocket where the body would be an ordinary stream: logs and watches, as browsers
- * read them. It is written like any other answer; what would be its body travels in messages, and whatever the client sends is passed over.
- * Source: k8s.io/apiserver/pkg/util/wsstream (readers) and pkg/endpoints/handlers/watch.go (HandleWS).
+ * The answer to a GET that asks to be upgraded to a WebSocket where the body would be an ordinary stream: logs and
+ * watches, as browsers read them. It is written like any other answer; what would be its body travels in messages, and
+ * whatever the client sends is passed over. Source: k8s.io/apiserver/pkg/util/wsstream (readers) and
+ * pkg/endpoints/handlers/watch.go (HandleWS).
  */
 import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http';
 import { type Duplex, Writable } from 'node:stream';
@@ -57,7 +58,10 @@ function frames(): Framing {
 const base64 = (): Framing => (chunk) => [chunk.toString('base64')];
 const plain = (): Framing => (chunk) => [chunk];
 
-/** Has the surface of `ServerResponse` as far as the API server uses it; an answer other than 200 is plain HTTP and ends the connection. */
+/**
+ * Has the surface of `ServerResponse` as far as the API server uses it; an answer other than 200 is plain HTTP and ends
+ * the connection.
+ */
 export class WebSocketAnswer extends Writable {
   statusCode = 200;
   headersSent = false;

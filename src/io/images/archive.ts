@@ -1,6 +1,6 @@
 /**
- * Reading `docker save` and OCI image archives without unpacking them: an index of the tar's members is made in one pass over the headers,
- * then layers are read in place.
+ * Reading `docker save` and OCI image archives without unpacking them: an index of the tar's members is made in one
+ * pass over the headers, then layers are read in place.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -128,7 +128,10 @@ function assemble(
   return { configBytes, parsed, layers, names };
 }
 
-/** Walks the headers (POSIX ustar, with pax and GNU long names) and resolves links between members, which old `docker save` made. */
+/**
+ * Walks the headers (POSIX ustar, with pax and GNU long names) and resolves links between members, which old `docker
+ * save` made.
+ */
 async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap<string, Member>> {
   const { size: total } = await file.stat();
   const members = new Map<string, Member>();
@@ -177,7 +180,9 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
   return members;
 }
 
-/** Symbolic links are relative to their directory, hard links to the archive. Only names inside the archive can result. */
+/**
+ * Symbolic links are relative to their directory, hard links to the archive. Only names inside the archive can result.
+ */
 function linkTarget(name: string, type: string, target: string): string {
   if (type === '1') return cleanName(target);
   const components = name.split('/').slice(0, -1);

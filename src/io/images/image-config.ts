@@ -1,4 +1,6 @@
-/** Reading OCI and Docker image configurations and manifests (OCI image specification v1), which come from strangers. */
+/**
+ * Reading OCI and Docker image configurations and manifests (OCI image specification v1), which come from strangers.
+ */
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { ImageConfig } from '../oci/port.ts';
 import { strings } from './layout.ts';

@@ -1,6 +1,6 @@
 /**
- * Unpacked layers: content-addressed by OCI chain id (a layer's deletions depend on what is below), shared between images, made whole or
- * not at all, and collected when nothing refers to them.
+ * Unpacked layers: content-addressed by OCI chain id (a layer's deletions depend on what is below), shared between
+ * images, made whole or not at all, and collected when nothing refers to them.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -37,7 +37,9 @@ const run = promisify(execFile);
 export interface LayerSource {
   /** `sha256:…` of the uncompressed tar, as the image configuration says. */
   readonly diffId: string;
-  /** The file that holds the layer, as tar, tar+gzip or tar+zstd (distinguished by its first bytes), and where in it. */
+  /**
+   * The file that holds the layer, as tar, tar+gzip or tar+zstd (distinguished by its first bytes), and where in it.
+   */
   readonly path: string;
   readonly offset: number;
   readonly length: number;
@@ -45,8 +47,8 @@ export interface LayerSource {
 
 export interface LayerStore {
   /**
-   * Unpacks what is missing (`sources` are lowest first), then calls `record` with the chain names, topmost first, and the unpacked size.
-   * Neither the layers nor `image` can be collected before `record` has resolved.
+   * Unpacks what is missing (`sources` are lowest first), then calls `record` with the chain names, topmost first, and
+   * the unpacked size. Neither the layers nor `image` can be collected before `record` has resolved.
    */
   ensure(
     image: string,
@@ -55,7 +57,10 @@ export interface LayerStore {
   ): Promise<void>;
   /** Whether all layers of this stack are already there. */
   has(diffIds: readonly string[]): Promise<boolean>;
-  /** Removes images that no name refers to, and layers that no image, container or import under way does. Returns how many layers. */
+  /**
+   * Removes images that no name refers to, and layers that no image, container or import under way does. Returns how
+   * many layers.
+   */
   collect(): Promise<number>;
   /** Compares a layer's files with what was unpacked; one line per difference. */
   verify(chain: string): Promise<readonly string[]>;
@@ -200,8 +205,8 @@ class UnpackedLayers implements LayerStore {
   }
 
   /**
-   * What must stay. Holds and imports under way are read before the images: an import gives up its claim only after the image that
-   * takes it over has been written, so one of the two is always seen.
+   * What must stay. Holds and imports under way are read before the images: an import gives up its claim only after the
+   * image that takes it over has been written, so one of the two is always seen.
    */
   async #referenced(): Promise<{ readonly layers: ReadonlySet<string>; readonly images: ReadonlySet<string> }> {
     const layers = new Set<string>();

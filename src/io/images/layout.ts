@@ -1,5 +1,6 @@
 /**
- * The image store on disk, readable by several processes at once. Every file appears by rename and is never edited in place.
+ * The image store on disk, readable by several processes at once. Every file appears by rename and is never edited in
+ * place.
  *
  *     layers/<chain>/            unpacked layer in overlayfs form; <chain> are 32 hex digits of the OCI chain id
  *     layer-manifests/<chain>    what was unpacked: sizes and digests, for verification
@@ -103,7 +104,10 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Undefined when there is no such file, or when what it holds is no JSON object (a disk that lied; the name is as good as gone). */
+/**
+ * Undefined when there is no such file, or when what it holds is no JSON object (a disk that lied; the name is as good
+ * as gone).
+ */
 export async function readJson(path: string): Promise<Record<string, unknown> | undefined> {
   let text: string;
   try {

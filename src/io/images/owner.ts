@@ -1,4 +1,6 @@
-/** Processes by pid and start time (proc(5), stat field 22), so that a recycled pid is not mistaken for its predecessor. */
+/**
+ * Processes by pid and start time (proc(5), stat field 22), so that a recycled pid is not mistaken for its predecessor.
+ */
 import { readFile } from 'node:fs/promises';
 import { isMissing } from './layout.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Image names (distribution/reference grammar): `[domain/]path[:tag][@digest]`, with Docker Hub's defaults filled in, so that
- * `busybox` means `docker.io/library/busybox:latest`.
+ * Image names (distribution/reference grammar): `[domain/]path[:tag][@digest]`, with Docker Hub's defaults filled in,
+ * so that `busybox` means `docker.io/library/busybox:latest`.
  */
 import { RuntimeError } from '../../core/podplan/port.ts';
 

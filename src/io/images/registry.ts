@@ -1,6 +1,6 @@
 /**
- * Client of the Docker Registry HTTP API v2 / OCI distribution specification, for pulling: manifests and blobs, with basic and bearer
- * token authentication. Every answer is checked against its digest.
+ * Client of the Docker Registry HTTP API v2 / OCI distribution specification, for pulling: manifests and blobs, with
+ * basic and bearer token authentication. Every answer is checked against its digest.
  */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';

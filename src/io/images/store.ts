@@ -60,8 +60,8 @@ export interface ImportedImage {
 
 export interface ImageStore extends ImageStorePort {
   /**
-   * Imports every image of a docker-archive or oci-archive file (plain, gzip or zstd). `name` overrides the names inside and is needed
-   * when there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
+   * Imports every image of a docker-archive or oci-archive file (plain, gzip or zstd). `name` overrides the names
+   * inside and is needed when there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
    */
   importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
   /** Reads every file of every image (or of one) and compares it with what was unpacked; one line per fault. */

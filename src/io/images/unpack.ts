@@ -1,6 +1,7 @@
 /**
- * Unpacks one layer tar into a fresh directory. The archive is hostile: absolute names, `..`, and entries that pass through a
- * symbolic link are refused, links are never followed, and sizes and counts are bounded; so nothing is ever written outside.
+ * Unpacks one layer tar into a fresh directory. The archive is hostile: absolute names, `..`, and entries that pass
+ * through a symbolic link are refused, links are never followed, and sizes and counts are bounded; so nothing is ever
+ * written outside.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -234,7 +235,10 @@ function safePath(name: string): string {
 
 const PAX_ATTRIBUTE = 'SCHILY.xattr.';
 
-/** File capabilities are what images carry attributes for; other names (SELinux, overlay's own) must not come from an archive. */
+/**
+ * File capabilities are what images carry attributes for; other names (SELinux, overlay's own) must not come from an
+ * archive.
+ */
 function collectAttributes(progress: Progress, path: string, header: Header): void {
   for (const [key, value] of Object.entries(header.pax ?? {})) {
     if (!key.startsWith(PAX_ATTRIBUTE) || typeof value !== 'string') continue;

@@ -1,7 +1,8 @@
 /**
- * Turns a layer's deletions (OCI image layer specification, "Whiteouts") into overlayfs form. A removed name becomes a character device
- * 0:0. Opaque directories would need an extended attribute, which Node cannot set: instead every name that the layers below
- * show in such a directory is whited out one by one, which reads the same because the stack below a layer never changes.
+ * Turns a layer's deletions (OCI image layer specification, "Whiteouts") into overlayfs form. A removed name becomes a
+ * character device 0:0. Opaque directories would need an extended attribute, which Node cannot set: instead every name
+ * that the layers below show in such a directory is whited out one by one, which reads the same because the stack below
+ * a layer never changes.
  */
 import { execFile } from 'node:child_process';
 import type { Stats } from 'node:fs';
@@ -20,7 +21,10 @@ export interface LayerDeletions {
 
 export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
-/** `lower` are the unpacked layers below, topmost first. `device` is a path for the shared whiteout inode on the same file system. */
+/**
+ * `lower` are the unpacked layers below, topmost first. `device` is a path for the shared whiteout inode on the same
+ * file system.
+ */
 export async function applyDeletions(
   layer: string,
   lower: readonly string[],
@@ -51,8 +55,8 @@ export async function applyDeletions(
 }
 
 /**
- * Makes a directory of the layer when it is missing. False when something else stands in its way: a layer that replaced the directory,
- * perhaps by a link that leads to the host, has hidden what was to be deleted there already.
+ * Makes a directory of the layer when it is missing. False when something else stands in its way: a layer that replaced
+ * the directory, perhaps by a link that leads to the host, has hidden what was to be deleted there already.
  */
 async function ensureRealDirectory(layer: string, directory: string): Promise<boolean> {
   let path = layer;

@@ -31,8 +31,8 @@ export function gatewayOf(range: Range): number {
 }
 
 /**
- * The next free host address after `last`, wrapping around; undefined when the range is full. Next-fit, so that an address is reused as
- * late as possible: peers may still hold connections to its former owner.
+ * The next free host address after `last`, wrapping around; undefined when the range is full. Next-fit, so that an
+ * address is reused as late as possible: peers may still hold connections to its former owner.
  */
 export function nextFree(range: Range, last: number, taken: (address: number) => boolean): number | undefined {
   const first = gatewayOf(range) + 1;

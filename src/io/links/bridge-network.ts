@@ -1,10 +1,11 @@
 /**
  * The embedded pod network of one node: a bridge, a veth pair per pod, host-local addresses from the node's pod range.
  *
- * A pod's address is a /32 whose only neighbour is the gateway, and the host has a route to each pod's link: traffic between two pods of one
- * node is routed by the host, never switched. So service addresses work between them whether or not br_netfilter is loaded (answers pass
- * the host's connection tracking in any case), and one set of filter rules sees all pod traffic. The bridge holds the gateway's address
- * and whatever else joins the pods' network (docs/decisions/0004).
+ * A pod's address is a /32 whose only neighbour is the gateway, and the host has a route to each pod's link: traffic
+ * between two pods of one node is routed by the host, never switched. So service addresses work between them whether or
+ * not br_netfilter is loaded (answers pass the host's connection tracking in any case), and one set of filter rules
+ * sees all pod traffic. The bridge holds the gateway's address and whatever else joins the pods' network
+ * (docs/decisions/0004).
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
@@ -320,7 +321,10 @@ async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping
   return undefined;
 }
 
-/** Unique per address and bridge, and found again by whoever looks at `ip link`: `ve0a800005` and the bridge's check letters. */
+/**
+ * Unique per address and bridge, and found again by whoever looks at `ip link`: `ve0a800005` and the bridge's check
+ * letters.
+ */
 function linkName(address: number, bridge: string): string {
   let check = 0;
   for (const character of bridge) check = (check * 31 + character.charCodeAt(0)) & 0xfff;

@@ -9,7 +9,9 @@ const HOST_PORT_MARK = '0x2000';
 export interface FilterOptions {
   readonly table: string;
   readonly clusterCidr: string;
-  /** Addresses that belong to services, even where the host has them on a link (userspace mode of the service proxy). */
+  /**
+   * Addresses that belong to services, even where the host has them on a link (userspace mode of the service proxy).
+   */
   readonly serviceCidr: string;
   /** Ports on which the host itself listens: they lead to no pod. */
   readonly reservedPorts: readonly ReservedPort[];
@@ -21,8 +23,8 @@ export interface PodPorts {
 }
 
 /**
- * The whole table: pods' traffic that leaves the cluster's range takes this node's address, host ports lead to their pods. One
- * transaction that replaces what was there; established connections stay.
+ * The whole table: pods' traffic that leaves the cluster's range takes this node's address, host ports lead to their
+ * pods. One transaction that replaces what was there; established connections stay.
  */
 export function podTable(options: FilterOptions, range: Range, pods: readonly PodPorts[]): string {
   const podCidr = `${toText(range.base)}/${range.bits}`;
@@ -45,8 +47,8 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
     // Before the services' chains (dstnat, -100): a host port is this pod's alone.
     '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
     '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
-    // What the host sends to a host port of its loopback leaves by the pod's link, which has to take loopback addresses for that. Pods do not get
-    // at what listens there by it (CVE-2020-8558).
+    // What the host sends to a host port of its loopback leaves by the pod's link, which has to take loopback addresses
+    // for that. Pods do not get at what listens there by it (CVE-2020-8558).
     '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
     '  chain postrouting {',
     '    type nat hook postrouting priority 90;',

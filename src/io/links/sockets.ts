@@ -1,4 +1,6 @@
-/** Sockets of the host's own processes: a host port would take their traffic away. Source: proc_net(5), /proc/net/tcp. */
+/**
+ * Sockets of the host's own processes: a host port would take their traffic away. Source: proc_net(5), /proc/net/tcp.
+ */
 import { readFile } from 'node:fs/promises';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import { isAnyAddress } from './filter.ts';
@@ -8,7 +10,10 @@ const UNCONNECTED = '07';
 const LOOPBACK = /^127\./;
 const MAPPED = '0000000000000000FFFF0000';
 
-/** Whether a process of the host listens on the mapping's port where others reach it; sockets on loopback alone do not count. */
+/**
+ * Whether a process of the host listens on the mapping's port where others reach it; sockets on loopback alone do not
+ * count.
+ */
 export async function isInUse(mapping: PortMapping): Promise<boolean> {
   if (mapping.protocol === 'SCTP') return false;
   const name = mapping.protocol.toLowerCase();

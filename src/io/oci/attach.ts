@@ -10,7 +10,10 @@ import { type MonitorInput, openMonitorInput } from './monitor-input.ts';
 import type { ContainerRecord } from './records.ts';
 import { outputPipe } from './streams.ts';
 
-/** `ended` resolves when the container has exited. Throws RuntimeError 'internal' when input is wanted and cannot be had. */
+/**
+ * `ended` resolves when the container has exited. Throws RuntimeError 'internal' when input is wanted and cannot be
+ * had.
+ */
 export async function attachToContainer(
   socat: string,
   bundle: string,

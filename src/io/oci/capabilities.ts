@@ -17,7 +17,10 @@ export const hasCapability = (set: bigint, name: string): boolean => {
   return bit >= 0 && ((set >> BigInt(bit)) & 1n) === 1n;
 };
 
-/** Names with their `CAP_` prefix. Throws RuntimeError 'create-failed' for a name that is none. Capabilities that this process itself lacks (`available`) cannot be handed on. */
+/**
+ * Names with their `CAP_` prefix. Throws RuntimeError 'create-failed' for a name that is none. Capabilities that this
+ * process itself lacks (`available`) cannot be handed on.
+ */
 export function containerCapabilities(security: ContainerSecurity, available: bigint): readonly string[] {
   const possible = NAMES.filter((name) => hasCapability(available, name));
   const granted = new Set(security.privileged ? possible : DEFAULTS);

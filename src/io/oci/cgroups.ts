@@ -1,4 +1,7 @@
-/** Reading a container's cgroups: where they are (v1, v2 and hybrid), what they have used, and whether the kernel killed for memory. */
+/**
+ * Reading a container's cgroups: where they are (v1, v2 and hybrid), what they have used, and whether the kernel killed
+ * for memory.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerStats } from '../../core/podplan/port.ts';

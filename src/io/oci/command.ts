@@ -19,7 +19,10 @@ export const childEnvironment: Readonly<Record<string, string>> = {
   LANG: 'C.UTF-8',
 };
 
-/** Resolves with stdout. Throws CodedError 'command' with the program's own words; code 'timeout' when it was killed for taking too long. */
+/**
+ * Resolves with stdout. Throws CodedError 'command' with the program's own words; code 'timeout' when it was killed for
+ * taking too long.
+ */
 export function runCommand(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const output = options.discardOutput === true ? 'ignore' : 'pipe';

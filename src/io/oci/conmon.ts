@@ -1,6 +1,7 @@
 /**
- * conmon, the monitor that outlives the host process: it holds a container's standard streams, writes its log in CRI format, waits for
- * its end and leaves the exit code in a file. Spoken to through its pipes, its `ctl` fifo and its `attach` socket.
+ * conmon, the monitor that outlives the host process: it holds a container's standard streams, writes its log in CRI
+ * format, waits for its end and leaves the exit code in a file. Spoken to through its pipes, its `ctl` fifo and its
+ * `attach` socket.
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -29,7 +30,10 @@ export interface MonitorOptions {
   readonly leaveStdinOpen: boolean;
 }
 
-/** Creates the container under a new monitor and returns the pids of both. Throws RuntimeError 'create-failed' in the runtime's words. */
+/**
+ * Creates the container under a new monitor and returns the pids of both. Throws RuntimeError 'create-failed' in the
+ * runtime's words.
+ */
 export async function createMonitored(
   options: MonitorOptions,
 ): Promise<{ readonly pid: number; readonly monitorPid: number }> {
@@ -65,7 +69,10 @@ export interface ExecStart {
 export interface MonitoredExecOptions extends ExecStart {
   readonly conmon: string;
   readonly runc: Runc;
-  /** A terminal, whose output goes to a file in CRI log format; or descriptors that become the process's standard streams. */
+  /**
+   * A terminal, whose output goes to a file in CRI log format; or descriptors that become the process's standard
+   * streams.
+   */
   readonly output: { readonly logPath: string } | { readonly ends: readonly (number | 'ignore')[] };
 }
 

@@ -343,7 +343,10 @@ export function createContainers(context: RuntimeContext): Containers {
   }
 
   /** Resolves true when the container ended within `timeoutMs`. */
-  /** The monitor's exit file tells of an end. On a full disk there is none, so the process is looked at as well, now and then. */
+  /**
+   * The monitor's exit file tells of an end. On a full disk there is none, so the process is looked at as well, now and
+   * then.
+   */
   async function endsWithin(id: string, timeoutMs: number): Promise<boolean> {
     const over = ended(id).then(() => true);
     for (let leftMs = timeoutMs; leftMs > 0; leftMs -= LOOK_MS) {

@@ -41,7 +41,9 @@ export interface RuntimeContext {
   readonly paths: RuntimePaths;
   readonly programs: RuntimePrograms;
   readonly runc: Runc;
-  /** Name and version of a runtime that mounts over the kernel's file systems endanger; undefined: it withstands them. */
+  /**
+   * Name and version of a runtime that mounts over the kernel's file systems endanger; undefined: it withstands them.
+   */
   readonly affectedRuntime: string | undefined;
   readonly bootId: string;
   readonly bootTimeMs: number;

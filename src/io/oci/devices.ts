@@ -25,7 +25,10 @@ export async function hostDevice(hostPath: string, containerPath: string): Promi
   return device;
 }
 
-/** Every device below `/dev`, for privileged containers; without what containers have of their own (terminals, shared memory). */
+/**
+ * Every device below `/dev`, for privileged containers; without what containers have of their own (terminals, shared
+ * memory).
+ */
 export async function allHostDevices(): Promise<readonly OciDevice[]> {
   const devices: OciDevice[] = [];
   const walk = async (directory: string, depth: number): Promise<void> => {

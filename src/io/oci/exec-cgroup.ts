@@ -1,6 +1,7 @@
 /**
- * A cgroup for each exec below the one of its container. Every process that the exec starts stays in it, whatever session or parent the
- * process chooses, so that all of them can be killed; and the monitor of the exec is charged to the container.
+ * A cgroup for each exec below the one of its container. Every process that the exec starts stays in it, whatever
+ * session or parent the process chooses, so that all of them can be killed; and the monitor of the exec is charged to
+ * the container.
  */
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -9,7 +10,10 @@ import type { ContainerCgroups } from './cgroups.ts';
 import { killQuietly } from './processes.ts';
 
 const PREFIX = 'exec-';
-/** v1 controllers in order of preference: `pids` can forbid further forks, so that a fork bomb is not faster than its end. */
+/**
+ * v1 controllers in order of preference: `pids` can forbid further forks, so that a fork bomb is not faster than its
+ * end.
+ */
 const TRACKING = ['pids', 'memory', 'cpuacct'] as const;
 const KILL_TIMEOUT_MS = 2_000;
 const REMOVE_TIMEOUT_MS = 1_000;
@@ -62,7 +66,10 @@ export async function createExecCgroup(cgroups: ContainerCgroups, name: string, 
   };
 }
 
-/** Ends what execs have left in a container's cgroup: of a previous run of the host process, or of a container that has ended. */
+/**
+ * Ends what execs have left in a container's cgroup: of a previous run of the host process, or of a container that has
+ * ended.
+ */
 export async function removeExecCgroups(cgroups: ContainerCgroups, clock: Clock): Promise<void> {
   const tracking = trackingOf(cgroups);
   if (tracking === undefined) return;
@@ -79,7 +86,9 @@ export async function removeExecCgroups(cgroups: ContainerCgroups, clock: Clock)
 /** Below the pod's on v2, where a cgroup with others in it holds no process. */
 const SERVING = 'serving';
 
-/** Charges a program of the host that serves clients of a pod to the pod's cgroup, of which `cgroups` are a container's. */
+/**
+ * Charges a program of the host that serves clients of a pod to the pod's cgroup, of which `cgroups` are a container's.
+ */
 export async function chargeToPod(cgroups: ContainerCgroups, pid: number): Promise<void> {
   await Promise.all(
     Object.entries(cgroups).map(async ([controller, directory]) => {
@@ -115,7 +124,10 @@ async function processesIn(directory: string): Promise<readonly string[]> {
   return [...own.split('\n').filter((line) => line !== ''), ...below.flat()];
 }
 
-/** Innermost first. A process that has just been killed keeps its cgroup for a moment; what is busy for longer stays until the container ends. */
+/**
+ * Innermost first. A process that has just been killed keeps its cgroup for a moment; what is busy for longer stays
+ * until the container ends.
+ */
 async function remove(directory: string, clock: Clock): Promise<void> {
   const deadlineMs = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);

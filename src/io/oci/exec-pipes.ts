@@ -1,6 +1,6 @@
 /**
- * The pipes of an exec without a terminal. The process gets them as they are, with no program in between that would have to stay; they
- * are fifos, as Node's own are sockets, which a process cannot open again as `/dev/stdout`.
+ * The pipes of an exec without a terminal. The process gets them as they are, with no program in between that would
+ * have to stay; they are fifos, as Node's own are sockets, which a process cannot open again as `/dev/stdout`.
  */
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';
@@ -17,7 +17,10 @@ const run = promisify(execFile);
 const openFd = promisify(open);
 const closeFd = promisify(close);
 
-/** A process left behind holds the pipe open: after the exit a pipe that is silent for this long has nothing more of the command. */
+/**
+ * A process left behind holds the pipe open: after the exit a pipe that is silent for this long has nothing more of the
+ * command.
+ */
 const SILENCE_MS = 250;
 /** The most that a pipe still holds at the exit, with room for larger ones (fcntl F_SETPIPE_SZ). */
 const MAX_AFTER_EXIT_BYTES = 1024 * 1024;

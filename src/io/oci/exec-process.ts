@@ -1,6 +1,6 @@
 /**
- * The process description of an exec: the container's own with another command. It is put together from text that is made once for each
- * container, as parsing an environment of a megabyte for every probe would hold up the event loop.
+ * The process description of an exec: the container's own with another command. It is put together from text that is
+ * made once for each container, as parsing an environment of a megabyte for every probe would hold up the event loop.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Running further processes in a container. A monitor waits for the process, not `runc exec`, which would stay for as long as any child
- * holds the pipes. All processes of an exec are in a cgroup of their own below the container's.
+ * Running further processes in a container. A monitor waits for the process, not `runc exec`, which would stay for as
+ * long as any child holds the pipes. All processes of an exec are in a cgroup of their own below the container's.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
@@ -21,7 +21,10 @@ import { writeExecProcess } from './exec-process.ts';
 import type { KeyedLimit } from './keyed-limit.ts';
 import { execWithTerminal, type TerminalExecDeps } from './terminal-exec.ts';
 
-/** Beyond the bytes that are kept this much is read and dropped at full speed, and the rest slowly: a command that prints without end waits. */
+/**
+ * Beyond the bytes that are kept this much is read and dropped at full speed, and the rest slowly: a command that
+ * prints without end waits.
+ */
 const FREE_DRAIN_BYTES = 1024 * 1024;
 const DRAIN_PAUSE_MS = 100;
 const SETTLE_MS = 1_000;
@@ -47,7 +50,10 @@ export interface ExecSession extends ProcessStreams {
 }
 
 export interface ExecPolicy {
-  /** Whether processes that the command leaves behind when it exits are killed; otherwise they continue in the container. */
+  /**
+   * Whether processes that the command leaves behind when it exits are killed; otherwise they continue in the
+   * container.
+   */
   readonly killsRest: boolean;
   /** Aborts the start. */
   readonly signal?: AbortSignal;
@@ -56,8 +62,8 @@ export interface ExecPolicy {
 }
 
 /**
- * Resolves when the process runs; `close` before its exit kills it with all that it has started. Throws RuntimeError 'start-failed' in the
- * runtime's words when it cannot be started.
+ * Resolves when the process runs; `close` before its exit kills it with all that it has started. Throws RuntimeError
+ * 'start-failed' in the runtime's words when it cannot be started.
  */
 export function execInContainer(
   deps: ExecDeps,

@@ -1,8 +1,9 @@
 /**
- * The image `hyperedge.local/host-root`: the host's own programs and libraries, read-only, as a container's root. Control-plane static
- * pods run from it with no image on the disk. Mount points that the pod needs below a host directory and that do not exist there are
- * made in a skeleton that a read-only overlay lays over that directory; the host is never written to. File systems that are mounted below
- * a shown directory (volumes of other pods among them) stay out, unless they hold programs or lead to one of the pod's own mounts.
+ * The image `hyperedge.local/host-root`: the host's own programs and libraries, read-only, as a container's root.
+ * Control-plane static pods run from it with no image on the disk. Mount points that the pod needs below a host
+ * directory and that do not exist there are made in a skeleton that a read-only overlay lays over that directory; the
+ * host is never written to. File systems that are mounted below a shown directory (volumes of other pods among them)
+ * stay out, unless they hold programs or lead to one of the pod's own mounts.
  */
 import { lstat, mkdir, readdir, readlink, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -26,8 +27,8 @@ const PROGRAMS = /^\/(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|nix)\//;
 const READ_ONLY = ['bind', 'rprivate', 'ro'];
 
 /**
- * Fills `rootfs` (an empty directory) with mount points and links, and returns the mounts to make in it. `skeleton` is a directory for the
- * overlays. `visible` are host files or directories to show at their own paths (the executable).
+ * Fills `rootfs` (an empty directory) with mount points and links, and returns the mounts to make in it. `skeleton` is
+ * a directory for the overlays. `visible` are host files or directories to show at their own paths (the executable).
  */
 export async function prepareHostRoot(
   rootfs: string,

@@ -1,7 +1,7 @@
 /**
- * Follows a container's log (CRI format: `<RFC 3339 time> <stdout|stderr> <P|F> <content>`) from its present end and gives back the bytes
- * that the container wrote. The monitor writes each piece at once (P: without a newline), so nothing is delayed or lost,
- * and a slow reader costs the container nothing.
+ * Follows a container's log (CRI format: `<RFC 3339 time> <stdout|stderr> <P|F> <content>`) from its present end and
+ * gives back the bytes that the container wrote. The monitor writes each piece at once (P: without a newline), so
+ * nothing is delayed or lost, and a slow reader costs the container nothing.
  */
 import { watch } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';

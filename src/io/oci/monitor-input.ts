@@ -1,5 +1,6 @@
 /**
- * Input for what a monitor watches: conmon's attach socket, which is of type SOCK_SEQPACKET; Node cannot open such a socket, `socat` can.
+ * Input for what a monitor watches: conmon's attach socket, which is of type SOCK_SEQPACKET; Node cannot open such a
+ * socket, `socat` can.
  */
 import { spawn } from 'node:child_process';
 import { RuntimeError } from '../../core/podplan/port.ts';
@@ -17,8 +18,8 @@ export interface MonitorInput {
 
 /** Throws RuntimeError 'internal' when socat is missing. */
 export function openMonitorInput(socat: string, bundle: string): Promise<MonitorInput> {
-  // The socket's path may be longer than a socket address: it is named relative to the bundle. Output that comes back the same way is
-  // thrown away, but has to be read.
+  // The socket's path may be longer than a socket address: it is named relative to the bundle. Output that comes back
+  // the same way is thrown away, but has to be read.
   const child = spawn(socat, ['-t', '1', '-', `UNIX-CONNECT:attach,type=${SOCK_SEQPACKET}`], {
     cwd: bundle,
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,15 +1,18 @@
 /**
- * What a container may mount over the kernel's file systems. runc before 1.2.8, 1.3.3 and 1.4.0-rc.3 hides paths of /proc with the
- * container's own /dev/null, and opens its console by path (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881): a volume whose content another
- * container exchanges meanwhile leads it to files of the host's kernel. With such a runc only mounts are made that cannot take the place of
- * what it uses itself.
+ * What a container may mount over the kernel's file systems. runc before 1.2.8, 1.3.3 and 1.4.0-rc.3 hides paths of
+ * /proc with the container's own /dev/null, and opens its console by path (CVE-2025-31133, CVE-2025-52565,
+ * CVE-2025-52881): a volume whose content another container exchanges meanwhile leads it to files of the host's kernel.
+ * With such a runc only mounts are made that cannot take the place of what it uses itself.
  */
 import { lstat, readlink, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Mount, RuntimeError } from '../../core/podplan/port.ts';
 import { normalisePath } from './mounts.ts';
 
-/** `text`: what the program prints for `--version`. Programs other than runc are taken for affected: their fixes are not known here. */
+/**
+ * `text`: what the program prints for `--version`. Programs other than runc are taken for affected: their fixes are not
+ * known here.
+ */
 export function isMountSafe(text: string): boolean {
   const match = /^runc version (\d+)\.(\d+)\.(\d+)(?:-rc\.?(\d+))?/m.exec(text);
   if (match === null) return false;
@@ -62,7 +65,10 @@ async function isHarmless(destination: string, source: string): Promise<boolean>
   return (await realpath(source).catch(() => '')) === destination;
 }
 
-/** Where runc will make the mount: links in the image and in the volumes mounted before are followed inside the container's root. */
+/**
+ * Where runc will make the mount: links in the image and in the volumes mounted before are followed inside the
+ * container's root.
+ */
 async function resolveIn(
   rootfs: string,
   made: readonly { readonly destination: string; readonly source: string }[],

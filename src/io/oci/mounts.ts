@@ -84,8 +84,8 @@ export function rootPropagation(mounts: readonly Mount[]): string | undefined {
 const SYSTEM = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**
- * Later lists replace earlier mounts at the same place; parents come before what lies in them. The kernel's file systems come last: what a
- * link in the image or in a volume led below them is covered again.
+ * Later lists replace earlier mounts at the same place; parents come before what lies in them. The kernel's file
+ * systems come last: what a link in the image or in a volume led below them is covered again.
  */
 export function arrange(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
   const byDestination = new Map<string, OciMount>();

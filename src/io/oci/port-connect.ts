@@ -1,4 +1,7 @@
-/** Byte streams to a port on a pod's loopback: directly for the host's network, through `nsenter … socat` for a pod's own. */
+/**
+ * Byte streams to a port on a pod's loopback: directly for the host's network, through `nsenter … socat` for a pod's
+ * own.
+ */
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
@@ -23,7 +26,9 @@ export function connectOnHost(port: number): Promise<ByteStream> {
   });
 }
 
-/** `started` is called with the pid of the program that connects. Throws RuntimeError 'network' when the port is closed. */
+/**
+ * `started` is called with the pid of the program that connects. Throws RuntimeError 'network' when the port is closed.
+ */
 export async function connectInNamespace(
   socat: string,
   netns: string,

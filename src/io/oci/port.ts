@@ -1,5 +1,6 @@
 /**
- * What the embedded runtime needs from other rooms: a pod network (`io/links`, or a CNI adapter) and an image store (`io/images`).
+ * What the embedded runtime needs from other rooms: a pod network (`io/links`, or a CNI adapter) and an image store
+ * (`io/images`).
  */
 import type { ImageService, PortMapping } from '../../core/podplan/port.ts';
 
@@ -14,25 +15,28 @@ export interface PodEndpoint {
 
 export interface PodNetwork {
   /**
-   * Gives the network namespace bound at `netnsPath` an interface `eth0` with an address and a default route, brings up loopback and
-   * opens the host ports. Idempotent per sandbox. Throws RuntimeError 'network' (no pod CIDR yet, range exhausted, host port taken, kernel refusal)
-   * and leaves nothing behind.
+   * Gives the network namespace bound at `netnsPath` an interface `eth0` with an address and a default route, brings up
+   * loopback and opens the host ports. Idempotent per sandbox. Throws RuntimeError 'network' (no pod CIDR yet, range
+   * exhausted, host port taken, kernel refusal) and leaves nothing behind.
    */
   attach(netnsPath: string, pod: PodEndpoint): Promise<{ readonly ips: readonly string[] }>;
   /** Releases addresses, links and host ports of a sandbox; succeeds when there are none. */
   detach(sandboxId: string): Promise<void>;
   /**
-   * Releases what sandboxes outside of `alive` still hold. The runtime calls it once at start, so that a crash between an
-   * attach and its record loses no address.
+   * Releases what sandboxes outside of `alive` still hold. The runtime calls it once at start, so that a crash between
+   * an attach and its record loses no address.
    */
   retain(alive: ReadonlySet<string>): Promise<void>;
-  /** The node's pod range (`10.128.2.0/23`); the first host address becomes the bridge's. Running pods keep their addresses. */
+  /**
+   * The node's pod range (`10.128.2.0/23`); the first host address becomes the bridge's. Running pods keep their
+   * addresses.
+   */
   setPodCidr(cidr: string): Promise<void>;
 }
 
 /**
- * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a leftover to systemd, and what
- * runs out of memory in it counts against it.
+ * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a
+ * leftover to systemd, and what runs out of memory in it counts against it.
  */
 export interface MonitorScopes {
   /** Moves a process into a new scope, which ends with it. */

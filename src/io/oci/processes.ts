@@ -2,7 +2,10 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
-/** Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is gone. */
+/**
+ * Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is
+ * gone.
+ */
 export async function processStart(pid: number): Promise<string | undefined> {
   const stat = await readStat(pid);
   return stat?.start;
@@ -14,7 +17,10 @@ export async function isRunning(pid: number, start: string): Promise<boolean> {
   return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
-/** True while that process is the program `name` (its first 15 bytes) and waits in the kernel for something other than a disk. */
+/**
+ * True while that process is the program `name` (its first 15 bytes) and waits in the kernel for something other than a
+ * disk.
+ */
 export async function isAsleep(pid: number, name: string): Promise<boolean> {
   const stat = await readStat(pid);
   return stat?.state === 'S' && stat.name === name;

@@ -1,6 +1,6 @@
 /**
- * What the runtime remembers on disk, so that a restarted host process finds every sandbox and container again: one small JSON file each,
- * replaced by rename. Records of another boot describe what is gone.
+ * What the runtime remembers on disk, so that a restarted host process finds every sandbox and container again: one
+ * small JSON file each, replaced by rename. Records of another boot describe what is gone.
  *
  *     <state>/sandboxes/<id>/record.json   resolv.conf  hostname
  *     <state>/containers/<id>/record.json  config.json  rootfs/ upper/ work/  attach ctl pid oom
@@ -109,8 +109,8 @@ export async function saveRecord(directory: string, record: SandboxRecord | Cont
 }
 
 /**
- * Saves that something has ended. Where the disk takes nothing, the old record stays: the next process finds the end out again from what is
- * left, so a full disk keeps nothing from ending. True when it was saved.
+ * Saves that something has ended. Where the disk takes nothing, the old record stays: the next process finds the end
+ * out again from what is left, so a full disk keeps nothing from ending. True when it was saved.
  */
 export async function saveEnd(directory: string, record: SandboxRecord | ContainerRecord): Promise<boolean> {
   try {
@@ -137,7 +137,10 @@ export async function loadRecords<R extends { readonly id: string }>(
   return { records, broken };
 }
 
-/** Only this runtime writes these files, so their shape is trusted when they parse; a torn one after a power cut does not parse. */
+/**
+ * Only this runtime writes these files, so their shape is trusted when they parse; a torn one after a power cut does
+ * not parse.
+ */
 async function readRecord<R>(path: string): Promise<R | undefined> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as R;

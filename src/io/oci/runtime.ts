@@ -31,8 +31,8 @@ import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelo
 
 export interface OciRuntime extends Runtime {
   /**
-   * Finds the programs, reads the records and adopts what still runs. Throws RuntimeError 'internal' naming what is missing. Everything
-   * else may be called only after it.
+   * Finds the programs, reads the records and adopts what still runs. Throws RuntimeError 'internal' naming what is
+   * missing. Everything else may be called only after it.
    */
   start(): Promise<void>;
   /** Stops watching. Containers go on running under their monitors. */
@@ -171,7 +171,8 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       sandboxes.set(record.id, record);
       if (record.stopped) continue;
       const sameBoot = record.bootId === context.bootId;
-      // A host that is itself a container shares the boot id with the machine, and is started again without what it had in /run.
+      // A host that is itself a container shares the boot id with the machine, and is started again without what it had
+      // in /run.
       if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
       if (sameBoot) {
         log.warn('the namespaces of a pod are gone; it is made anew', { pod: `${record.namespace}/${record.name}` });

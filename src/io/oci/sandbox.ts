@@ -1,6 +1,7 @@
 /**
- * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)), the shared memory is
- * a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by a tiny container.
+ * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)),
+ * the shared memory is a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by
+ * a tiny container.
  */
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -122,8 +123,9 @@ const HOLDER_START_MS = 10_000;
 const HOLDER_LOOK_MS = 2;
 
 /**
- * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for it), without rights
- * and without network. It is started from a read-only view of the host's programs, and left with an empty root.
+ * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for
+ * it), without rights and without network. It is started from a read-only view of the host's programs, and left with an
+ * empty root.
  */
 export async function startPidHolder(
   paths: RuntimePaths,
@@ -188,13 +190,14 @@ export async function startPidHolder(
 }
 
 /**
- * Takes everything out of the holder's root: containers of the pod reach it as `/proc/1/root`. The program itself stays in memory. Throws
- * when anything is left, so that no container starts beside it.
+ * Takes everything out of the holder's root: containers of the pod reach it as `/proc/1/root`. The program itself stays
+ * in memory. Throws when anything is left, so that no container starts beside it.
  */
 async function emptyRoot(pid: number, rootfs: string): Promise<void> {
   const points = (await mountPoints(pid)).map(({ path }) => path).filter((path) => path !== '/');
   const top = points.filter((path) => !points.some((other) => other !== path && path.startsWith(`${other}/`)));
-  // umount(8) comes from the programs it takes away, and reads /proc, which shows it itself in the holder's pid namespace only.
+  // umount(8) comes from the programs it takes away, and reads /proc, which shows it itself in the holder's pid
+  // namespace only.
   const ordered = [...new Set(top)].toSorted((a, b) => Number(a === '/proc') - Number(b === '/proc'));
   if (ordered.length > 0)
     await runCommand('nsenter', ['--target', String(pid), '--mount', '--pid', 'umount', '--lazy', ...ordered]);

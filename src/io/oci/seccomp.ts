@@ -1,6 +1,7 @@
 /**
- * The system-call filter of `RuntimeDefault` (OCI runtime specification, `linux.seccomp`): calls that are not listed fail with EPERM. What is
- * listed is what Docker's and containerd's default profiles document as allowed; a granted capability adds the calls that it is meant for.
+ * The system-call filter of `RuntimeDefault` (OCI runtime specification, `linux.seccomp`): calls that are not listed
+ * fail with EPERM. What is listed is what Docker's and containerd's default profiles document as allowed; a granted
+ * capability adds the calls that it is meant for.
  */
 
 const EPERM = 1;
@@ -8,7 +9,10 @@ const ENOSYS = 38;
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** Calls of every program, by what they work on. Names that an architecture or an older libseccomp lacks are skipped by the runtime. */
+/**
+ * Calls of every program, by what they work on. Names that an architecture or an older libseccomp lacks are skipped by
+ * the runtime.
+ */
 const ALWAYS: readonly string[] = [
   // Files and directories.
   ...words(`access chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64
@@ -83,14 +87,23 @@ const WITH_CAPABILITY: Readonly<Record<string, readonly string[]>> = {
   CAP_SYSLOG: ['syslog'],
 };
 
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; CLONE_NEWTIME shares its bit with the exit signal. */
+/**
+ * CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; CLONE_NEWTIME shares its bit with the exit
+ * signal.
+ */
 const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
-/** Address families without use in a container: retired ones, and those that reach the hypervisor (VSOCK) or the kernel's ciphers (ALG). */
+/**
+ * Address families without use in a container: retired ones, and those that reach the hypervisor (VSOCK) or the
+ * kernel's ciphers (ALG).
+ */
 const REFUSED_FAMILIES: ReadonlySet<number> = new Set([12, 19, 20, 23, 25, 34, 37, 38, 40]);
 const FAMILIES = 46;
 
-/** Execution domains: Linux, one that reports a 32-bit machine, each with or without the fixed layout of old programs, and a mere query. */
+/**
+ * Execution domains: Linux, one that reports a 32-bit machine, each with or without the fixed layout of old programs,
+ * and a mere query.
+ */
 const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 export function defaultSeccompProfile(capabilities: readonly string[], nodeArch: string): object {

@@ -1,4 +1,7 @@
-/** From the kubelet's wishes to an OCI runtime specification (config.json). Pure: everything about the host is handed in. */
+/**
+ * From the kubelet's wishes to an OCI runtime specification (config.json). Pure: everything about the host is handed
+ * in.
+ */
 import { type ContainerConfig, type LinuxResources, RuntimeError } from '../../core/podplan/port.ts';
 import { containerCapabilities, hasCapability } from './capabilities.ts';
 import type { OciDevice } from './devices.ts';

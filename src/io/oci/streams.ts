@@ -27,7 +27,10 @@ export function inputSink(stream: Writable): InputSink {
   };
 }
 
-/** A hand-over with a bound of 64 KiB: `push` resolves when the reader has made room; pushes after the reader left are dropped. */
+/**
+ * A hand-over with a bound of 64 KiB: `push` resolves when the reader has made room; pushes after the reader left are
+ * dropped.
+ */
 export interface OutputPipe {
   readonly readable: AsyncIterable<Uint8Array>;
   push(chunk: Uint8Array): Promise<void>;

@@ -1,6 +1,7 @@
 /**
- * Processes with a terminal in a container. conmon makes the terminal (Node has no pseudo-terminals): it writes the output, in log format,
- * to a fifo that we read, which holds the process up when the client is slow; input and window size go the same ways as a container's.
+ * Processes with a terminal in a container. conmon makes the terminal (Node has no pseudo-terminals): it writes the
+ * output, in log format, to a fifo that we read, which holds the process up when the client is slow; input and window
+ * size go the same ways as a container's.
  */
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';

@@ -27,9 +27,9 @@ import {
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * Hosts without a battery clock come up in the past until somebody tells them the time: in 1970, or in the year of a real-time clock's chip.
- * Certificates are therefore valid from the first second that such a clock can show, and for their full life counted from no earlier than the
- * release (`lifetimeFrom`).
+ * Hosts without a battery clock come up in the past until somebody tells them the time: in 1970, or in the year of a
+ * real-time clock's chip. Certificates are therefore valid from the first second that such a clock can show, and for
+ * their full life counted from no earlier than the release (`lifetimeFrom`).
  */
 const VALID_SINCE_MS = 0;
 const RELEASED_MS = Date.UTC(2026, 0, 1);
@@ -135,7 +135,9 @@ export async function createSelfSigned(
   return { certPem, keyPem: keyToPem(privateKey) };
 }
 
-/** Reads an authority from PEM. Throws CodedError 'bad-authority' when the key is not the certificate's or it is no CA. */
+/**
+ * Reads an authority from PEM. Throws CodedError 'bad-authority' when the key is not the certificate's or it is no CA.
+ */
 export function loadAuthority(certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);
   const privateKey = createPrivateKey(keyPem);

@@ -1,6 +1,6 @@
 /**
- * The doorkeeper in front of the ASN.1 parser: certificates and signing requests come from strangers, and a recursive parser
- * must never see a structure that is deeper or larger than real ones are. Source: X.690 (DER).
+ * The doorkeeper in front of the ASN.1 parser: certificates and signing requests come from strangers, and a recursive
+ * parser must never see a structure that is deeper or larger than real ones are. Source: X.690 (DER).
  */
 import forge from 'node-forge';
 import { CodedError } from '../../base/errors.ts';

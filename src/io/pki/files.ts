@@ -22,7 +22,10 @@ export async function readIfPresent(path: string): Promise<string | undefined> {
   }
 }
 
-/** As `readIfPresent`, for private material: CodedError 'bad-config' with the command that repairs it when others have access to the file. */
+/**
+ * As `readIfPresent`, for private material: CodedError 'bad-config' with the command that repairs it when others have
+ * access to the file.
+ */
 export async function readSecretIfPresent(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
   const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);

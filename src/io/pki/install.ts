@@ -1,6 +1,6 @@
 /**
- * Makes what is missing of a host's certificates, and makes again what has expired, is about to, was issued by another authority or
- * lacks a name or address that the host has now. Running it twice changes nothing the second time.
+ * Makes what is missing of a host's certificates, and makes again what has expired, is about to, was issued by another
+ * authority or lacks a name or address that the host has now. Running it twice changes nothing the second time.
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -23,7 +23,10 @@ import type { EtcdFiles, MasterFiles, NodeFiles, PairFiles } from './layout.ts';
 import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './names.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-/** OKD's own lives: five years for authorities, two for the rest; an edge host may sit in a box for long, so authorities get ten. */
+/**
+ * OKD's own lives: five years for authorities, two for the rest; an edge host may sit in a box for long, so authorities
+ * get ten.
+ */
 const AUTHORITY_DAYS = 3650;
 const LEAF_DAYS = 730;
 
@@ -44,7 +47,10 @@ export interface MasterInstall {
   readonly localUrl: string;
 }
 
-/** The master's part of `/etc/origin/master`. The etcd authority must be there already (`installEtcd`) unless etcd is external. */
+/**
+ * The master's part of `/etc/origin/master`. The etcd authority must be there already (`installEtcd`) unless etcd is
+ * external.
+ */
 export async function installMaster(install: MasterInstall, context: InstallContext): Promise<Authority> {
   const { files } = install;
   await makeDirectory(files.directory, 0o700);
@@ -300,7 +306,8 @@ async function ensureServiceAccountKeys(files: MasterFiles, context: InstallCont
       cause: error,
     });
   }
-  // OKD lets several public keys stand in this file while a signing key is exchanged: ours is added, none is taken away.
+  // OKD lets several public keys stand in this file while a signing key is exchanged: ours is added, none is taken
+  // away.
   const present = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';
   if (!present.includes(publicPem.trim())) {
     await writeWhole(files.serviceAccountsPublicKey, publicPem + present, { mode: 0o644 });

@@ -1,4 +1,7 @@
-/** Where OKD 3.11 keeps certificates, keys and kubeconfigs. All paths absolute; `root` is `/` or the directory of `--root`. */
+/**
+ * Where OKD 3.11 keeps certificates, keys and kubeconfigs. All paths absolute; `root` is `/` or the directory of
+ * `--root`.
+ */
 import { join } from 'node:path';
 
 export interface PairFiles {

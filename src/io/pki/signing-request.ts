@@ -1,6 +1,7 @@
 /**
- * PKCS #10 certificate signing requests (RFC 2986): made for the node's own keys, and read from strangers. The structure is
- * parsed by forge behind a depth check, the signature is verified by node:crypto over the bytes as they came.
+ * PKCS #10 certificate signing requests (RFC 2986): made for the node's own keys, and read from strangers. The
+ * structure is parsed by forge behind a depth check, the signature is verified by node:crypto over the bytes as they
+ * came.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -38,8 +39,9 @@ export interface SigningRequest extends CertificateRequestFacts {
 }
 
 /**
- * Reads a request without trusting it: what it asks for, and whether it could be signed. Verification is only attempted with keys
- * of an accepted size, so the work is bounded. Throws CodedError 'invalid-request' when there is nothing to read.
+ * Reads a request without trusting it: what it asks for, and whether it could be signed. Verification is only attempted
+ * with keys of an accepted size, so the work is bounded. Throws CodedError 'invalid-request' when there is nothing to
+ * read.
  */
 export function parseSigningRequest(pem: string): SigningRequest {
   try {
@@ -88,8 +90,9 @@ export interface SigningOptions {
 }
 
 /**
- * Signs what a request asks for: its subject, its DNS, IP, e-mail and URI names, its key, and nothing more. The caller has decided
- * that the asker may have them. Throws CodedError 'invalid-request' for a key, signature or wish that must not be signed.
+ * Signs what a request asks for: its subject, its DNS, IP, e-mail and URI names, its key, and nothing more. The caller
+ * has decided that the asker may have them. Throws CodedError 'invalid-request' for a key, signature or wish that must
+ * not be signed.
  */
 export function signRequest(authority: Authority, request: SigningRequest, options: SigningOptions): string {
   if (request.refusal !== undefined || request.publicKey === undefined) throw bad(request.refusal ?? 'it has no key');

@@ -1,6 +1,7 @@
 /**
- * Space that is set aside so that what is under way can be finished when the disk is full, and what is left of the disk beside it. What the database keeps
- * in itself for the time after that is `StoreFile.setAside`: other programs cannot take it.
+ * Space that is set aside so that what is under way can be finished when the disk is full, and what is left of the disk
+ * beside it. What the database keeps in itself for the time after that is `StoreFile.setAside`: other programs cannot
+ * take it.
  */
 import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,7 +58,10 @@ export class Ballast {
     return roomOn(statfsSync(this.#directory));
   }
 
-  /** Puts it there unless it is. False when there is no room; with `spare`, there has to be as much again. Throws what is not about room. */
+  /**
+   * Puts it there unless it is. False when there is no room; with `spare`, there has to be as much again. Throws what
+   * is not about room.
+   */
   put(spare: boolean): boolean {
     const { totalBytes, freeBytes } = sizesOf(statfsSync(this.#directory));
     const wanted = sizeFor(totalBytes);

@@ -31,7 +31,10 @@ import { checkKind } from './snapshot-kind.ts';
 
 export { checkKind };
 
-/** Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
+/**
+ * Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt',
+ * 'unsupported' naming the file.
+ */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
   return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
 }
@@ -41,7 +44,10 @@ export function snapshotRevision(path: string, nativeBinding: string): Promise<n
   return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
 }
 
-/** The last revision of a store's own file, damaged as it may be, whose row is whole; undefined when nothing can be read. Changes nothing that is stored. */
+/**
+ * The last revision of a store's own file, damaged as it may be, whose row is whole; undefined when nothing can be
+ * read. Changes nothing that is stored.
+ */
 export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
   return askOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });
 }
@@ -95,7 +101,10 @@ const SLACK_SHARE = 1 / 8;
 /** Between two looks at what the disk has left. */
 const LOOK_MS = 1_000;
 const SELDOM_MS = 60_000;
-/** Of what is free inside the database: pages are not filled to the last byte, and what the journal holds comes there too. */
+/**
+ * Of what is free inside the database: pages are not filled to the last byte, and what the journal holds comes there
+ * too.
+ */
 const RESERVE_SHARE = 1 / 4;
 
 class SqliteLog implements StoreLog {
@@ -129,7 +138,8 @@ class SqliteLog implements StoreLog {
     const { directory, nativeBinding, workerEntry, flush = true, isCopy = false } = this.#options;
     this.#dead = undefined;
     this.#onFatal = () => {};
-    // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given back.
+    // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given
+    // back.
     const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), {
       name: 'sqlite',
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
@@ -225,7 +235,10 @@ class SqliteLog implements StoreLog {
     return { full: this.#full };
   }
 
-  /** The disk is looked at often while it is scarce; else filling up again what is set aside would cost more writing than it is worth. */
+  /**
+   * The disk is looked at often while it is scarce; else filling up again what is set aside would cost more writing
+   * than it is worth.
+   */
   async #look(): Promise<void> {
     const nowMs = performance.now();
     try {
@@ -264,7 +277,9 @@ class SqliteLog implements StoreLog {
     return { full: this.#full };
   }
 
-  /** Resolves when the database has everything that has been committed before the call. Throws CodedError 'no-space'. */
+  /**
+   * Resolves when the database has everything that has been committed before the call. Throws CodedError 'no-space'.
+   */
   async #absorb(): Promise<void> {
     const { sequence } = this.#opened();
     while (this.#pending.first <= sequence) await this.#absorbMore();
@@ -338,7 +353,10 @@ class SqliteLog implements StoreLog {
     return this.#ask('scrub', { kind: 'scrub', after });
   }
 
-  /** It is asked for every second while there are writes: taking over what little the journal holds would cost flushes that others wait behind. */
+  /**
+   * It is asked for every second while there are writes: taking over what little the journal holds would cost flushes
+   * that others wait behind.
+   */
   async size(): Promise<LogSize> {
     const size = await this.#ask('size', { kind: 'size' });
     const { pendingBytes } = this.#opened();

@@ -68,8 +68,9 @@ export class JournalFile {
   }
 
   /**
-   * The journal of the database that knows `id`, and what is in it behind `applied`. Throws CodedError 'corrupt' when it is missing, another's, or lacks a
-   * record that others follow: the last one may be torn by a power cut, those before it were acknowledged.
+   * The journal of the database that knows `id`, and what is in it behind `applied`. Throws CodedError 'corrupt' when
+   * it is missing, another's, or lacks a record that others follow: the last one may be torn by a power cut, those
+   * before it were acknowledged.
    */
   static open(
     path: string,
@@ -95,7 +96,9 @@ export class JournalFile {
     return { file: new JournalFile(path, shape), records };
   }
 
-  /** Records that stand one after the other. Throws CodedError 'corrupt': what was acknowledged cannot be read again. */
+  /**
+   * Records that stand one after the other. Throws CodedError 'corrupt': what was acknowledged cannot be read again.
+   */
   read({ from, to }: JournalStretch): JournalRecord[] {
     const bytes = Buffer.allocUnsafe(to - from);
     const file = openSync(this.path, 'r');
@@ -120,9 +123,9 @@ export class JournalFile {
   }
 
   /**
-   * Makes the file a step longer; false when there is nothing more to be done. A write that makes a file longer, or fills room that was only
-   * promised, costs a commit of the file system's journal, which waits for what others have written; one into room that is there does not.
-   * Throws what the disk throws; a full one is no failure.
+   * Makes the file a step longer; false when there is nothing more to be done. A write that makes a file longer, or
+   * fills room that was only promised, costs a commit of the file system's journal, which waits for what others have
+   * written; one into room that is there does not. Throws what the disk throws; a full one is no failure.
    */
   prepare(): boolean {
     // Appends only: nothing that has been written can be overwritten.

@@ -1,6 +1,7 @@
 /**
- * The journal in front of the database: what has been committed and is not in the database yet. A page that says whose it is, then two halves that are
- * filled in turn. Records stand anywhere in them and are known by their numbers: those that the database has already may be written over.
+ * The journal in front of the database: what has been committed and is not in the database yet. A page that says whose
+ * it is, then two halves that are filled in turn. Records stand anywhere in them and are known by their numbers: those
+ * that the database has already may be written over.
  */
 import { deserialize, serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';

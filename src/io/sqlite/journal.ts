@@ -1,6 +1,6 @@
 /**
- * The journal's writing end. A commit is one write with O_DSYNC: a put that comes alone costs the disk little more than its own bytes, and its thread
- * is one of libuv's, which no JavaScript has to wake up in.
+ * The journal's writing end. A commit is one write with O_DSYNC: a put that comes alone costs the disk little more than
+ * its own bytes, and its thread is one of libuv's, which no JavaScript has to wake up in.
  */
 import { closeSync, constants, openSync, write } from 'node:fs';
 import type { LogBatch } from '../../components/etcd/port.ts';
@@ -95,7 +95,10 @@ export class Journal {
     this.#at = this.#current.begin;
   }
 
-  /** Resolves when the record is on disk. Rejects with what the disk says; what has been written of it then counts for nothing. */
+  /**
+   * Resolves when the record is on disk. Rejects with what the disk says; what has been written of it then counts for
+   * nothing.
+   */
   append(record: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       const writeFrom = (done: number): void => {

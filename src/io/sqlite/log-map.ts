@@ -5,8 +5,8 @@ interface Run {
 }
 
 /**
- * Which revision stands at which index of the log, behind its base. Revisions follow each other in the log without gaps nearly always, so runs
- * are few: one more for each entry that makes no revision.
+ * Which revision stands at which index of the log, behind its base. Revisions follow each other in the log without gaps
+ * nearly always, so runs are few: one more for each entry that makes no revision.
  */
 export class LogMap {
   #base: number;

@@ -5,7 +5,10 @@ import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 
 export const SCHEMA_VERSION = 3;
-/** The same tables, but not all there is: what is missing is in the journal, which programs of version 3 know nothing of. */
+/**
+ * The same tables, but not all there is: what is missing is in the journal, which programs of version 3 know nothing
+ * of.
+ */
 const WITH_JOURNAL = 4;
 
 export function setJournalInUse(db: Database.Database, inUse: boolean): void {

@@ -1,6 +1,6 @@
 /**
- * Snapshots as files: a copy of the database that holds nothing but what was committed, in one file without a write-ahead log, with the SHA-256
- * of it behind (as etcd's own). Synchronous.
+ * Snapshots as files: a copy of the database that holds nothing but what was committed, in one file without a
+ * write-ahead log, with the SHA-256 of it behind (as etcd's own). Synchronous.
  */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -15,7 +15,10 @@ import type { EntryRow, RevisionRow } from './statements.ts';
 /** Of a store without a row, as etcd counts. */
 const FIRST_REVISION = 1;
 
-/** Makes of a fresh copy a snapshot as of index `upTo` of the log: without what may never be committed, and who this member voted for. */
+/**
+ * Makes of a fresh copy a snapshot as of index `upTo` of the log: without what may never be committed, and who this
+ * member voted for.
+ */
 export function sealCopy(path: string, upTo: number, nativeBinding: string | undefined): void {
   const db = new Database(path, nativeBinding === undefined ? {} : { nativeBinding });
   try {
@@ -49,7 +52,9 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
   }
 }
 
-/** Reads everything and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
+/**
+ * Reads everything and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file.
+ */
 export function summarizeSnapshot(path: string, nativeBinding: string): SnapshotSummary {
   return reading(path, nativeBinding, (db) => {
     const keys = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * The SQLite file behind the log, and the housekeeping that keeps it small. Synchronous: it lives on a worker thread. Exclusive locking, so that a second
- * process is refused.
+ * The SQLite file behind the log, and the housekeeping that keeps it small. Synchronous: it lives on a worker thread.
+ * Exclusive locking, so that a second process is refused.
  *
  * Commits arrive in bulk from the journal, so SQLite uses a rollback journal instead of a write-ahead log: appended
  * pages are written once, not twice, and the flushes of its transactions are off the commit path.
@@ -82,7 +82,10 @@ export class StoreFile {
     this.#lastIndex = Math.max(base, this.#map.last, this.#statements.lastEntry.get()?.idx ?? 0);
   }
 
-  /** Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. `flush`: false trusts that the power stays on. */
+  /**
+   * Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. `flush`: false trusts that the
+   * power stays on.
+   */
   static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = FILE_NAME): StoreFile {
     const path = join(directory, name);
     let db: Database.Database | undefined;
@@ -94,7 +97,8 @@ export class StoreFile {
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
-      // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be found again.
+      // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be
+      // found again.
       db.pragma('journal_mode = PERSIST');
       db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
       if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
@@ -170,7 +174,10 @@ export class StoreFile {
       .immediate();
   }
 
-  /** Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws CodedError 'corrupt'. */
+  /**
+   * Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws
+   * CodedError 'corrupt'.
+   */
   rows(after: number, upTo: number, upToIndex = Number.MAX_SAFE_INTEGER): PackedEntries {
     const found: StoredEntry[] = [];
     let bytes = 0;
@@ -265,7 +272,9 @@ export class StoreFile {
     return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
-  /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
+  /**
+   * Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none.
+   */
   vacuumStep(all: boolean): boolean {
     const free = pragmaNumber(this.#db, 'freelist_count');
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
@@ -281,8 +290,8 @@ export class StoreFile {
   }
 
   /**
-   * Keeps about `bytes` of this file free inside, and SQLite's journal long enough, so that small commits need nothing more of a full disk. Throws
-   * SQLITE_FULL when there is no room for that.
+   * Keeps about `bytes` of this file free inside, and SQLite's journal long enough, so that small commits need nothing
+   * more of a full disk. Throws SQLITE_FULL when there is no room for that.
    */
   setAside(bytes: number): void {
     const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
@@ -290,7 +299,8 @@ export class StoreFile {
     if (this.freeBytes >= bytes / 2) return;
     const { insertAside, changeAside, removeAside } = this.#statements;
     try {
-      // What a row is made of is written, and then free. Changing it in its place puts its former pages into the journal.
+      // What a row is made of is written, and then free. Changing it in its place puts its former pages into the
+      // journal.
       insertAside.run(ASIDE, bytes);
       insertAside.run(`${ASIDE}-journal`, journalBytes);
       changeAside.run(journalBytes, `${ASIDE}-journal`);

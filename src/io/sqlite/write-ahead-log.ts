@@ -1,7 +1,8 @@
 /**
- * Tells a write-ahead log that a power cut tore, which is ordinary, from one that the disk damaged, which is not. SQLite reads a log up to
- * its first bad frame and forgets the rest without a word: right for the one commit that was still being written, and a loss of
- * acknowledged commits when others follow. Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+ * Tells a write-ahead log that a power cut tore, which is ordinary, from one that the disk damaged, which is not.
+ * SQLite reads a log up to its first bad frame and forgets the rest without a word: right for the one commit that was
+ * still being written, and a loss of acknowledged commits when others follow. Format:
+ * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
  */
 import { readFileSync } from 'node:fs';
 import { CodedError } from '../../base/errors.ts';

@@ -1,4 +1,7 @@
-/** Reading upgrade requests: which protocol and which version of it; and the plain HTTP answers to those that cannot be served. */
+/**
+ * Reading upgrade requests: which protocol and which version of it; and the plain HTTP answers to those that cannot be
+ * served.
+ */
 
 import type { IncomingMessage } from 'node:http';
 import { STATUS_CODES } from 'node:http';
@@ -28,7 +31,10 @@ export function upgradeKind(request: IncomingMessage): UpgradeKind | undefined {
   return upgrade === 'spdy/3.1' ? 'spdy' : upgrade === 'websocket' ? 'websocket' : undefined;
 }
 
-/** The SPDY remote-command version to speak; without an offer the first version; undefined when the client speaks none of ours. */
+/**
+ * The SPDY remote-command version to speak; without an offer the first version; undefined when the client speaks none
+ * of ours.
+ */
 export function negotiateSpdyRemoteCommand(
   request: IncomingMessage,
 ): { readonly name: string; readonly version: number } | undefined {

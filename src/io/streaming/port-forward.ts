@@ -3,7 +3,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { ByteStream } from '../../core/podplan/port.ts';
 import type { Channel, WritableChannel } from './channel.ts';
 
-/** Serves one forwarded connection to its end; never rejects. `error` hears why a connection could not be made or broke. */
+/**
+ * Serves one forwarded connection to its end; never rejects. `error` hears why a connection could not be made or broke.
+ */
 export async function forwardConnection(
   port: number,
   data: Channel,

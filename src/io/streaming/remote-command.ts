@@ -1,6 +1,7 @@
 /**
- * Joins a process's streams with a client's channels, whatever protocol carries them, and reports the outcome on the error channel
- * as the negotiated version wants it (k8s.io/apimachinery remotecommand constants; v4 added the Status with the exit code).
+ * Joins a process's streams with a client's channels, whatever protocol carries them, and reports the outcome on the
+ * error channel as the negotiated version wants it (k8s.io/apimachinery remotecommand constants; v4 added the Status
+ * with the exit code).
  */
 import { messageOf } from '../../base/errors.ts';
 import type { AttachOptions, ProcessStreams } from '../../core/podplan/port.ts';

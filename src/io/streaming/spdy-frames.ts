@@ -1,5 +1,6 @@
 /**
- * SPDY/3.1 framing (SPDY protocol draft 3.1, section 2): encoding and decoding of frames and of name/value blocks. No state, no I/O.
+ * SPDY/3.1 framing (SPDY protocol draft 3.1, section 2): encoding and decoding of frames and of name/value blocks. No
+ * state, no I/O.
  */
 import { CodedError } from '../../base/errors.ts';
 import { SPDY_DICTIONARY_ID } from './dictionary.ts';
@@ -86,8 +87,8 @@ export function encodeWords(type: number, ...words: number[]): Buffer {
 }
 
 /**
- * Name/value block → headers. Names are lower case by the protocol; repeated values are joined by NUL there and stay so here.
- * Throws CodedError 'protocol' on a block that does not parse.
+ * Name/value block → headers. Names are lower case by the protocol; repeated values are joined by NUL there and stay so
+ * here. Throws CodedError 'protocol' on a block that does not parse.
  */
 export function decodeHeaderBlock(block: Buffer): SpdyHeaders {
   const headers = new Map<string, string>();
@@ -133,14 +134,16 @@ const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 /**
  * Wraps header blocks into one endless zlib stream of stored (uncompressed) deflate blocks. Receivers cannot tell the
- * difference, every block ends on a byte boundary, and no compressor state is kept for the few bytes a server ever sends.
+ * difference, every block ends on a byte boundary, and no compressor state is kept for the few bytes a server ever
+ * sends.
  */
 export function createStoredDeflate(): (block: Buffer) => Buffer {
   let first = true;
   return (block) => {
     const parts: Buffer[] = [];
     if (first) {
-      // CMF 0x78 (deflate, 32 KiB window); FLG with FDICT, level 2 and the check bits that make the pair a multiple of 31.
+      // CMF 0x78 (deflate, 32 KiB window); FLG with FDICT, level 2 and the check bits that make the pair a multiple of
+      // 31.
       const header = Buffer.from([0x78, 0xbb, 0, 0, 0, 0]);
       header.writeUInt32BE(SPDY_DICTIONARY_ID, 2);
       parts.push(header);

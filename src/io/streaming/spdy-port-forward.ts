@@ -1,4 +1,7 @@
-/** Port forwarding over SPDY: for each connection the client opens an error stream and a data stream with the same `requestid`. */
+/**
+ * Port forwarding over SPDY: for each connection the client opens an error stream and a data stream with the same
+ * `requestid`.
+ */
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { ByteStream } from '../../core/podplan/port.ts';

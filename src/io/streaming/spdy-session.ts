@@ -1,9 +1,11 @@
 /**
- * The server side of one SPDY/3.1 connection (SPDY protocol draft 3.1) as Kubernetes clients use it: only the client opens streams.
+ * The server side of one SPDY/3.1 connection (SPDY protocol draft 3.1) as Kubernetes clients use it: only the client
+ * opens streams.
  *
- * Flow control: we announce what was consumed by WINDOW_UPDATE. Kubernetes' own client library never sends any, so windows limit our
- * sending only once the peer has shown, by SETTINGS or WINDOW_UPDATE, that it keeps them; until then TCP's back-pressure does the work.
- * Receiving is bounded by each stream's queue: when one is full the socket is not read.
+ * Flow control: we announce what was consumed by WINDOW_UPDATE. Kubernetes' own client library never sends any, so
+ * windows limit our sending only once the peer has shown, by SETTINGS or WINDOW_UPDATE, that it keeps them; until then
+ * TCP's back-pressure does the work. Receiving is bounded by each stream's queue: when one is full the socket is not
+ * read.
  */
 import type { Duplex } from 'node:stream';
 import { CodedError } from '../../base/errors.ts';
@@ -60,7 +62,10 @@ interface StreamState {
   windowWaiters: (() => void)[];
 }
 
-/** `onStream` is called for every stream after its SYN_REPLY is queued. `head` are bytes that came with the upgrade request. */
+/**
+ * `onStream` is called for every stream after its SYN_REPLY is queued. `head` are bytes that came with the upgrade
+ * request.
+ */
 export function createSpdySession(
   socket: Duplex,
   head: Uint8Array,

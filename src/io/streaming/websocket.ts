@@ -32,10 +32,11 @@ interface Session {
 }
 
 /**
- * Finishes the handshake with the first of `protocols` that the client offers; a client that offers none gets ''. Undefined when it
- * failed: the client has its answer then.
+ * Finishes the handshake with the first of `protocols` that the client offers; a client that offers none gets ''.
+ * Undefined when it failed: the client has its answer then.
  *
- * The choice is made here because `ws` refuses names with a slash, which the tunnel's name has (RFC 6455 wants tokens; Kubernetes does not).
+ * The choice is made here because `ws` refuses names with a slash, which the tunnel's name has (RFC 6455 wants tokens;
+ * Kubernetes does not).
  */
 async function accept(
   request: IncomingMessage,

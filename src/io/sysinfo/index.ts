@@ -1,4 +1,7 @@
-/** A host's hardware and kernel features, for a short-lived process: reading them takes about a second and runs programs. */
+/**
+ * A host's hardware and kernel features, for a short-lived process: reading them takes about a second and runs
+ * programs.
+ */
 import { Worker } from 'node:worker_threads';
 import type { Hardware } from './inventory.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What `hyperedge sysinfo` reports: a host's hardware and the kernel features that the runtime needs. Sizes are bytes, temperatures
- * degrees Celsius; a field that the host does not report is absent.
+ * What `hyperedge sysinfo` reports: a host's hardware and the kernel features that the runtime needs. Sizes are bytes,
+ * temperatures degrees Celsius; a field that the host does not report is absent.
  */
 
 export interface Hardware {

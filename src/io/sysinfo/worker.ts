@@ -1,6 +1,7 @@
 /**
- * Reads a host's hardware with systeminformation, posts it and ends. The library runs programs synchronously and through a shell, so it is
- * loaded in this thread of a short-lived process only (docs/decisions/0007-node-facts-from-proc.md).
+ * Reads a host's hardware with systeminformation, posts it and ends. The library runs programs synchronously and
+ * through a shell, so it is loaded in this thread of a short-lived process only
+ * (docs/decisions/0007-node-facts-from-proc.md).
  */
 import { execFile } from 'node:child_process';
 import { parentPort } from 'node:worker_threads';
@@ -114,7 +115,9 @@ async function readHardware(): Promise<Hardware> {
   };
 }
 
-/** `diskLayout` has model and SMART but leaves out disks without a model, as virtio's are; `blockDevices` has them all. */
+/**
+ * `diskLayout` has model and SMART but leaves out disks without a model, as virtio's are; `blockDevices` has them all.
+ */
 async function readDisks(): Promise<Disk[]> {
   const [layout, devices] = await Promise.all([systeminformation.diskLayout(), systeminformation.blockDevices()]);
   const known = new Set(layout.map((each) => each.device));
@@ -132,7 +135,10 @@ async function readDisks(): Promise<Disk[]> {
   return Promise.all([...layout.map(diskOf), ...others].map(withSmart));
 }
 
-/** The library drops the answers for all disks when one of them, a USB stick for example, has no SMART status: each is read by itself. */
+/**
+ * The library drops the answers for all disks when one of them, a USB stick for example, has no SMART status: each is
+ * read by itself.
+ */
 async function withSmart(disk: Disk): Promise<Disk> {
   if (disk.smart !== undefined) return disk;
   const stdout = await new Promise<string>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The service manager of a systemd host: slices for pods, scopes for processes that must outlive the host process, and whether
- * the host is going down. Source: org.freedesktop.systemd1(5), systemd.slice(5), systemd.scope(5).
+ * The service manager of a systemd host: slices for pods, scopes for processes that must outlive the host process, and
+ * whether the host is going down. Source: org.freedesktop.systemd1(5), systemd.slice(5), systemd.scope(5).
  */
 import { access } from 'node:fs/promises';
 import type { SliceManager, UnitProperty } from '../../core/cgroup/port.ts';
@@ -18,7 +18,10 @@ export async function systemdRuns(): Promise<boolean> {
 }
 
 export interface ServiceManager extends SliceManager {
-  /** Moves a process into a new scope `name` of `slice`, which ends with its last process. A scope that is already there is fine. */
+  /**
+   * Moves a process into a new scope `name` of `slice`, which ends with its last process. A scope that is already there
+   * is fine.
+   */
   scope(
     name: string,
     options: { readonly slice: string; readonly description: string; readonly pid: number },

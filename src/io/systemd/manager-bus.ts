@@ -1,8 +1,8 @@
 /**
- * Calls to the service manager over its own socket, where it speaks D-Bus without a bus daemon, to root only. A call takes a millisecond, where
- * a `systemctl` process takes fifteen. The connection is opened when it is needed and closed when nothing has been asked for a
- * while: an open one receives every signal of every unit.
- * Source: org.freedesktop.systemd1(5); D-Bus Specification 0.43, "Authentication Protocol".
+ * Calls to the service manager over its own socket, where it speaks D-Bus without a bus daemon, to root only. A call
+ * takes a millisecond, where a `systemctl` process takes fifteen. The connection is opened when it is needed and closed
+ * when nothing has been asked for a while: an open one receives every signal of every unit. Source:
+ * org.freedesktop.systemd1(5); D-Bus Specification 0.43, "Authentication Protocol".
  */
 import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -35,9 +35,13 @@ interface Pending {
 }
 
 export interface ManagerBus {
-  /** Calls a method of the manager. Throws ManagerError in its words, CodedError 'systemd' when it cannot be reached. */
+  /**
+   * Calls a method of the manager. Throws ManagerError in its words, CodedError 'systemd' when it cannot be reached.
+   */
   call(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
-  /** Calls a method that queues a job, and waits for the job. Throws CodedError 'systemd' when it did not end as `done`. */
+  /**
+   * Calls a method that queues a job, and waits for the job. Throws CodedError 'systemd' when it did not end as `done`.
+   */
   job(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
   /** A property of the manager that is a string. */
   property(name: string): Promise<string>;
@@ -85,7 +89,10 @@ class Connection {
   private readonly jobs = new Map<Pending, string>();
   private received: Buffer = Buffer.alloc(0);
   private greeted = false;
-  /** Until the greeting is over: what systemd reads together with the greeting it overlooks until something else arrives. */
+  /**
+   * Until the greeting is over: what systemd reads together with the greeting it overlooks until something else
+   * arrives.
+   */
   private unsent: Buffer[] = [];
   private serial = 0;
   private idle: NodeJS.Timeout | undefined;

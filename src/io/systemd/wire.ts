@@ -1,6 +1,6 @@
 /**
- * The part of the D-Bus wire format that talking to systemd needs: little-endian messages with strings, integers, arrays, structures and variants.
- * Source: D-Bus Specification 0.43, "Type System" and "Message Protocol".
+ * The part of the D-Bus wire format that talking to systemd needs: little-endian messages with strings, integers,
+ * arrays, structures and variants. Source: D-Bus Specification 0.43, "Type System" and "Message Protocol".
  */
 import { CodedError } from '../../base/errors.ts';
 
@@ -187,7 +187,10 @@ export interface Message {
   readonly body: Buffer;
 }
 
-/** The first message and where it ends; undefined when more bytes are needed. Throws CodedError 'systemd' for what is no such message. */
+/**
+ * The first message and where it ends; undefined when more bytes are needed. Throws CodedError 'systemd' for what is no
+ * such message.
+ */
 export function decodeMessage(bytes: Buffer): { readonly message: Message; readonly end: number } | undefined {
   if (bytes.length < FIXED_HEADER_BYTES) return undefined;
   if (bytes.readUInt8(0) !== LITTLE_ENDIAN || bytes.readUInt8(3) !== PROTOCOL_VERSION) {

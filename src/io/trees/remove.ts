@@ -1,6 +1,7 @@
 /**
- * Removes trees that are deeper than any path can name. Everything is named relative to an open directory (`/proc/self/fd/<n>/<name>`), and
- * directories that are not empty are moved up to the top before they are opened, so two descriptors are enough and no path is longer than one name.
+ * Removes trees that are deeper than any path can name. Everything is named relative to an open directory
+ * (`/proc/self/fd/<n>/<name>`), and directories that are not empty are moved up to the top before they are opened, so
+ * two descriptors are enough and no path is longer than one name.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -135,7 +136,10 @@ async function openDirectory(path: Buffer): Promise<FileHandle | 'missing' | 'ot
   }
 }
 
-/** What is not there any more was removed by another process. Resolves with the code of an error that the caller expects. */
+/**
+ * What is not there any more was removed by another process. Resolves with the code of an error that the caller
+ * expects.
+ */
 async function quietly(work: Promise<unknown>, expected?: string): Promise<string | undefined> {
   try {
     await work;

@@ -8,8 +8,8 @@ const MOST_PATHS = 500;
 const BYTES_PER_UNIT = { bytes: 1024, inodes: 1 } as const;
 
 /**
- * See `Trees.usage`. du(1) walks relative to open directories, so depth does not matter, and it does so in a process of low priority: a tree of a million
- * files costs this process nothing.
+ * See `Trees.usage`. du(1) walks relative to open directories, so depth does not matter, and it does so in a process of
+ * low priority: a tree of a million files costs this process nothing.
  */
 export async function treeUsage(paths: readonly string[], options: UsageOptions): Promise<ReadonlyMap<string, number>> {
   const used = new Map<string, number>();

@@ -1,4 +1,7 @@
-/** A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: links named etcd and kube-apiserver to this executable. */
+/**
+ * A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: links named etcd and kube-apiserver to this
+ * executable.
+ */
 import { access, constants, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -7,7 +10,10 @@ import { packaged, selfCommand } from '../assets.ts';
 
 const PROGRAMS = { etcd: 'etcd', 'kube-apiserver': 'api' } as const;
 
-/** Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError 'unwritable'. */
+/**
+ * Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError
+ * 'unwritable'.
+ */
 export async function prepareEnvtest(
   directory: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,

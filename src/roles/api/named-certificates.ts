@@ -1,4 +1,7 @@
-/** Serving certificates by SNI name (`--tls-sni-cert-key`). Source: k8s.io/component-base/cli/flag and k8s.io/apiserver/pkg/server/dynamiccertificates. */
+/**
+ * Serving certificates by SNI name (`--tls-sni-cert-key`). Source: k8s.io/component-base/cli/flag and
+ * k8s.io/apiserver/pkg/server/dynamiccertificates.
+ */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { NamedCertificate } from '../../components/apiserver/index.ts';
 

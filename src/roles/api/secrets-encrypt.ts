@@ -29,7 +29,10 @@ async function located(root: string | undefined) {
   return { config, values, file };
 }
 
-/** How the stored objects are encrypted; `rewrite` re-encrypts the outdated ones. Throws CodedErrors with the file, StoreErrors. */
+/**
+ * How the stored objects are encrypted; `rewrite` re-encrypts the outdated ones. Throws CodedErrors with the file,
+ * StoreErrors.
+ */
 export async function surveyStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
   const { config, values, file } = await located(root);
   const source = await openEncryption(file, { referredToBy: config, follow: false, log: silentLog });

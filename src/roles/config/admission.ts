@@ -1,4 +1,7 @@
-/** Upstream's AdmissionConfiguration (`--admission-control-config-file`): plug-in configuration, in the file or in referenced files. */
+/**
+ * Upstream's AdmissionConfiguration (`--admission-control-config-file`): plug-in configuration, in the file or in
+ * referenced files.
+ */
 import { CodedError } from '../../base/errors.ts';
 import { labelsOfText } from '../../base/selector.ts';
 import type { AdmissionSettings } from '../../components/apiserver/index.ts';

@@ -1,4 +1,7 @@
-/** Upstream's AuthenticationConfiguration file: ID token issuers and anonymous access. Source: apiserver.config.k8s.io/v1. */
+/**
+ * Upstream's AuthenticationConfiguration file: ID token issuers and anonymous access. Source:
+ * apiserver.config.k8s.io/v1.
+ */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import {

@@ -1,4 +1,7 @@
-/** The bootstrap file, `/etc/origin/bootstrap.yaml`: roles and settings of this host. Every field and the file are optional. */
+/**
+ * The bootstrap file, `/etc/origin/bootstrap.yaml`: roles and settings of this host. Every field and the file are
+ * optional.
+ */
 import { isIP } from 'node:net';
 import type { Field, Parsed } from './strict-yaml.ts';
 import {

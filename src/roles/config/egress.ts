@@ -1,4 +1,7 @@
-/** Upstream's egress selector file. Source: apiserver.k8s.io/v1beta1; k8s.io/apiserver/pkg/server/egressselector/config.go. */
+/**
+ * Upstream's egress selector file. Source: apiserver.k8s.io/v1beta1;
+ * k8s.io/apiserver/pkg/server/egressselector/config.go.
+ */
 import { CodedError } from '../../base/errors.ts';
 import { list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 

@@ -1,4 +1,7 @@
-/** Upstream's EncryptionConfiguration file. Source: apiserver.config.k8s.io/v1, k8s.io/apiserver/pkg/apis/apiserver/validation. */
+/**
+ * Upstream's EncryptionConfiguration file. Source: apiserver.config.k8s.io/v1,
+ * k8s.io/apiserver/pkg/apis/apiserver/validation.
+ */
 
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';

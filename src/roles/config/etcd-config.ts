@@ -1,4 +1,7 @@
-/** `/etc/etcd/etcd.conf.yaml` as this host writes it, with etcd's field names. `etcd/` reads it and all other fields of etcd. */
+/**
+ * `/etc/etcd/etcd.conf.yaml` as this host writes it, with etcd's field names. `etcd/` reads it and all other fields of
+ * etcd.
+ */
 export interface EtcdConfig {
   readonly name: string;
   readonly 'data-dir': string;

@@ -27,8 +27,8 @@ export async function readReferenced(path: string, referredToBy: string): Promis
 export type OpenSecret = (problem: string) => void;
 
 /**
- * As `readReferenced` for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write is CodedError
- * 'bad-config' with the command that repairs it, unless `tolerated` is given.
+ * As `readReferenced` for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write
+ * is CodedError 'bad-config' with the command that repairs it, unless `tolerated` is given.
  */
 export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
   await checkSecret(path, referredToBy, tolerated);

@@ -15,8 +15,8 @@ export interface FollowedFile<T> extends Followed<T> {
 }
 
 /**
- * The parsed file, parsed again whenever its text changes. `what`: its name in the log. Rejects for an invalid file. `first`: the first
- * read; later an unreadable file is treated as an invalid one.
+ * The parsed file, parsed again whenever its text changes. `what`: its name in the log. Rejects for an invalid file.
+ * `first`: the first read; later an unreadable file is treated as an invalid one.
  */
 export async function followFile<T>(
   file: string,

@@ -1,6 +1,6 @@
 /**
- * Generated configuration files that administrators may edit, as in OKD. An unedited file is updated from the bootstrap file; an edited
- * one is kept.
+ * Generated configuration files that administrators may edit, as in OKD. An unedited file is updated from the bootstrap
+ * file; an edited one is kept.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';

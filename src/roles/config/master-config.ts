@@ -1,4 +1,7 @@
-/** `/etc/origin/master/master-config.yaml`: the fields of OKD 3.11's MasterConfig that are honoured. File names are relative to it. */
+/**
+ * `/etc/origin/master/master-config.yaml`: the fields of OKD 3.11's MasterConfig that are honoured. File names are
+ * relative to it.
+ */
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { Field, Parsed } from './strict-yaml.ts';

@@ -1,6 +1,7 @@
 /**
  * `/etc/origin/master/master.env`, read whenever a control-plane component starts: shell-like assignments, of which
- * `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N` are supported; the former takes precedence. Source: OKD 3.11 "Master and node configuration".
+ * `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N` are supported; the former takes precedence. Source: OKD 3.11 "Master
+ * and node configuration".
  */
 import { readFile } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';

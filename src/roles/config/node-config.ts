@@ -1,4 +1,7 @@
-/** `/etc/origin/node/node-config.yaml`: the fields of OKD 3.11's NodeConfig that are honoured. File names are relative to it. */
+/**
+ * `/etc/origin/node/node-config.yaml`: the fields of OKD 3.11's NodeConfig that are honoured. File names are relative
+ * to it.
+ */
 import { CodedError } from '../../base/errors.ts';
 import { bindAddress } from './master-config.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
@@ -81,7 +84,10 @@ export function singleArgument(file: string, name: string, values: readonly stri
   return value;
 }
 
-/** `key=value` pairs (or with another separator), several to a value when separated by commas. Throws CodedError 'bad-config'. */
+/**
+ * `key=value` pairs (or with another separator), several to a value when separated by commas. Throws CodedError
+ * 'bad-config'.
+ */
 export function pairArgument(
   file: string,
   name: string,

@@ -1,4 +1,7 @@
-/** `--runtime-config`: which of the built-in APIs are served. Source: k8s.io/apiserver/pkg/server/options APIEnablementOptions. */
+/**
+ * `--runtime-config`: which of the built-in APIs are served. Source: k8s.io/apiserver/pkg/server/options
+ * APIEnablementOptions.
+ */
 import { builtinKinds } from '../../api/registry/index.ts';
 import { isKnown, placeOf, type RuntimeConfig, STAGE_NAMES } from '../../api/registry/runtime-config.ts';
 import type { ApiValues } from './apiserver/index.ts';

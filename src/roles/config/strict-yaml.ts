@@ -1,6 +1,6 @@
 /**
- * Configuration files, read strictly: a key that is unknown or given twice, a custom tag, an alias or a value of the wrong type is
- * rejected with one line: file, line, field and the fix.
+ * Configuration files, read strictly: a key that is unknown or given twice, a custom tag, an alias or a value of the
+ * wrong type is rejected with one line: file, line, field and the fix.
  */
 import { readFile } from 'node:fs/promises';
 import {

@@ -185,8 +185,8 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
 }
 
 /**
- * The holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only after the old
- * one has exited, so the new one renews the lease without waiting for its expiry.
+ * The holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process
+ * only after the old one has exited, so the new one renews the lease without waiting for its expiry.
  */
 async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');

@@ -79,7 +79,9 @@ function endpointOf(text: string): string {
   return url.replace(/\/$/, '');
 }
 
-/** Endpoints from the master's configuration, else from the store's own. `needed`: it is an error when neither exists. */
+/**
+ * Endpoints from the master's configuration, else from the store's own. `needed`: it is an error when neither exists.
+ */
 async function found(root: string | undefined, needed: boolean): Promise<Found | undefined> {
   const absolute = await canonicalRoot(root);
   const { masterConfig, etcdConfig } = pathsBelow(absolute);

@@ -19,7 +19,10 @@ export interface TargetOptions {
 
 const TOKEN = 'etcd-cluster';
 
-/** Defaults to the host's own store, and to etcdctl's defaults on other hosts. Throws CodedError 'bad-config' with flag or file. */
+/**
+ * Defaults to the host's own store, and to etcdctl's defaults on other hosts. Throws CodedError 'bad-config' with flag
+ * or file.
+ */
 export async function restoreTarget(options: TargetOptions): Promise<RestoreTarget> {
   const host = await hostsOwn(options.root);
   const name = options.name ?? host?.name ?? 'default';

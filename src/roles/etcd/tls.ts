@@ -184,8 +184,8 @@ function isFor(certificate: X509Certificate, name: string): boolean {
 const RENEW_DAYS = 30;
 
 /**
- * The settings with a self-signed certificate in `directory`, which is created or renewed as needed. Settings with a certificate, or
- * without automatic TLS, are returned unchanged.
+ * The settings with a self-signed certificate in `directory`, which is created or renewed as needed. Settings with a
+ * certificate, or without automatic TLS, are returned unchanged.
  */
 export async function withOwnCertificate<T extends EtcdTlsSettings>(
   tls: T,

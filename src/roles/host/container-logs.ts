@@ -1,9 +1,14 @@
-/** The log files of containers: `<ns>_<pod>_<uid>/<container>/<n>.log`, each line in CRI's format `time stream F|P text`. */
+/**
+ * The log files of containers: `<ns>_<pod>_<uid>/<container>/<n>.log`, each line in CRI's format `time stream F|P
+ * text`.
+ */
 import { watch } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches. */
+/**
+ * Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches.
+ */
 export async function findContainerLogs(podLogs: string, pod: string, container: string): Promise<string[]> {
   const pods = await readdir(podLogs).catch(() => []);
   const files: { path: string; mtimeMs: number }[] = [];

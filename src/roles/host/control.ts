@@ -1,6 +1,6 @@
 /**
- * The control socket of the host process, for commands on the same host: HTTP on a Unix socket with mode 0600. It serves status and
- * restarts of control-plane components without an API server.
+ * The control socket of the host process, for commands on the same host: HTTP on a Unix socket with mode 0600. It
+ * serves status and restarts of control-plane components without an API server.
  */
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';

@@ -34,8 +34,8 @@ const EXCHANGE_TIMEOUT_MS = 5000;
 const QUERY_TIMEOUT_MS = 2000;
 
 /**
- * Throws CodedErrors with file or port and the fix. A port in use disables gossip with a note unless the bootstrap file configures gossip:
- * a single host does not need it.
+ * Throws CodedErrors with file or port and the fix. A port in use disables gossip with a note unless the bootstrap file
+ * configures gossip: a single host does not need it.
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;

@@ -1,6 +1,6 @@
 /**
- * `hyperedge run`: the host process. Settings → lock → files → kubelet (which starts the control plane as static pods) → pod network and
- * service proxy, which wait for the API server.
+ * `hyperedge run`: the host process. Settings → lock → files → kubelet (which starts the control plane as static pods)
+ * → pod network and service proxy, which wait for the API server.
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
@@ -294,7 +294,9 @@ function hostProxy(
   });
 }
 
-/** Asks systemd whether the machine shuts down. False without an answer in time: systemd waits for this unit to stop. */
+/**
+ * Asks systemd whether the machine shuts down. False without an answer in time: systemd waits for this unit to stop.
+ */
 async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
   const answer = serviceManager.goingDown();
   try {

@@ -1,6 +1,6 @@
 /**
- * Creates or updates the certificates, kubeconfigs, configuration files and static pod manifests of this host from the settings, at every
- * start and without a running component.
+ * Creates or updates the certificates, kubeconfigs, configuration files and static pod manifests of this host from the
+ * settings, at every start and without a running component.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';

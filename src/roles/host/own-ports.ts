@@ -77,7 +77,10 @@ async function kubeletPorts(file: string): Promise<number[]> {
   return [parseBindAddress((await readNodeConfig(file)).servingInfo.bindAddress)?.port ?? 0];
 }
 
-/** The IPv4 addresses of this host's links without the service proxy's: all of `serviceLink`, and /32 addresses of `bridge`. */
+/**
+ * The IPv4 addresses of this host's links without the service proxy's: all of `serviceLink`, and /32 addresses of
+ * `bridge`.
+ */
 export function ownAddresses(serviceLink: string, bridge: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
     addresses

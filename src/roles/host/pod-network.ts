@@ -1,5 +1,6 @@
 /**
- * Applies the Node's podCIDR to the pod network. The CIDR is kept in a file, so that a host starts its pods without the API server.
+ * Applies the Node's podCIDR to the pod network. The CIDR is kept in a file, so that a host starts its pods without the
+ * API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -30,7 +31,10 @@ export interface PodNetworkOptions {
   readonly log: Log;
 }
 
-/** Starts the Node informer, which retries until the API server answers. Resolves when the CIDR of the file has been applied. */
+/**
+ * Starts the Node informer, which retries until the API server answers. Resolves when the CIDR of the file has been
+ * applied.
+ */
 export async function followPodNetwork(options: PodNetworkOptions): Promise<PodNetworkFollower> {
   const { network, nodeName, log } = options;
   let applied: string | undefined;

@@ -3,7 +3,10 @@ import type { Settings } from '../config/settings.ts';
 import { checkPort } from './ports.ts';
 import type { HostRuntime } from './runtime.ts';
 
-/** Skips components that still run from an earlier host process. Throws CodedError 'address-in-use' with the port and its field. */
+/**
+ * Skips components that still run from an earlier host process. Throws CodedError 'address-in-use' with the port and
+ * its field.
+ */
 export async function checkPorts(settings: Settings, runtime: HostRuntime): Promise<void> {
   const running = new Set(
     (await runtime.runtime.listContainers())

@@ -46,7 +46,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     });
     await interrupted.signal;
     stopped = true;
-    // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the store.
+    // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the
+    // store.
     const keepPods = options.keepPods && !(await host.goingDown());
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',

@@ -1,6 +1,6 @@
 /**
- * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a sub-command, in the
- * host's own root read-only, on the host's network, writing only where its volumes are.
+ * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a
+ * sub-command, in the host's own root read-only, on the host's network, writing only where its volumes are.
  */
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,10 @@ interface HostDirectory {
   readonly orCreate?: boolean;
 }
 
-/** Writes the manifests of this host's roles and removes those of other roles. Resolves with the edited manifests, which are kept. */
+/**
+ * Writes the manifests of this host's roles and removes those of other roles. Resolves with the edited manifests, which
+ * are kept.
+ */
 export async function writeStaticPods(
   settings: Settings,
   assets: string | undefined,
@@ -46,7 +49,10 @@ export async function writeStaticPods(
   return kept;
 }
 
-/** The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of the host. */
+/**
+ * The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of
+ * the host.
+ */
 async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
   if (!restoreDamaged) return undefined;
   // The snapshot schedule logs an unreadable file itself.
@@ -119,8 +125,8 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
 const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
 
 /**
- * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed thresholds keep them in
- * mappings of their own.
+ * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed
+ * thresholds keep them in mappings of their own.
  */
 const MALLOC = [
   { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },

@@ -1,4 +1,7 @@
-/** API services as this server handles them, and their conditions. Source: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1. */
+/**
+ * API services as this server handles them, and their conditions. Source:
+ * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.
+ */
 import type { KubeObject } from '../../meta/object.ts';
 
 export interface ServiceReference {

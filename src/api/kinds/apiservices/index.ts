@@ -1,4 +1,7 @@
-/** Which server has a group and version. Source: k8s.io/kube-aggregator/pkg/{apis/apiregistration/validation,registry/apiservice}. */
+/**
+ * Which server has a group and version. Source:
+ * k8s.io/kube-aggregator/pkg/{apis/apiregistration/validation,registry/apiservice}.
+ */
 import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';

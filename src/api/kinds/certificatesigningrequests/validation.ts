@@ -1,4 +1,7 @@
-/** Source: k8s.io/kubernetes/pkg/apis/certificates/validation. The request's ASN.1 is read by the API server's admission and the signer. */
+/**
+ * Source: k8s.io/kubernetes/pkg/apis/certificates/validation. The request's ASN.1 is read by the API server's admission
+ * and the signer.
+ */
 import type { CertificateSigningRequest, CertificateSigningRequestCondition } from 'kubernetes-types/certificates/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';

@@ -1,6 +1,6 @@
 /**
- * What a schedule may be: five fields, or a name such as `@daily`, in the words of the library upstream reads them with.
- * Source: github.com/robfig/cron/v3 ParseStandard.
+ * What a schedule may be: five fields, or a name such as `@daily`, in the words of the library upstream reads them
+ * with. Source: github.com/robfig/cron/v3 ParseStandard.
  */
 interface Bounds {
   readonly min: number;

@@ -1,4 +1,6 @@
-/** What drivers say about nodes. Source: k8s.io/kubernetes/pkg/registry/storage/csinode, pkg/apis/storage/validation. */
+/**
+ * What drivers say about nodes. Source: k8s.io/kubernetes/pkg/registry/storage/csinode, pkg/apis/storage/validation.
+ */
 import type { CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** What drivers have room for. Source: k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity, pkg/apis/storage/validation. */
+/**
+ * What drivers have room for. Source: k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity,
+ * pkg/apis/storage/validation.
+ */
 import type { CSIStorageCapacity } from 'kubernetes-types/storage/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { formatQuantity, tryParseQuantity } from '../../../base/quantity.ts';

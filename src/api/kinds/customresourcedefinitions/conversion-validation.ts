@@ -1,4 +1,7 @@
-/** How versions become one another, and whom to ask. Source: apiextensions/validation (ValidateCustomResourceConversion), util/webhook. */
+/**
+ * How versions become one another, and whom to ask. Source: apiextensions/validation
+ * (ValidateCustomResourceConversion), util/webhook.
+ */
 import type { CustomResourceConversion, WebhookClientConfig } from 'kubernetes-types/apiextensions/v1';
 import { dns1035LabelErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

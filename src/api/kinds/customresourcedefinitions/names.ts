@@ -1,4 +1,7 @@
-/** Which of its names a definition may have. Source: k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go. */
+/**
+ * Which of its names a definition may have. Source:
+ * k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
+ */
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
 import type { Condition } from './conditions.ts';
 
@@ -9,7 +12,10 @@ export interface NamingVerdict {
   readonly established: Condition | undefined;
 }
 
-/** `others`: the names that other definitions of the same group have been given. A name belongs to the definition that had it accepted first. */
+/**
+ * `others`: the names that other definitions of the same group have been given. A name belongs to the definition that
+ * had it accepted first.
+ */
 export function judgeNames(
   definition: CustomResourceDefinition,
   others: readonly (CustomResourceDefinitionNames | undefined)[],

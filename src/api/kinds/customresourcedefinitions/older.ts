@@ -1,6 +1,7 @@
 /**
- * Definitions in v1beta1: what all versions have alike may stand once, beside the list of them, and unknown fields are kept unless it is said
- * otherwise. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,v1beta1} conversion and defaults.
+ * Definitions in v1beta1: what all versions have alike may stand once, beside the list of them, and unknown fields are
+ * kept unless it is said otherwise. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,v1beta1}
+ * conversion and defaults.
  */
 import type {
   CustomResourceColumnDefinition,
@@ -50,7 +51,9 @@ const PARTS = [
   ['selectableFields', 'selectableFields', undefined],
 ] as const;
 
-/** How definitions that were sent in v1beta1 were written: in v1 two forms look the same, of which only one is allowed. */
+/**
+ * How definitions that were sent in v1beta1 were written: in v1 two forms look the same, of which only one is allowed.
+ */
 const sent = new WeakMap<object, OlderSpec>();
 
 /** What is wrong with the form that a definition was sent in; nothing when it was v1. */

@@ -1,7 +1,7 @@
 /**
- * Where the parts of a definition's versions are named in errors: what all versions have alike is taken together as upstream does when
- * it reads a definition (`spec.validation.openAPIV3Schema`), everything else is named with its version.
- * Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
+ * Where the parts of a definition's versions are named in errors: what all versions have alike is taken together as
+ * upstream does when it reads a definition (`spec.validation.openAPIV3Schema`), everything else is named with its
+ * version. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
 import type { JsonValue } from '../../meta/object.ts';

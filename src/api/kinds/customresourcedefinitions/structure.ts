@@ -1,4 +1,7 @@
-/** The condition that tells of schemas that are not structural. Source: k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema. */
+/**
+ * The condition that tells of schemas that are not structural. Source:
+ * k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema.
+ */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { JsonValue } from '../../meta/object.ts';

@@ -1,4 +1,7 @@
-/** Printer columns of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor. */
+/**
+ * Printer columns of custom resources. Source:
+ * k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
+ */
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionVersion,

@@ -1,6 +1,6 @@
 /**
- * The kinds that CustomResourceDefinitions declare, each version a definition of its own: its schema, columns and sub-resources may
- * differ from the others'. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
+ * The kinds that CustomResourceDefinitions declare, each version a definition of its own: its schema, columns and
+ * sub-resources may differ from the others'. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
 import { goText } from '../../../base/go-text.ts';
@@ -25,14 +25,19 @@ import { validateLists, validateValue } from '../../structural/validate.ts';
 import { compareVersions } from '../customresourcedefinitions/names.ts';
 import { columnsOf } from './columns.ts';
 
-/** Judges the rules of a schema (x-kubernetes-validations); undefined: it has none. `old`: the object before an update. */
+/**
+ * Judges the rules of a schema (x-kubernetes-validations); undefined: it has none. `old`: the object before an update.
+ */
 export type RuleCheck = (
   object: JsonObject,
   old: JsonObject | undefined,
 ) => Iterator<undefined, FieldError[]> | undefined;
 
 export interface CustomKindOptions {
-  /** The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is none. */
+  /**
+   * The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is
+   * none.
+   */
   schemaOf(version: string): JsonValue | undefined;
   /** Compiles the rules of a schema; called when an object is first written. */
   compileRules(schema: Schema): RuleCheck;

@@ -1,4 +1,7 @@
-/** Deployments. Source: k8s.io/kubernetes/pkg/registry/apps/deployment, pkg/apis/apps/v1 defaults, pkg/apis/apps/validation. */
+/**
+ * Deployments. Source: k8s.io/kubernetes/pkg/registry/apps/deployment, pkg/apis/apps/v1 defaults,
+ * pkg/apis/apps/validation.
+ */
 import type { Deployment, DeploymentSpec } from 'kubernetes-types/apps/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';

@@ -1,4 +1,7 @@
-/** Classes of devices that claims may ask for. Source: k8s.io/kubernetes/pkg/registry/resource/deviceclass, pkg/apis/resource/validation, pkg/printers/internalversion. */
+/**
+ * Classes of devices that claims may ask for. Source: k8s.io/kubernetes/pkg/registry/resource/deviceclass,
+ * pkg/apis/resource/validation, pkg/printers/internalversion.
+ */
 import { MAX_LIST, validateConfiguration, validateItems, validateSelectors } from '../../devices/parts.ts';
 import type { DeviceClass } from '../../devices/types.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Slices in v1beta1, which says in a map where an endpoint is. Source: k8s.io/kubernetes/pkg/apis/discovery/v1beta1 conversion. */
+/**
+ * Slices in v1beta1, which says in a map where an endpoint is. Source: k8s.io/kubernetes/pkg/apis/discovery/v1beta1
+ * conversion.
+ */
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { KindAlias } from '../../registry/definition.ts';
 

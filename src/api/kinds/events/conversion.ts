@@ -1,4 +1,7 @@
-/** core/v1 and events.k8s.io/v1 are two views of one stored event. Source: k8s.io/kubernetes/pkg/apis/events/v1 conversion. */
+/**
+ * core/v1 and events.k8s.io/v1 are two views of one stored event. Source: k8s.io/kubernetes/pkg/apis/events/v1
+ * conversion.
+ */
 import type { Event as CoreEvent } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../meta/object.ts';
 

@@ -10,7 +10,10 @@ const MAX_MESSAGE = 1024;
 const SYSTEM = 'kube-system';
 const USUAL = 'default';
 
-/** Every event, in whatever version it is written: it stands in the namespace of what it is about, and one with `eventTime` says who reports what. */
+/**
+ * Every event, in whatever version it is written: it stands in the namespace of what it is about, and one with
+ * `eventTime` says who reports what.
+ */
 export function validateEvent(event: Event): FieldError[] {
   const isNew = isSet(event.eventTime);
   return [...validateNamespace(event, isNew), ...(isNew ? validateReport(event) : [])];

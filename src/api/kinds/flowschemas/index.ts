@@ -1,4 +1,6 @@
-/** Flow schemas. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema, pkg/apis/flowcontrol/{v1,validation}. */
+/**
+ * Flow schemas. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema, pkg/apis/flowcontrol/{v1,validation}.
+ */
 import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

@@ -1,6 +1,6 @@
 /**
- * Autoscalers in v1 and v2beta1. What these versions have no field for stands in annotations while an object is shown in them.
- * Source: k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
+ * Autoscalers in v1 and v2beta1. What these versions have no field for stands in annotations while an object is shown
+ * in them. Source: k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
  */
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
 import { parseJson } from '../../../base/json.ts';

@@ -1,4 +1,7 @@
-/** Autoscalers of pods. Source: k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler, pkg/printers/internalversion. */
+/**
+ * Autoscalers of pods. Source: k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler,
+ * pkg/printers/internalversion.
+ */
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from 'kubernetes-types/autoscaling/v2';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

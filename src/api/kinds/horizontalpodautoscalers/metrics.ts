@@ -1,6 +1,6 @@
 /**
- * Metrics as v2beta1 has them, and v1 in annotations: names and targets side by side instead of in structures of their own.
- * Source: k8s.io/kubernetes/pkg/apis/autoscaling/v2beta1 conversion.
+ * Metrics as v2beta1 has them, and v1 in annotations: names and targets side by side instead of in structures of their
+ * own. Source: k8s.io/kubernetes/pkg/apis/autoscaling/v2beta1 conversion.
  */
 import type { JsonObject, JsonValue } from '../../meta/object.ts';
 

@@ -1,4 +1,7 @@
-/** Ingresses in v1beta1, of two groups. Source: k8s.io/kubernetes/pkg/apis/{networking,extensions}/v1beta1 conversion and defaults. */
+/**
+ * Ingresses in v1beta1, of two groups. Source: k8s.io/kubernetes/pkg/apis/{networking,extensions}/v1beta1 conversion
+ * and defaults.
+ */
 import type { Ingress, IngressBackend, IngressSpec } from 'kubernetes-types/networking/v1';
 import type { KubeObject } from '../../meta/object.ts';
 import { isSet } from '../../meta/validation.ts';

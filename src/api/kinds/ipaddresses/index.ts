@@ -1,4 +1,7 @@
-/** Addresses of services that are taken. Source: k8s.io/kubernetes/pkg/registry/networking/ipaddress, pkg/apis/networking/validation, pkg/printers/internalversion. */
+/**
+ * Addresses of services that are taken. Source: k8s.io/kubernetes/pkg/registry/networking/ipaddress,
+ * pkg/apis/networking/validation, pkg/printers/internalversion.
+ */
 import { dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';

@@ -1,4 +1,6 @@
-/** When a job counts as failed or done before all of its pods are. Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
+/**
+ * When a job counts as failed or done before all of its pods are. Source: k8s.io/kubernetes/pkg/apis/batch/validation.
+ */
 import type { JobSpec } from 'kubernetes-types/batch/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError, OMITTED } from '../../meta/field-error.ts';

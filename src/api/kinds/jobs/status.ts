@@ -28,7 +28,10 @@ export function validateJobStatus(job: Job, old: Job): FieldError[] {
   ];
 }
 
-/** Controllers before 1.23 count the pods there are, so that counts fall again; they say nothing of pods not yet counted. */
+/**
+ * Controllers before 1.23 count the pods there are, so that counts fall again; they say nothing of pods not yet
+ * counted.
+ */
 const isTracked = (job: Job, old: Job): boolean =>
   job.spec?.managedBy !== undefined ||
   job.status?.uncountedTerminatedPods !== undefined ||

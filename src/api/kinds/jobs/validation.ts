@@ -37,7 +37,10 @@ export function validateJobCreate(job: Job): FieldError[] {
   return validateGenerated(job, true);
 }
 
-/** A selector that the server has made is still what it made; `prefixed`: jobs made before 1.27 have only the short labels. */
+/**
+ * A selector that the server has made is still what it made; `prefixed`: jobs made before 1.27 have only the short
+ * labels.
+ */
 function validateGenerated(job: Job, prefixed: boolean): FieldError[] {
   const spec = job.spec;
   if (spec?.manualSelector === true || spec?.selector === undefined) return [];

@@ -1,4 +1,6 @@
-/** Limit ranges. Source: k8s.io/kubernetes/pkg/registry/core/limitrange, pkg/apis/core/v1 SetDefaults_LimitRangeItem. */
+/**
+ * Limit ranges. Source: k8s.io/kubernetes/pkg/registry/core/limitrange, pkg/apis/core/v1 SetDefaults_LimitRangeItem.
+ */
 import type { LimitRange, LimitRangeItem } from 'kubernetes-types/core/v1';
 import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

@@ -1,4 +1,7 @@
-/** Admission policies that change objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy. */
+/**
+ * Admission policies that change objects. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy.
+ */
 import {
   type PolicySpec,
   paramKindText,

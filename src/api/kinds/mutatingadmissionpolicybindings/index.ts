@@ -1,4 +1,7 @@
-/** Where policies that change objects apply. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding. */
+/**
+ * Where policies that change objects apply. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding.
+ */
 import { type Binding, bindingKind } from '../../admissionrules/bindings.ts';
 import { validateBindingBasics, validateMutatedOperations } from '../../admissionrules/policies.ts';
 import { otherVersion } from '../../registry/versions.ts';

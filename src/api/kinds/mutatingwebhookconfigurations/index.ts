@@ -1,4 +1,7 @@
-/** Webhooks that change objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration. */
+/**
+ * Webhooks that change objects. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration.
+ */
 import type { MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
 import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';

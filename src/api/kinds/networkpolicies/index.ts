@@ -1,4 +1,7 @@
-/** Network policies. Source: k8s.io/kubernetes/pkg/registry/networking/networkpolicy, pkg/apis/networking/{v1,validation}. */
+/**
+ * Network policies. Source: k8s.io/kubernetes/pkg/registry/networking/networkpolicy,
+ * pkg/apis/networking/{v1,validation}.
+ */
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';

@@ -1,6 +1,6 @@
 /**
- * Ports on which a host itself listens: API server, controllers, etcd, kubelet and gossip. Its kubelet reports them on the Node, so that the
- * scheduler and the service proxies of other nodes keep pods and services away from them.
+ * Ports on which a host itself listens: API server, controllers, etcd, kubelet and gossip. Its kubelet reports them on
+ * the Node, so that the scheduler and the service proxies of other nodes keep pods and services away from them.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 

@@ -95,7 +95,8 @@ function validateUpdate(claim: Claim, old: Claim): FieldError[] {
     const path = `metadata.annotations[${CLASS_ANNOTATION}]`;
     errors.push(...validateImmutable(claim.metadata?.annotations?.[CLASS_ANNOTATION] ?? '', annotation, path));
   }
-  // Binding sets the volume's name, once; a class may be given to a claim that has none, unless its annotation names another.
+  // Binding sets the volume's name, once; a class may be given to a claim that has none, unless its annotation names
+  // another.
   if ((before.volumeName ?? '') === '' && spec?.volumeName !== undefined) before.volumeName = spec.volumeName;
   if (before.storageClassName === undefined && spec?.storageClassName !== undefined) {
     if (annotation === undefined || annotation === spec.storageClassName) {

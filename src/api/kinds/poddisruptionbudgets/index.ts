@@ -1,4 +1,6 @@
-/** Disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation. */
+/**
+ * Disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation.
+ */
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -41,7 +43,9 @@ function validateBudget(budget: Budget): FieldError[] {
   return errors;
 }
 
-/** A label that no object has: with it, a selector can express in either version what an empty one means in the other. */
+/**
+ * A label that no object has: with it, a selector can express in either version what an empty one means in the other.
+ */
 const NOBODYS_LABEL = 'pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match';
 const SELECTS_NONE = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'Exists' }] };
 const SELECTS_ALL = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'DoesNotExist' }] };

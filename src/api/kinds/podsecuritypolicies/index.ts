@@ -1,6 +1,7 @@
 /**
- * Pod security policies: kept and shown for the charts and scripts that bring them; nothing enforces them, as nothing does upstream since 1.25.
- * Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last release that had them.
+ * Pod security policies: kept and shown for the charts and scripts that bring them; nothing enforces them, as nothing
+ * does upstream since 1.25. Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last release that
+ * had them.
  */
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

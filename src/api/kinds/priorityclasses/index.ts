@@ -1,4 +1,6 @@
-/** Priority classes. Source: k8s.io/kubernetes/pkg/registry/scheduling/priorityclass, pkg/apis/scheduling/validation. */
+/**
+ * Priority classes. Source: k8s.io/kubernetes/pkg/registry/scheduling/priorityclass, pkg/apis/scheduling/validation.
+ */
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';

@@ -1,4 +1,7 @@
-/** Priority levels. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration, pkg/apis/flowcontrol/{v1,validation}. */
+/**
+ * Priority levels. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration,
+ * pkg/apis/flowcontrol/{v1,validation}.
+ */
 import type { LimitResponse, PriorityLevelConfiguration, QueuingConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { EXEMPT, mandatoryLevels, mandatorySpec } from '../../flowcontrol/defaults.ts';
 import { semanticEqual } from '../../meta/equality.ts';

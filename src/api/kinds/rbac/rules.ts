@@ -1,4 +1,7 @@
-/** Validation of roles and bindings. Escalation is the API server's. Source: k8s.io/kubernetes/pkg/apis/rbac/validation, pkg/apis/rbac/v1 defaults. */
+/**
+ * Validation of roles and bindings. Escalation is the API server's. Source: k8s.io/kubernetes/pkg/apis/rbac/validation,
+ * pkg/apis/rbac/v1 defaults.
+ */
 import type { PolicyRule, RoleRef, Subject } from 'kubernetes-types/rbac/v1';
 import { dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';

@@ -1,4 +1,6 @@
-/** Replication controllers. Source: k8s.io/kubernetes/pkg/registry/core/replicationcontroller, pkg/apis/core/validation. */
+/**
+ * Replication controllers. Source: k8s.io/kubernetes/pkg/registry/core/replicationcontroller, pkg/apis/core/validation.
+ */
 import type { ReplicationController } from 'kubernetes-types/core/v1';
 import { formatLabelSelector, matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Claims on devices. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaim, pkg/apis/resource/validation, pkg/printers/internalversion. */
+/**
+ * Claims on devices. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaim, pkg/apis/resource/validation,
+ * pkg/printers/internalversion.
+ */
 import { dropReleasedDevices, validateClaimStatusUpdate } from '../../devices/claim-status.ts';
 import { setClaimDefaults, validateClaimSpec } from '../../devices/claims.ts';
 import type { ResourceClaim } from '../../devices/types.ts';

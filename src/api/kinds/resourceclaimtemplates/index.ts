@@ -1,4 +1,7 @@
-/** What claims of pods are made from. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate, pkg/apis/resource/validation, pkg/printers/internalversion. */
+/**
+ * What claims of pods are made from. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate,
+ * pkg/apis/resource/validation, pkg/printers/internalversion.
+ */
 import { setClaimDefaults, validateClaimSpec } from '../../devices/claims.ts';
 import type { ResourceClaimTemplate } from '../../devices/types.ts';
 import type { FieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Devices that there are. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice, pkg/apis/resource/validation, pkg/printers/internalversion. */
+/**
+ * Devices that there are. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice, pkg/apis/resource/validation,
+ * pkg/printers/internalversion.
+ */
 import { dropUnsupported, sliceWarnings, validateSlice, validateSliceUpdate } from '../../devices/slices.ts';
 import type { ResourceSlice } from '../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';

@@ -1,4 +1,7 @@
-/** Questions that are answered and never stored. Source: k8s.io/kubernetes/pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation. */
+/**
+ * Questions that are answered and never stored. Source: k8s.io/kubernetes/pkg/registry/{authentication,authorization},
+ * pkg/apis/authorization/validation.
+ */
 import type { SelfSubjectReview, TokenReview } from 'kubernetes-types/authentication/v1';
 import type {
   LocalSubjectAccessReview,

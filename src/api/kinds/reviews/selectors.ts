@@ -1,4 +1,7 @@
-/** What selectors of access reviews may say. Source: k8s.io/kubernetes/pkg/apis/authorization/validation, k8s.io/apimachinery/pkg/apis/meta/v1/validation. */
+/**
+ * What selectors of access reviews may say. Source: k8s.io/kubernetes/pkg/apis/authorization/validation,
+ * k8s.io/apimachinery/pkg/apis/meta/v1/validation.
+ */
 import type { ResourceAttributes } from 'kubernetes-types/authorization/v1';
 import { labelValueErrors, qualifiedNameErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

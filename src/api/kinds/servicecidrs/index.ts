@@ -1,4 +1,7 @@
-/** Ranges that services have their addresses from. Source: k8s.io/kubernetes/pkg/registry/networking/servicecidr, pkg/apis/networking/validation, pkg/printers/internalversion. */
+/**
+ * Ranges that services have their addresses from. Source: k8s.io/kubernetes/pkg/registry/networking/servicecidr,
+ * pkg/apis/networking/validation, pkg/printers/internalversion.
+ */
 import type { Condition } from 'kubernetes-types/meta/v1';
 import { ipFamilyOf } from '../../../base/addresses.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,7 @@
-/** Source: k8s.io/kubernetes/pkg/apis/core/v1 SetDefaults_Service; pkg/registry/core/service (what follows a change of type). */
+/**
+ * Source: k8s.io/kubernetes/pkg/apis/core/v1 SetDefaults_Service; pkg/registry/core/service (what follows a change of
+ * type).
+ */
 import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { isSet } from '../../meta/validation.ts';
@@ -41,7 +44,10 @@ export function needsNodePort(spec: ServiceSpec | undefined): boolean {
   return spec?.type === 'NodePort' || spec?.type === 'LoadBalancer';
 }
 
-/** One address has two names. Clients of before 1.20 know the older alone: what they change, or clear, there is meant for both. */
+/**
+ * One address has two names. Clients of before 1.20 know the older alone: what they change, or clear, there is meant
+ * for both.
+ */
 export function alignClusterIps(service: Service, old: Service): void {
   const spec = service.spec;
   const before = old.spec;

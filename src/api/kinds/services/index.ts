@@ -1,4 +1,7 @@
-/** Services. Allocation of addresses and node ports is the API server's. Source: k8s.io/kubernetes/pkg/registry/core/service. */
+/**
+ * Services. Allocation of addresses and node ports is the API server's. Source:
+ * k8s.io/kubernetes/pkg/registry/core/service.
+ */
 import type { Service } from 'kubernetes-types/core/v1';
 import { ageColumn, column, labelsText, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

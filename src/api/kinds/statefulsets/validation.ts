@@ -23,8 +23,8 @@ export function validateStatefulSet(set: StatefulSet): FieldError[] {
 }
 
 /**
- * The template as its pods will be made from it: every claim template is a volume of its own name, and takes the place of one that
- * the template has under that name (pkg/controller/statefulset updateStorage).
+ * The template as its pods will be made from it: every claim template is a volume of its own name, and takes the place
+ * of one that the template has under that name (pkg/controller/statefulset updateStorage).
  */
 function withClaimVolumes(spec: StatefulSetSpec | undefined): StatefulSetSpec['template'] | undefined {
   const template = spec?.template;

@@ -1,4 +1,7 @@
-/** Admission policies. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy, pkg/apis/admissionregistration. */
+/**
+ * Admission policies. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy,
+ * pkg/apis/admissionregistration.
+ */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { paramKindText, setPolicyDefaults, validatePolicyBasics } from '../../admissionrules/policies.ts';

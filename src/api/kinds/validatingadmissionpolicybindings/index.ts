@@ -1,4 +1,7 @@
-/** Where admission policies apply. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding. */
+/**
+ * Where admission policies apply. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding.
+ */
 import type { ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
 import { bindingKind } from '../../admissionrules/bindings.ts';
 import { validateBindingBasics } from '../../admissionrules/policies.ts';

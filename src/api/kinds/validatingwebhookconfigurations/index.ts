@@ -1,4 +1,7 @@
-/** Webhooks that refuse objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration. */
+/**
+ * Webhooks that refuse objects. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration.
+ */
 import type { ValidatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
 import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';

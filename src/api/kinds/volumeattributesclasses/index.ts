@@ -1,4 +1,7 @@
-/** Classes of what may change of a volume while it is used. Source: k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass, pkg/apis/storage/validation. */
+/**
+ * Classes of what may change of a volume while it is used. Source:
+ * k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass, pkg/apis/storage/validation.
+ */
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';

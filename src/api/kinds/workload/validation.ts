@@ -18,7 +18,9 @@ export function validateWorkloadSelector(selector: LabelSelector | undefined, no
   return errors;
 }
 
-/** The template must be selected by its owner and must be fit for running for ever. `noun`: "ReplicaSet", "Deployment". */
+/**
+ * The template must be selected by its owner and must be fit for running for ever. `noun`: "ReplicaSet", "Deployment".
+ */
 export function validateWorkloadTemplate(
   template: PodTemplateSpec | undefined,
   selector: LabelSelector | undefined,

@@ -1,6 +1,6 @@
 /**
- * The `authorizer` variable of expressions: permissions of the requesting user or a service account. Each check is cached for the
- * request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
+ * The `authorizer` variable of expressions: permissions of the requesting user or a service account. Each check is
+ * cached for the request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
  */
 
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -37,8 +37,8 @@ export function rethrowPending(error: unknown): void {
 }
 
 /**
- * Evaluates expressions, yielding to the event loop, and repeats the evaluation after each awaited decision; so `evaluate` must
- * have no side effects.
+ * Evaluates expressions, yielding to the event loop, and repeats the evaluation after each awaited decision; so
+ * `evaluate` must have no side effects.
  */
 export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
   for (;;) {

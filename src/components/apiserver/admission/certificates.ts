@@ -83,8 +83,8 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
 }
 
 /**
- * Requests of v1beta1 may leave open whose signature they want. Not a plug-in of upstream's, which does this among its defaults.
- * Source: pkg/apis/certificates/v1beta1/defaults.go.
+ * Requests of v1beta1 may leave open whose signature they want. Not a plug-in of upstream's, which does this among its
+ * defaults. Source: pkg/apis/certificates/v1beta1/defaults.go.
  */
 export function inferSigner(read: ReadSigningRequest): AdmissionPlugin {
   return {
@@ -112,8 +112,8 @@ function inferred(
 }
 
 /**
- * What is stored as a request can be read and signed: its structure is bounded, its key is of a type and size that signers take, and the
- * signature is that of the key. Not a plug-in of upstream's, which does this in validation.
+ * What is stored as a request can be read and signed: its structure is bounded, its key is of a type and size that
+ * signers take, and the signature is that of the key. Not a plug-in of upstream's, which does this in validation.
  * Source: pkg/apis/certificates/validation (validateCSR).
  */
 export function readableRequest(read: ReadSigningRequest): AdmissionPlugin {
@@ -154,8 +154,8 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
 };
 
 /**
- * Whether the request has the words `system:masters` in it, in any of the encodings DER knows for text. Looking for the bytes
- * instead of reading the structure errs on the side of refusal and cannot be led astray by an unusual structure.
+ * Whether the request has the words `system:masters` in it, in any of the encodings DER knows for text. Looking for the
+ * bytes instead of reading the structure errs on the side of refusal and cannot be led astray by an unusual structure.
  */
 function namesPrivilegedGroup(request: string): boolean {
   const pem = Buffer.from(request, 'base64').toString('latin1');

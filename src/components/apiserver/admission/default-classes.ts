@@ -1,4 +1,7 @@
-/** Claims and ingresses that name no class get the default one. Sources: plugin/pkg/admission/storage/storageclass/setdefault, network/defaultingressclass. */
+/**
+ * Claims and ingresses that name no class get the default one. Sources:
+ * plugin/pkg/admission/storage/storageclass/setdefault, network/defaultingressclass.
+ */
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';

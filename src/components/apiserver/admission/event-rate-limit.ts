@@ -1,4 +1,7 @@
-/** Rate limits for Events: per server, namespace, user, or source and object. Source: plugin/pkg/admission/eventratelimit. */
+/**
+ * Rate limits for Events: per server, namespace, user, or source and object. Source:
+ * plugin/pkg/admission/eventratelimit.
+ */
 
 import type { Event } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../api/meta/status.ts';

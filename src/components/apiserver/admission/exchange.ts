@@ -13,8 +13,8 @@ export function targetOf(request: AdmissionRequest): object | undefined {
 }
 
 /**
- * Takes `changed`, a document of version `as`, with defaults for what is new in it. Throws an ApiError when it cannot be decoded,
- * under Strict validation also when it has fields that there are not. The request must have a target.
+ * Takes `changed`, a document of version `as`, with defaults for what is new in it. Throws an ApiError when it cannot
+ * be decoded, under Strict validation also when it has fields that there are not. The request must have a target.
  */
 export async function exchangeObject(
   request: AdmissionRequest,

@@ -29,7 +29,9 @@ import { rethrowPending } from './authorizer.ts';
 
 /** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
 const MAX_CALL_COST = 1_000_000;
-/** What an expression may cost together with the variables that it is the first to need: they are worked out in one go. */
+/**
+ * What an expression may cost together with the variables that it is the first to need: they are worked out in one go.
+ */
 const MAX_TURN_COST = MAX_CALL_COST + TURN_COST;
 export const MAX_CONDITIONS_COST = 2_500_000;
 /** What all expressions of a policy together may cost for one request, or those of one mutation. */
@@ -90,7 +92,10 @@ const NAMESPACE = structureOf('kubernetes.Namespace', {
   }),
 });
 
-/** What every expression can speak of, but for messages, which cannot ask who may do what. Of webhooks' namespaces nothing is known. */
+/**
+ * What every expression can speak of, but for messages, which cannot ask who may do what. Of webhooks' namespaces
+ * nothing is known.
+ */
 const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['object', DYN],
   ['oldObject', DYN],
@@ -103,14 +108,18 @@ const AUTHORIZERS: readonly (readonly [string, Type])[] = [
 ];
 
 /**
- * What an expression has to yield, known when it is written; a message is a text, an annotation one or null, a configuration `Object{…}`,
- * a patch a list of `JSONPatch{…}`. What is only `checked` is never evaluated, and knows nothing of `authorizer.requestResource`, as upstream.
+ * What an expression has to yield, known when it is written; a message is a text, an annotation one or null, a
+ * configuration `Object{…}`, a patch a list of `JSONPatch{…}`. What is only `checked` is never evaluated, and knows
+ * nothing of `authorizer.requestResource`, as upstream.
  */
 export type Expected = 'checked' | 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
 
 const PATCHES = listOf(PATCH_TYPE);
 
-/** Throws an Error that says what is wrong with the expression. `more`: variables beside those that every expression has. */
+/**
+ * Throws an Error that says what is wrong with the expression. `more`: variables beside those that every expression
+ * has.
+ */
 export function compileExpression(
   source: string,
   expected: Expected,
@@ -154,8 +163,8 @@ export function explainProblem(error: unknown): string {
 }
 
 /**
- * Gives the variables of expressions; each document is read only where an expression speaks of it. `others` gives those that are no
- * documents.
+ * Gives the variables of expressions; each document is read only where an expression speaks of it. `others` gives those
+ * that are no documents.
  */
 export function variablesOf(
   documents: Readonly<Record<string, JsonValue | undefined>>,
@@ -176,7 +185,10 @@ export function variablesOf(
 /** What expressions about one request may still cost. */
 export class CostBudget {
   left: number;
-  /** What was left at the beginning of the turn that is under way, and what an expression and its variables may cost in one. */
+  /**
+   * What was left at the beginning of the turn that is under way, and what an expression and its variables may cost in
+   * one.
+   */
   #turn: number;
   constructor(limit: number) {
     this.left = limit;
@@ -206,7 +218,10 @@ export class OutOfBudget extends Error {
   }
 }
 
-/** Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream, OutOfBudget where nothing may follow. */
+/**
+ * Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream, OutOfBudget where nothing
+ * may follow.
+ */
 export function evaluate(
   program: Program,
   source: string,
@@ -262,8 +277,8 @@ export function compileConditions(
 }
 
 /**
- * A condition that is false counts more than another's error. Throws the errors when none is false. Stops where others should have their
- * turn.
+ * A condition that is false counts more than another's error. Throws the errors when none is false. Stops where others
+ * should have their turn.
  */
 export function* conditionsHold(
   conditions: readonly Condition[],

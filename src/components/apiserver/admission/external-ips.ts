@@ -1,4 +1,7 @@
-/** Rejects new externalIPs, which would let a service intercept traffic. Source: plugin/pkg/admission/network/denyserviceexternalips. */
+/**
+ * Rejects new externalIPs, which would let a service intercept traffic. Source:
+ * plugin/pkg/admission/network/denyserviceexternalips.
+ */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor } from './subject.ts';

@@ -1,6 +1,6 @@
 /**
- * Rejects pods with the image of the host's root file system. Mirror pods of static pods may name it, which only the node
- * creates; the kubelet does not run mirror pods, so they grant no access.
+ * Rejects pods with the image of the host's root file system. Mirror pods of static pods may name it, which only the
+ * node creates; the kubelet does not run mirror pods, so they grant no access.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';

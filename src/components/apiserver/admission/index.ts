@@ -34,7 +34,10 @@ export class Mutation {
 
 export interface AdmissionPlugin {
   readonly name: string;
-  /** What it has anything to do with (`pods`, `ingresses.networking.k8s.io`), sub-resources included; absent: everything. It is not asked about anything else. */
+  /**
+   * What it has anything to do with (`pods`, `ingresses.networking.k8s.io`), sub-resources included; absent:
+   * everything. It is not asked about anything else.
+   */
   readonly resources?: readonly string[];
   /** Takes requests that are about a body alone. */
   readonly takesBodies?: boolean;

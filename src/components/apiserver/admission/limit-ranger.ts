@@ -157,7 +157,10 @@ function ratioProblems(resources: ResourceRequirements, item: LimitRangeItem): s
 
 const textOf = (amounts: unknown, name: string): string => String((amounts as Amounts | undefined)?.[name]);
 
-/** Containers run together, ordinary init containers one after the other before them, those that stay beside all that follow. */
+/**
+ * Containers run together, ordinary init containers one after the other before them, those that stay beside all that
+ * follow.
+ */
 function podProblems(pod: Pod, item: LimitRangeItem): string[] {
   const names = new Set([
     ...Object.keys(item.min ?? {}),

@@ -87,7 +87,10 @@ function equivalents(kind: ServedKind, kinds: Kinds): ServedKind[] {
   return kinds.all.filter(isSame);
 }
 
-/** Whether `spec` may want to see requests such as this one, whatever their names: what need not be asked again for each. */
+/**
+ * Whether `spec` may want to see requests such as this one, whatever their names: what need not be asked again for
+ * each.
+ */
 export function mayMatch(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): boolean {
   const rules = spec.rules.map(({ resourceNames: _names, ...rule }) => rule as Rule);
   return matchRules({ ...spec, rules, excluded: [] }, request, kinds) !== undefined;
@@ -109,7 +112,9 @@ export interface NamespaceSource {
   stored(name: string): Promise<CachedObject | undefined>;
 }
 
-/** Labels that a namespace selector is held against; undefined: the request is in no namespace, and every selector fits. */
+/**
+ * Labels that a namespace selector is held against; undefined: the request is in no namespace, and every selector fits.
+ */
 async function namespaceLabels(request: AdmissionRequest, source: NamespaceSource): Promise<Labels | undefined> {
   const found = await namespaceOf(request, source);
   return found === undefined ? undefined : (found.metadata?.labels ?? {});

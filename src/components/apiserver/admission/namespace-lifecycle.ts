@@ -1,4 +1,7 @@
-/** Rejects creates in missing and terminating namespaces, and the deletion of system namespaces. Source: plugin/namespace/lifecycle. */
+/**
+ * Rejects creates in missing and terminating namespaces, and the deletion of system namespaces. Source:
+ * plugin/namespace/lifecycle.
+ */
 
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';

@@ -138,7 +138,10 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
   }
 }
 
-/** Others go by what the node authorizer knows of a slice; it knows neither what is created nor each one of a collection that is deleted. */
+/**
+ * Others go by what the node authorizer knows of a slice; it knows neither what is created nor each one of a collection
+ * that is deleted.
+ */
 function checkSlice(request: AdmissionRequest, nodeName: string): void {
   const { operation } = request;
   if (operation !== 'CREATE' && operation !== 'DELETE') return;

@@ -1,6 +1,6 @@
 /**
- * An owner reference lets the collector delete the dependent, and a blocking one holds up the owner's deletion: so both need the
- * right to do just that. Source: plugin/pkg/admission/gc.
+ * An owner reference lets the collector delete the dependent, and a blocking one holds up the owner's deletion: so both
+ * need the right to do just that. Source: plugin/pkg/admission/gc.
  */
 
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';

@@ -1,4 +1,7 @@
-/** Duration of each plug-in, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics (WithControllerMetrics). */
+/**
+ * Duration of each plug-in, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics
+ * (WithControllerMetrics).
+ */
 
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';

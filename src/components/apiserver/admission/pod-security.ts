@@ -1,6 +1,7 @@
 /**
- * Checks pods against the profile of their namespace's labels; templates of workloads only cause warnings.
- * Source: k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity. The checks are in core/podsecurity.
+ * Checks pods against the profile of their namespace's labels; templates of workloads only cause warnings. Source:
+ * k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity. The checks are in
+ * core/podsecurity.
  */
 
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';

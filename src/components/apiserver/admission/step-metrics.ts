@@ -1,4 +1,7 @@
-/** Duration of the admission steps, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics (WithStepMetrics). */
+/**
+ * Duration of the admission steps, mutating and validating. Source: k8s.io/apiserver/pkg/admission/metrics
+ * (WithStepMetrics).
+ */
 
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';

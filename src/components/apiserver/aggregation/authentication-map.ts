@@ -1,6 +1,7 @@
 /**
- * Publishes the client and request-header CAs for aggregated API servers in kube-system/extension-apiserver-authentication. What another API
- * server has written stays beside ours until it expires. Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
+ * Publishes the client and request-header CAs for aggregated API servers in
+ * kube-system/extension-apiserver-authentication. What another API server has written stays beside ours until it
+ * expires. Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
  */
 import { X509Certificate } from 'node:crypto';
 import type { ConfigMap } from 'kubernetes-types/core/v1';

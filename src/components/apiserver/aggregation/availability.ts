@@ -1,6 +1,6 @@
 /**
- * Whether registered servers can be reached: looked at when an APIService, its service or that one's end points change, and every half
- * minute. Every API server does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
+ * Whether registered servers can be reached: looked at when an APIService, its service or that one's end points change,
+ * and every half minute. Every API server does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -66,7 +66,10 @@ export class AvailabilityController {
     this.#recheck();
   }
 
-  /** What others write into the status is no reason to look again: servers that see it differently would do so without end. */
+  /**
+   * What others write into the status is no reason to look again: servers that see it differently would do so without
+   * end.
+   */
   #changed(name: string): void {
     const now = this.#context.apiServices.get(name);
     if (now === undefined) {

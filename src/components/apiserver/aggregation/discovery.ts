@@ -1,6 +1,7 @@
 /**
  * Discovery and OpenAPI of aggregated API servers: fetched on changes and every minute, cached with the ETag, and
- * marked stale while its server does not answer. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, controllers/openapiv3.
+ * marked stale while its server does not answer. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go,
+ * controllers/openapiv3.
  */
 import { resourcesInDiscovery, resourcesInList } from '../../../api/discovery/foreign.ts';
 import { type AggregatedResource, aggregatedContentType, type ForeignVersion } from '../../../api/discovery/index.ts';

@@ -37,7 +37,9 @@ export class ForeignOpenApi {
     this.#context = context;
   }
 
-  /** Of every server that can be asked, in the order of discovery. Waits only for those of which nothing is known yet. */
+  /**
+   * Of every server that can be asked, in the order of discovery. Waits only for those of which nothing is known yet.
+   */
   async parts(): Promise<readonly ForeignPart[]> {
     const { apiServices } = this.#context;
     for (const name of this.#entries.keys())

@@ -1,6 +1,7 @@
 /**
- * Proxies requests of aggregated groups and versions, with the user in front-proxy headers and the proxy client certificate. The
- * client's credentials are not forwarded. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go.
+ * Proxies requests of aggregated groups and versions, with the user in front-proxy headers and the proxy client
+ * certificate. The client's credentials are not forwarded. Source:
+ * k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go.
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,7 @@
 /**
- * APIServices of what this server has itself: of built-in groups and versions made at the start, of custom ones kept as their definitions
- * are. An APIService without our label belongs to its author. Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
+ * APIServices of what this server has itself: of built-in groups and versions made at the start, of custom ones kept as
+ * their definitions are. An APIService without our label belongs to its author. Source:
+ * k8s.io/kube-aggregator/pkg/controllers/autoregister.
  */
 import { servedGroupVersions } from '../../../api/discovery/index.ts';
 import { builtinPriority, CUSTOM_PRIORITY, REGISTRATION_GROUP } from '../../../api/discovery/priorities.ts';

@@ -1,6 +1,6 @@
 /**
- * The groups and versions that are registered, and which server has them: what the APIServices in the watch cache say, so every member of
- * a control plane delegates the same. Source: k8s.io/kube-aggregator/pkg/apiserver.
+ * The groups and versions that are registered, and which server has them: what the APIServices in the watch cache say,
+ * so every member of a control plane delegates the same. Source: k8s.io/kube-aggregator/pkg/apiserver.
  */
 import { rootCertificates } from 'node:tls';
 import type { GroupVersion } from '../../../api/discovery/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Batches of audit events: sent when full or when the first event has waited long enough, with a token bucket on batches per
- * second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
+ * Batches of audit events: sent when full or when the first event has waited long enough, with a token bucket on
+ * batches per second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { AuditSink } from './port.ts';

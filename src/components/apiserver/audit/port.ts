@@ -14,5 +14,8 @@ export interface AuditSink {
   close(): Promise<void>;
 }
 
-/** `batch`: requests never wait; `blocking`: answers wait; `blocking-strict`: and a request is refused when its first event cannot be kept. */
+/**
+ * `batch`: requests never wait; `blocking`: answers wait; `blocking-strict`: and a request is refused when its first
+ * event cannot be kept.
+ */
 export type AuditMode = 'batch' | 'blocking' | 'blocking-strict';

@@ -1,6 +1,6 @@
 /**
- * Bootstrap tokens of joining nodes: `id.secret`, kept in secrets of kube-system. Source: k8s.io/kubernetes/plugin/pkg/auth/authenticator
- * /token/bootstrap; docs "Authenticating with bootstrap tokens".
+ * Bootstrap tokens of joining nodes: `id.secret`, kept in secrets of kube-system. Source:
+ * k8s.io/kubernetes/plugin/pkg/auth/authenticator /token/bootstrap; docs "Authenticating with bootstrap tokens".
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { Secret } from 'kubernetes-types/core/v1';

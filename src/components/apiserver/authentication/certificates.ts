@@ -1,4 +1,7 @@
-/** The user of a verified client certificate: CN is the user, O the groups. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
+/**
+ * The user of a verified client certificate: CN is the user, O the groups. Source:
+ * k8s.io/apiserver/pkg/authentication/request/x509.
+ */
 import { createHash, X509Certificate } from 'node:crypto';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ConnectionInfo } from '../port.ts';
@@ -19,8 +22,8 @@ interface CertificateIdentity {
 }
 
 /**
- * Tells whom a chain belongs to when it ends at one of `authorities`. TLS has verified the chain against all configured CAs
- * together; which of them it was decides what the certificate is good for.
+ * Tells whom a chain belongs to when it ends at one of `authorities`. TLS has verified the chain against all configured
+ * CAs together; which of them it was decides what the certificate is good for.
  */
 export function issuedBy(
   chain: readonly Uint8Array[],

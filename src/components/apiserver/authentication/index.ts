@@ -1,4 +1,7 @@
-/** Who asks. The order is upstream's: front proxy, client certificate, bearer token (file, service account, bootstrap, issuers, webhook). */
+/**
+ * Who asks. The order is upstream's: front proxy, client certificate, bearer token (file, service account, bootstrap,
+ * issuers, webhook).
+ */
 
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -18,7 +21,9 @@ import { createTokenFileAuthenticator } from './token-file.ts';
 import { TokenWebhookClient } from './token-webhook.ts';
 
 export interface Authenticator {
-  /** The user; undefined without credentials. Throws, or rejects with, 'Unauthorized' for credentials that are not good. */
+  /**
+   * The user; undefined without credentials. Throws, or rejects with, 'Unauthorized' for credentials that are not good.
+   */
   authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined | Promise<UserInfo>;
   /** For TokenReview. */
   authenticateToken(token: string, audiences: readonly string[] | undefined): MaybeIdentity;
@@ -61,7 +66,8 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       if (typeof certified === 'object') return certified;
       const token = tokenOf(sent, request, connection);
       if (token === undefined) {
-        // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a better one.
+        // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a
+        // better one.
         if (certified === 'refused') throw unauthorized();
         return undefined;
       }
@@ -169,7 +175,10 @@ interface SentToken {
   readonly token: string | undefined;
 }
 
-/** A connection's requests bring the same token, a kilobyte: while they do, the string that it was first read to is the one, whose hash is known. */
+/**
+ * A connection's requests bring the same token, a kilobyte: while they do, the string that it was first read to is the
+ * one, whose hash is known.
+ */
 function tokenOf(
   sent: WeakMap<ConnectionInfo, SentToken>,
   request: HttpRequest,

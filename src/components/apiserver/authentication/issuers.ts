@@ -1,6 +1,6 @@
 /**
- * ID tokens of OpenID Connect issuers: keys by discovery, claims to users. Source: OpenID Connect Core and Discovery 1.0;
- * k8s.io/apiserver/plugin/pkg/authenticator/token/oidc.
+ * ID tokens of OpenID Connect issuers: keys by discovery, claims to users. Source: OpenID Connect Core and Discovery
+ * 1.0; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc.
  */
 import { compactVerify, createLocalJWKSet, errors, type JWK } from 'jose';
 import type { JsonObject } from '../../../api/meta/object.ts';
@@ -58,8 +58,8 @@ export class IssuerTokens {
   }
 
   /**
-   * The user of `token`, which `parsed` was parsed from, and when it expires; undefined when the token is not valid. Rejects when the
-   * issuer's keys cannot be fetched.
+   * The user of `token`, which `parsed` was parsed from, and when it expires; undefined when the token is not valid.
+   * Rejects when the issuer's keys cannot be fetched.
    */
   async authenticate(
     parsed: ParsedToken,
@@ -138,7 +138,10 @@ function isJwk(value: unknown): value is JWK {
   return typeof value === 'object' && value !== null && 'kty' in value && typeof value.kty === 'string';
 }
 
-/** Verification runs on the thread pool. The key must fit the algorithm, so that a token cannot choose how it is verified. */
+/**
+ * Verification runs on the thread pool. The key must fit the algorithm, so that a token cannot choose how it is
+ * verified.
+ */
 async function isSignedBy(token: string, keys: KeySet): Promise<boolean> {
   try {
     await compactVerify(token, keys);

@@ -63,8 +63,8 @@ export function signToken(key: SigningKey, claims: object): string {
 }
 
 /**
- * The claims of a token that one of `keys` signed; undefined for anything else. The algorithm is the key's, never the token's word:
- * `alg` must merely agree with it.
+ * The claims of a token that one of `keys` signed; undefined for anything else. The algorithm is the key's, never the
+ * token's word: `alg` must merely agree with it.
  */
 export function verifyToken(
   { header, claims, input, signature }: ParsedToken,

@@ -1,4 +1,6 @@
-/** Bearer tokens that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook. */
+/**
+ * Bearer tokens that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook.
+ */
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';

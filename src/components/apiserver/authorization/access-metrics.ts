@@ -1,6 +1,6 @@
 /**
- * What authorizers have decided, and how webhooks among them fare, with upstream's names. Source: k8s.io/apiserver/pkg/authorization/{metrics,cel},
- * k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics.
+ * What authorizers have decided, and how webhooks among them fare, with upstream's names. Source:
+ * k8s.io/apiserver/pkg/authorization/{metrics,cel}, k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics.
  */
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText } from '../metrics.ts';

@@ -1,4 +1,7 @@
-/** The impersonation modes and the permissions that each requires. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go. */
+/**
+ * The impersonation modes and the permissions that each requires. Source:
+ * k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go.
+ */
 import type { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';

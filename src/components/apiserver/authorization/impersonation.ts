@@ -28,7 +28,9 @@ export class Impersonation {
     this.#authorization = authorization;
   }
 
-  /** The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'. */
+  /**
+   * The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'.
+   */
   of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
     const asked = askedBy(request);
     if (asked === undefined) return user;

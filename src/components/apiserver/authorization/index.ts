@@ -1,4 +1,6 @@
-/** Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes. */
+/**
+ * Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes.
+ */
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
@@ -221,7 +223,9 @@ export class Authorization {
     return undecided(heard);
   }
 
-  /** The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked. */
+  /**
+   * The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked.
+   */
   decide(user: UserInfo, action: Action): Decision {
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
     const heard: Decision[] = [];

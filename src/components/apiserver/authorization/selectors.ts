@@ -1,4 +1,7 @@
-/** Selectors as those see them who decide about requests. Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go; KEP-4601. */
+/**
+ * Selectors as those see them who decide about requests. Source:
+ * k8s.io/apiserver/pkg/endpoints/filters/authorization.go; KEP-4601.
+ */
 import { parseFieldSelector, parseLabelSelector } from '../../../base/selector.ts';
 import type { ResourceAction, SelectorTerm } from '../../../core/authz/types.ts';
 

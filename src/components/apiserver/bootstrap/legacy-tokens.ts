@@ -1,6 +1,7 @@
 /**
- * Legacy service account tokens in secrets: tracks since when uses are recorded and when each was last used, for their cleaner.
- * Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking, pkg/serviceaccount/legacy.go; KEP-2799.
+ * Legacy service account tokens in secrets: tracks since when uses are recorded and when each was last used, for their
+ * cleaner. Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking, pkg/serviceaccount/legacy.go;
+ * KEP-2799.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';

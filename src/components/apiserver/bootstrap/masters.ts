@@ -17,9 +17,9 @@ const RETRY_MS = 2_000;
 const FAREWELL_MS = 1_000;
 
 /**
- * The `kubernetes` service and where it leads: to every API server on this store. Each announces its address under a lease of the store's that it
- * keeps alive, which writes nothing; when one goes, in order or not, the others see its key go and take its address away.
- * Source: k8s.io/kubernetes pkg/controlplane/reconcilers (the lease reconciler).
+ * The `kubernetes` service and where it leads: to every API server on this store. Each announces its address under a
+ * lease of the store's that it keeps alive, which writes nothing; when one goes, in order or not, the others see its
+ * key go and take its address away. Source: k8s.io/kubernetes pkg/controlplane/reconcilers (the lease reconciler).
  */
 export class MasterEndpoints {
   readonly #context: RestContext;
@@ -43,7 +43,10 @@ export class MasterEndpoints {
     return PREFIX + this.#context.config.advertiseAddress;
   }
 
-  /** Announces this server on `port` and publishes all that are announced. Rejects as the store does; may then be called again. */
+  /**
+   * Announces this server on `port` and publishes all that are announced. Rejects as the store does; may then be called
+   * again.
+   */
   async start(port: number): Promise<void> {
     this.#port = port;
     const { advertiseAddress, soleWriter } = this.#context.config;
@@ -111,7 +114,9 @@ export class MasterEndpoints {
     }
   }
 
-  /** Publishes what is announced now, and follows it from there. One at a time; what comes meanwhile is published after. */
+  /**
+   * Publishes what is announced now, and follows it from there. One at a time; what comes meanwhile is published after.
+   */
   #publish(): Promise<void> {
     this.#wanted = true;
     this.#publishing ??= this.#publishAnnounced().finally(() => {

@@ -1,7 +1,7 @@
 /**
- * Keeps IPAddress objects as the services are: one that was deleted by hand is made again for the service that has the address, one that stands for no service
- * goes, and the ServiceCIDR `kubernetes` is always there. Source: k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller,
- * pkg/controlplane/controller/defaultservicecidr.
+ * Keeps IPAddress objects as the services are: one that was deleted by hand is made again for the service that has the
+ * address, one that stands for no service goes, and the ServiceCIDR `kubernetes` is always there. Source:
+ * k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller, pkg/controlplane/controller/defaultservicecidr.
  */
 import type { Event, Service } from 'kubernetes-types/core/v1';
 import { type IpAddress, isAllocated } from '../../../api/kinds/ipaddresses/index.ts';
@@ -17,7 +17,9 @@ import { ensureServiceRange, RANGE_NAME } from './service-range.ts';
 
 const GROUP = 'networking.k8s.io';
 const SWEEP_MS = 3 * 60_000;
-/** A service that is being made may come later than what was written for it by servers that do not write both at once. */
+/**
+ * A service that is being made may come later than what was written for it by servers that do not write both at once.
+ */
 const LEAK_GRACE_MS = 60_000;
 const REPORTER = 'ipallocator-repair-controller';
 /** The name of the work that looks at the ranges; addresses have slashes in theirs. */

@@ -1,4 +1,7 @@
-/** The range that services have their addresses from, as an object. Source: k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr. */
+/**
+ * The range that services have their addresses from, as an object. Source:
+ * k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr.
+ */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { RestContext } from '../rest/context.ts';

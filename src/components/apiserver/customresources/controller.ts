@@ -1,7 +1,7 @@
 /**
- * What becomes of definitions: their names are accepted or not, they are established, and when they are deleted their resources go
- * first. Every API server does this; guards let one of them win. Source: k8s.io/apiextensions-apiserver/pkg/controller/{status,
- * establish,finalizer,apiapproval}.
+ * What becomes of definitions: their names are accepted or not, they are established, and when they are deleted their
+ * resources go first. Every API server does this; guards let one of them win. Source:
+ * k8s.io/apiextensions-apiserver/pkg/controller/{status, establish,finalizer,apiapproval}.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
 import {

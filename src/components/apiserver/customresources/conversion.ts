@@ -1,4 +1,6 @@
-/** How versions of custom resources become one another. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion. */
+/**
+ * How versions of custom resources become one another. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
+ */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { fieldOf, isObject } from '../../../api/structural/schema.ts';

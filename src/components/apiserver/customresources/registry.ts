@@ -1,6 +1,6 @@
 /**
- * The custom kinds that are served: what the definitions in the watch cache say, so every member of a control plane serves the same by
- * following the store. A definition costs only its names until its kind is used.
+ * The custom kinds that are served: what the definitions in the watch cache say, so every member of a control plane
+ * serves the same by following the store. A definition costs only its names until its kind is used.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { isConditionTrue } from '../../../api/kinds/customresourcedefinitions/conditions.ts';

@@ -1,4 +1,7 @@
-/** The rules of schemas, compiled; what the declaration of definitions itself cannot do, because it knows no expressions. */
+/**
+ * The rules of schemas, compiled; what the declaration of definitions itself cannot do, because it knows no
+ * expressions.
+ */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { customResourceDefinitions } from '../../../api/kinds/customresourcedefinitions/index.ts';
 import { schemasOf } from '../../../api/kinds/customresourcedefinitions/places.ts';

@@ -1,4 +1,7 @@
-/** Conversion webhooks of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go. */
+/**
+ * Conversion webhooks of custom resources. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go.
+ */
 import type { WebhookConversion } from 'kubernetes-types/apiextensions/v1';
 import { REVIEW_VERSIONS } from '../../../api/kinds/customresourcedefinitions/conversion-validation.ts';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';

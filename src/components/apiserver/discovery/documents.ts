@@ -1,4 +1,6 @@
-/** Documents that are functions of the kinds alone: made when first asked for, then served as bytes with their digest. */
+/**
+ * Documents that are functions of the kinds alone: made when first asked for, then served as bytes with their digest.
+ */
 import { createHash } from 'node:crypto';
 import type { Exchange } from '../http/exchange.ts';
 

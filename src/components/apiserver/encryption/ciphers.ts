@@ -1,6 +1,6 @@
 /**
- * The ciphers of stored values, laid out byte for byte as kube-apiserver does. Source: k8s.io/apiserver/pkg/storage/value/encrypt
- * (aes, secretbox).
+ * The ciphers of stored values, laid out byte for byte as kube-apiserver does. Source:
+ * k8s.io/apiserver/pkg/storage/value/encrypt (aes, secretbox).
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js';

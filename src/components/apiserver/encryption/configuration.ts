@@ -14,7 +14,10 @@ export type EncryptionProvider =
   | { readonly type: 'kms'; readonly name: string; readonly plugin: KmsPlugin };
 
 export interface EncryptedResources {
-  /** `secrets`, `widgets.example.com`, `*.` (the core group), `*.apps`, `*.*`. The first entry of the configuration that covers a kind counts. */
+  /**
+   * `secrets`, `widgets.example.com`, `*.` (the core group), `*.apps`, `*.*`. The first entry of the configuration that
+   * covers a kind counts.
+   */
   readonly resources: readonly string[];
   /** The first writes, all read. */
   readonly providers: readonly EncryptionProvider[];

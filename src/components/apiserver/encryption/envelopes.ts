@@ -1,6 +1,6 @@
 /**
- * Values sealed with the help of a KMS plug-in: a seed is made here, the plug-in encrypts it, and each value is stored with the encrypted
- * seed beside it. Source: k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2; KEP-3299.
+ * Values sealed with the help of a KMS plug-in: a seed is made here, the plug-in encrypts it, and each value is stored
+ * with the encrypted seed beside it. Source: k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2; KEP-3299.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { Reader, Writer } from '../../../api/etcd/wire.ts';

@@ -4,7 +4,10 @@
 export const newKeyName = (nowMs: number): string =>
   `key-${new Date(nowMs).toISOString().replaceAll(/\D/g, '').slice(0, 17)}`;
 
-/** Text of the file: one generated key that encrypts Secrets; plain values remain readable. `secret`: 32 random bytes in base64. */
+/**
+ * Text of the file: one generated key that encrypts Secrets; plain values remain readable. `secret`: 32 random bytes in
+ * base64.
+ */
 export function firstEncryptionFile(
   provider: 'secretbox' | 'aesgcm' | 'aescbc',
   nowMs: number,

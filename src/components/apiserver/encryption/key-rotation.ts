@@ -1,4 +1,7 @@
-/** Key rotation in the text of an EncryptionConfiguration file. Source: Kubernetes, Encrypting Confidential Data at Rest. */
+/**
+ * Key rotation in the text of an EncryptionConfiguration file. Source: Kubernetes, Encrypting Confidential Data at
+ * Rest.
+ */
 import { isMap, isSeq, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml';
 import { CodedError } from '../../../base/errors.ts';
 
@@ -32,8 +35,9 @@ function keyedProviders(document: ReturnType<typeof parseDocument>, file: string
 }
 
 /**
- * Adds `newKey` to the file's writing providers and keeps its comments: first, so that it writes, or second with `prepare`, so that it only
- * reads. Without `prepare`, a key that was prepared moves to the first place instead. Throws CodedError 'bad-config'.
+ * Adds `newKey` to the file's writing providers and keeps its comments: first, so that it writes, or second with
+ * `prepare`, so that it only reads. Without `prepare`, a key that was prepared moves to the first place instead. Throws
+ * CodedError 'bad-config'.
  */
 export function withNewKey(
   text: string,
@@ -68,7 +72,10 @@ export function withNewKey(
   return { text: document.toString({ lineWidth: 0 }), key: newKey.name };
 }
 
-/** Removes all keys but the first of each provider. Only valid when no stored value uses the others. Throws CodedError 'bad-config'. */
+/**
+ * Removes all keys but the first of each provider. Only valid when no stored value uses the others. Throws CodedError
+ * 'bad-config'.
+ */
 export function withoutOldKeys(text: string, file: string): string {
   const document = parseDocument(text);
   for (const { keys } of keyedProviders(document, file)) while (keys.items.length > 1) keys.delete(1);

@@ -1,6 +1,6 @@
 /**
- * Seals and opens stored values by their prefix, `k8s:enc:aesgcm:v1:key1:` for one. Source: k8s.io/apiserver/pkg/storage/value
- * (PrefixTransformers) and pkg/server/options/encryptionconfig.
+ * Seals and opens stored values by their prefix, `k8s:enc:aesgcm:v1:key1:` for one. Source:
+ * k8s.io/apiserver/pkg/storage/value (PrefixTransformers) and pkg/server/options/encryptionconfig.
  */
 import { aesCbc, aesGcm, type Cipher, secretBox } from './ciphers.ts';
 import { covers, type EncryptionConfiguration, type EncryptionProvider, type GroupResource } from './configuration.ts';
@@ -9,7 +9,10 @@ import { Envelopes } from './envelopes.ts';
 /** What every value begins with that is not as it was written. */
 const SEALED = Buffer.from('k8s:enc:');
 
-/** No key of the configuration opens the value, or the one that should does not. Looking again without another key is no use. */
+/**
+ * No key of the configuration opens the value, or the one that should does not. Looking again without another key is no
+ * use.
+ */
 export class UnreadableValue extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);

@@ -1,7 +1,7 @@
 /**
- * The API priority and fairness configuration controller: watches FlowSchemas and priority levels, ensures the mandatory and
- * suggested objects, and sets the Dangling condition of schemas
- * whose priority level does not exist. Source: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
+ * The API priority and fairness configuration controller: watches FlowSchemas and priority levels, ensures the
+ * mandatory and suggested objects, and sets the Dangling condition of schemas whose priority level does not exist.
+ * Source: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
  * k8s.io/kubernetes/pkg/registry/flowcontrol/{rest,ensurer}.
  */
 import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';

@@ -18,7 +18,10 @@ export const tooManyRequests = (): ApiError =>
     retryAfterSeconds: RETRY_AFTER_SECONDS,
   });
 
-/** Requests that last as long as the client likes; watches are another matter. Source: upstream's BasicLongRunningRequestCheck. */
+/**
+ * Requests that last as long as the client likes; watches are another matter. Source: upstream's
+ * BasicLongRunningRequestCheck.
+ */
 export function isStream(info: RequestInfo): boolean {
   return info.resource && (info.verb === 'proxy' || STREAMS.has(info.subresource));
 }
@@ -34,7 +37,10 @@ export interface InFlightLimits {
   readonly mutating: number;
 }
 
-/** Two plain limits, for servers without priority and fairness. Source: k8s.io/apiserver/pkg/server/filters/maxinflight.go. */
+/**
+ * Two plain limits, for servers without priority and fairness. Source:
+ * k8s.io/apiserver/pkg/server/filters/maxinflight.go.
+ */
 export class InFlightGate implements Gate {
   readonly #limits: InFlightLimits;
   #reading = 0;

@@ -1,6 +1,7 @@
 /**
- * Priority and fairness between the server's connections and its handlers: classifies, lets through, lets wait, turns away.
- * What is decided is decided in `src/core/flowcontrol`; here are the clock, the turns of the event loop and the clients that leave.
+ * Priority and fairness between the server's connections and its handlers: classifies, lets through, lets wait, turns
+ * away. What is decided is decided in `src/core/flowcontrol`; here are the clock, the turns of the event loop and the
+ * clients that leave.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { FlowControl, type FlowRequest } from '../../../core/flowcontrol/index.ts';

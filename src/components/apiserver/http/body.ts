@@ -9,7 +9,10 @@ const tooLarge = (limit: number): ApiError =>
 
 const EMPTY = Buffer.alloc(0);
 
-/** Reads the whole body, unzipped. Throws, or rejects with, 'RequestEntityTooLarge', also for a small body that unzips to a large one. */
+/**
+ * Reads the whole body, unzipped. Throws, or rejects with, 'RequestEntityTooLarge', also for a small body that unzips
+ * to a large one.
+ */
 export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
   // HTTP/1.1 requests that announce no body have none, and emit no 'end' (`optimizeEmptyRequests`).
   if (request.readableEnded) return Promise.resolve(EMPTY);
@@ -27,7 +30,8 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    // The listeners stay for what is left of the request, which is little: taking them off costs more than a body of usual size.
+    // The listeners stay for what is left of the request, which is little: taking them off costs more than a body of
+    // usual size.
     let settled = false;
     const fail = (error: ApiError): void => {
       if (settled) return;

@@ -9,7 +9,10 @@ import { checkDepth, duplicateFields, hasDuplicates, MAX_DEPTH, tooDeep } from '
 import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
-/** Parsing YAML costs the event loop about a hundred times what JSON does, by the token and not by the byte; clients send it by hand only. */
+/**
+ * Parsing YAML costs the event loop about a hundred times what JSON does, by the token and not by the byte; clients
+ * send it by hand only.
+ */
 const MAX_YAML_TOKENS = 50_000;
 const MAX_ALIASES = 32;
 
@@ -81,7 +84,10 @@ function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
 /** Upstream quotes all of it; a body may have megabytes. */
 const MAX_QUOTED = 1024;
 
-/** Built-in kinds are what their path says; a document of a custom one has to name its kind itself. Source: apimachinery's UnstructuredJSONScheme. */
+/**
+ * Built-in kinds are what their path says; a document of a custom one has to name its kind itself. Source:
+ * apimachinery's UnstructuredJSONScheme.
+ */
 export function requireKind(document: JsonObject, body: Buffer, format: BodyFormat, kind: string): void {
   if (typeof document['kind'] === 'string' && document['kind'] !== '') return;
   const text = format === 'json' ? body.toString('utf8') : JSON.stringify(document);
@@ -113,7 +119,10 @@ function jsonProblem(message: string, body: Buffer): string {
   return `invalid character '${shown}' ${where}`;
 }
 
-/** `duplicate field "a.b"` for each field that a body has twice; of YAML in which line. `document`: what it was decoded to, not changed since. */
+/**
+ * `duplicate field "a.b"` for each field that a body has twice; of YAML in which line. `document`: what it was decoded
+ * to, not changed since.
+ */
 export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): readonly string[] {
   const lines = doubled.get(document);
   if (lines !== undefined) return lines;
@@ -165,8 +174,8 @@ export function decodeJson(body: Buffer): JsonValue {
 }
 
 /**
- * What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like it too. It looks at no
- * character of a document more than a few times, whatever the input.
+ * What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like
+ * it too. It looks at no character of a document more than a few times, whatever the input.
  */
 const HUGE_NUMBER = /\de\+?\d{3}|(?<!\d)\d{309}/i;
 
@@ -214,7 +223,10 @@ function doublesIn(map: YAMLMap, lines: LineCounter): string[] {
   return found;
 }
 
-/** Of YAML 1.1 what upstream's reader knows: numbers of other bases, `yes` and `off`; not times of day and dates, which are texts. */
+/**
+ * Of YAML 1.1 what upstream's reader knows: numbers of other bases, `yes` and `off`; not times of day and dates, which
+ * are texts.
+ */
 const UNKNOWN_TAGS = /:(timestamp|binary|omap|pairs|set)$/;
 const knownTags = (tags: Tags): Tags =>
   tags.filter((tag) => typeof tag === 'string' || (tag.format !== 'TIME' && !UNKNOWN_TAGS.test(tag.tag)));

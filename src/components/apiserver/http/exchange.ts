@@ -71,7 +71,9 @@ export class Exchange implements Placed {
     this.startedMs = startedMs;
   }
 
-  /** A watch has begun: what only its beginning needed is let go, for it may stay for an hour with thousands of others. */
+  /**
+   * A watch has begun: what only its beginning needed is let go, for it may stay for an hour with thousands of others.
+   */
   begun(): void {
     const { initialised, request } = this;
     this.initialised = undefined;
@@ -122,7 +124,10 @@ export class Exchange implements Placed {
     return headers;
   }
 
-  /** How the client wants to read JSON: as it says by `pretty`, else indented when it is a browser or a tool on a terminal, as upstream. */
+  /**
+   * How the client wants to read JSON: as it says by `pretty`, else indented when it is a browser or a tool on a
+   * terminal, as upstream.
+   */
   get indents(): 'asked' | 'guessed' | undefined {
     const { query } = this.info;
     const said = query.size > 0 ? query.get('pretty') : null;
@@ -206,7 +211,8 @@ export class Exchange implements Placed {
   #end(body: Buffer): void {
     const { request, response } = this;
     if (request.method === 'HEAD') response.end();
-    // As text that has one character for each byte it goes out in one piece with the header; bytes are a piece of their own.
+    // As text that has one character for each byte it goes out in one piece with the header; bytes are a piece of their
+    // own.
     else if (body.length <= SHORT_BODY && request.httpVersionMajor < 2) response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
   }

@@ -1,6 +1,7 @@
 /**
- * One pass over JSON bytes before they are parsed: refuses documents nested deeper than anything real (later recursive steps rely on
- * it) and finds duplicate fields, which a parser silently drops. It does not judge syntax: the parser does.
+ * One pass over JSON bytes before they are parsed: refuses documents nested deeper than anything real (later recursive
+ * steps rely on it) and finds duplicate fields, which a parser silently drops. It does not judge syntax: the parser
+ * does.
  */
 import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -100,8 +101,8 @@ export function duplicateFields(bytes: Buffer): string[] {
 }
 
 /**
- * What a strict decoder has against a document, in the document's order: fields that occur twice, and those whose paths are `unknown`, in which
- * it does not look.
+ * What a strict decoder has against a document, in the document's order: fields that occur twice, and those whose paths
+ * are `unknown`, in which it does not look.
  */
 export function strictErrors(bytes: Buffer, unknown: readonly string[]): string[] {
   const left = new Set(unknown);

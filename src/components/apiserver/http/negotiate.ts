@@ -25,9 +25,9 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
 };
 
 /**
- * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata alone always can.
- * `tables`: there are columns to show it by, which what is only answered and never stored has not. `streams`: a watch could be asked for at the same
- * address. Throws 'NotAcceptable'.
+ * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata
+ * alone always can. `tables`: there are columns to show it by, which what is only answered and never stored has not.
+ * `streams`: a watch could be asked for at the same address. Throws 'NotAcceptable'.
  */
 export function negotiate(accept: string | undefined, protobuf: boolean, tables = true, streams = false): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
@@ -47,8 +47,9 @@ const TYPES = ['application/json', 'application/yaml', PROTOBUF];
 const STREAM_TYPES = ['application/json;stream=watch', `${PROTOBUF};stream=watch`];
 
 /**
- * Upstream's routes know the media types of what is built in, and refuse others before anybody looks at parameters; `protobuf` tells those kinds.
- * Source: emicklei/go-restful, jsr311.go; k8s.io/apiserver/pkg/server (serviceErrorHandler).
+ * Upstream's routes know the media types of what is built in, and refuse others before anybody looks at parameters;
+ * `protobuf` tells those kinds. Source: emicklei/go-restful, jsr311.go; k8s.io/apiserver/pkg/server
+ * (serviceErrorHandler).
  */
 function notAcceptable(accept: string, protobuf: boolean, streams: boolean): ApiError {
   const bare = accept.split(',').map((clause) => clause.split(';', 1)[0]?.trim());

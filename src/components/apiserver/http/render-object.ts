@@ -11,7 +11,10 @@ export interface Rendered {
   readonly contentType: string;
 }
 
-/** In the format that is preferred among those that the object has; JSON when there is none, since it has to be said all the same. */
+/**
+ * In the format that is preferred among those that the object has; JSON when there is none, since it has to be said all
+ * the same.
+ */
 export function renderObject(accept: string | undefined, object: KubeObject): Rendered {
   const { apiVersion = '', kind = '' } = object;
   const { items } = object as { items?: JsonObject[] };

@@ -1,7 +1,7 @@
 /**
- * What a request is about, read from its method and path alone: the only reading there is. Authorisation, audit and flow control judge by it,
- * and the handlers serve what it says and read no path themselves.
- * Source: k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
+ * What a request is about, read from its method and path alone: the only reading there is. Authorisation, audit and
+ * flow control judge by it, and the handlers serve what it says and read no path themselves. Source:
+ * k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import { parseFieldSelector, requiredFieldValue } from '../../../base/selector.ts';
@@ -15,14 +15,20 @@ export interface ResourceRequestInfo {
   readonly version: string;
   /** '' when the request is not in a namespace. Of the core resource `namespaces` with a name it is that name. */
   readonly namespace: string;
-  /** Whether the resource stands below `namespaces/NAMESPACE/`. Only namespaced resources are served there, and single ones only there. */
+  /**
+   * Whether the resource stands below `namespaces/NAMESPACE/`. Only namespaced resources are served there, and single
+   * ones only there.
+   */
   readonly inNamespace: boolean;
   readonly plural: string;
   readonly name: string;
   /** `name` is what the field selector requires; the path names no object. */
   readonly selected: boolean;
   readonly subresource: string;
-  /** What follows the sub-resource, undecoded, with its leading slash: only `proxy` and other servers' resources have it. */
+  /**
+   * What follows the sub-resource, undecoded, with its leading slash: only `proxy` and other servers' resources have
+   * it.
+   */
   readonly tail: string;
 }
 
@@ -49,7 +55,10 @@ const MAX_PATH = 8 * 1024;
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;
 
-/** A path segment as a name. A separator or NUL hidden in an escape, or a dot segment, is refused: it would name something else. */
+/**
+ * A path segment as a name. A separator or NUL hidden in an escape, or a dot segment, is refused: it would name
+ * something else.
+ */
 function segment(raw: string): string {
   let text = raw;
   if (!PLAIN_SEGMENT.test(raw)) {
@@ -82,8 +91,8 @@ function forgotten(): Readonly<Record<string, Known>> {
 }
 
 /**
- * Throws 'BadRequest'. Clients ask for the same paths again and again: those without a query are remembered, and have one and the same
- * answer as long as they are, so that others can remember something by it.
+ * Throws 'BadRequest'. Clients ask for the same paths again and again: those without a query are remembered, and have
+ * one and the same answer as long as they are, so that others can remember something by it.
  */
 export function parseRequestInfo(method: string, url: string): RequestInfo {
   const remembered = known[method];
@@ -139,7 +148,8 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   let name = at + 1 < last ? named(parts[at + 1]) : '';
   const subresource = at + 2 < last ? named(parts[at + 2]) : '';
   const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
-  // Below the core group's `proxy` names are those of a pod, service or node. Other servers' paths are judged by this reading alone.
+  // Below the core group's `proxy` names are those of a pod, service or node. Other servers' paths are judged by this
+  // reading alone.
   if (subresource !== 'proxy' || group !== '') for (const part of parts.slice(at + 3, last)) named(part);
   let selected = false;
   if (name === '') {

@@ -82,8 +82,8 @@ async function stream(
 }
 
 /**
- * Writes `parts` as fast as `target` takes them, small ones joined into pieces worth a system call each. Resolves when all have been handed over, or `target`
- * is gone.
+ * Writes `parts` as fast as `target` takes them, small ones joined into pieces worth a system call each. Resolves when
+ * all have been handed over, or `target` is gone.
  */
 export async function writeParts(target: Writable, parts: Iterable<Buffer>): Promise<void> {
   const pieces = new Pieces(target);
@@ -110,8 +110,9 @@ const BUFFERS = 2;
 const FREED = Symbol('freed');
 
 /**
- * Pieces of one answer, in buffers that are used again: a new one for each would be left to the garbage collector, which looks for them less often than a list
- * of everything makes them. A buffer is free when the stream says that its bytes have gone, not when it takes more: TLS and HTTP/2 may still have to read it.
+ * Pieces of one answer, in buffers that are used again: a new one for each would be left to the garbage collector,
+ * which looks for them less often than a list of everything makes them. A buffer is free when the stream says that its
+ * bytes have gone, not when it takes more: TLS and HTTP/2 may still have to read it.
  */
 class Pieces {
   readonly #target: Writable;

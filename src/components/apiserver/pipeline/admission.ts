@@ -14,7 +14,10 @@ export interface AdmissionRequest {
   readonly name: string;
   /** Part of a deletecollection: webhooks and policies receive no name, as upstream. */
   readonly collective?: boolean;
-  /** As it is to be stored; absent for DELETE. A body of a sub-resource that is not the object itself (Eviction, TokenRequest) is in `body`. */
+  /**
+   * As it is to be stored; absent for DELETE. A body of a sub-resource that is not the object itself (Eviction,
+   * TokenRequest) is in `body`.
+   */
   readonly object?: KubeObject;
   /** The object as it is; absent for CREATE of the object itself. */
   readonly old?: KubeObject;
@@ -23,7 +26,10 @@ export interface AdmissionRequest {
   readonly bodyKind?: GroupVersionKind;
   /** What `body` would be of the object as it is. */
   readonly oldBody?: unknown;
-  /** The consequence of a request that webhooks and policies have judged already (the delete of an eviction), or this server's own. */
+  /**
+   * The consequence of a request that webhooks and policies have judged already (the delete of an eviction), or this
+   * server's own.
+   */
   readonly derived?: boolean;
   /** Concerns `body` only: runs webhooks and policies alone. */
   readonly bodyOnly?: boolean;

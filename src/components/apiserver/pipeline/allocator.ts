@@ -4,7 +4,9 @@ import type { Guard } from '../../../core/mvcc/port.ts';
 import type { Effects } from '../storage/object-store.ts';
 
 export interface Allocator {
-  /** Fills what `object` leaves to the server and claims its values. `old` is undefined on creates. Throws an ApiError. */
+  /**
+   * Fills what `object` leaves to the server and claims its values. `old` is undefined on creates. Throws an ApiError.
+   */
   allocate(object: KubeObject, old: KubeObject | undefined): Effects;
   /** Releases the values of a removed object. */
   release(object: KubeObject): Effects;

@@ -41,7 +41,10 @@ export class StrictError extends ApiError {
   }
 }
 
-/** As `decodeObject`, for the body of a request; upstream names its kind when it refuses fields, and not for what a patch makes. */
+/**
+ * As `decodeObject`, for the body of a request; upstream names its kind when it refuses fields, and not for what a
+ * patch makes.
+ */
 export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject {
   try {
     return decodeObject(...args);
@@ -57,7 +60,10 @@ export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject
 /** Not a kind of its own: clients send it in whichever group and version they are about. */
 const OPTIONS = 'DeleteOptions';
 
-/** A document that names another kind, or none that there is, in upstream's words. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+/**
+ * A document that names another kind, or none that there is, in upstream's words. Source:
+ * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
+ */
 function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown): void {
   const named = typeof apiVersion === 'string' && apiVersion !== '' ? apiVersion : expected.apiVersion;
   const kind = typeof kindName === 'string' && kindName !== '' ? kindName : expected.kind;
@@ -81,8 +87,9 @@ function groupAndVersion(apiVersion: string): { readonly group: string; readonly
 }
 
 /**
- * Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version.
- * `keepsEmpty`: fields that are empty stay, as what is applied means them. `inOrder`: given the unknown fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
+ * Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served
+ * version. `keepsEmpty`: fields that are empty stay, as what is applied means them. `inOrder`: given the unknown
+ * fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
  */
 export function decodeObject(
   kind: DecodedKind,

@@ -53,7 +53,10 @@ class Create extends ValidatedWrite {
 
 const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, prepare, ...CHECKS, store];
 
-/** `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an apply). */
+/**
+ * `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an
+ * apply).
+ */
 export async function createObject(
   context: RestContext,
   request: WriteRequest,

@@ -1,6 +1,6 @@
 /**
- * DELETE: the stages of a delete. Removes the object, or sets its deletionTimestamp until finalizers and grace period are over.
- * Source: k8s.io/apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
+ * DELETE: the stages of a delete. Removes the object, or sets its deletionTimestamp until finalizers and grace period
+ * are over. Source: k8s.io/apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
  */
 
 import { type KubeObject, nextGeneration } from '../../../api/meta/object.ts';

@@ -64,7 +64,9 @@ export function dispatch(
   }
 }
 
-/** Custom resources say which they are. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go. */
+/**
+ * Custom resources say which they are. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+ */
 function notAllowed({ definition, group, plural }: ServedKind, verb: string): ApiError {
   if (definition.custom === undefined) return methodNotAllowed();
   const message = `${verb} is not supported on resources of kind ${JSON.stringify(`${plural}.${group}`)}`;

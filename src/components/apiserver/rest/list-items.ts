@@ -53,8 +53,9 @@ export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): 
 }
 
 /**
- * A whole list of `objects` between `head` and `tail`, an object at a time: what is sent of it is all that there is of it. A hundred thousand objects cut to what a list
- * shows of them, all at once, would be tens of megabytes, and a pause for everybody else.
+ * A whole list of `objects` between `head` and `tail`, an object at a time: what is sent of it is all that there is of
+ * it. A hundred thousand objects cut to what a list shows of them, all at once, would be tens of megabytes, and a pause
+ * for everybody else.
  */
 export class ListSource implements ByteSource {
   readonly #parts: Iterator<Buffer>;

@@ -22,9 +22,15 @@ import { parseListOptions } from './options.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { WholeLists } from './whole-lists.ts';
 
-/** Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall everybody. */
+/**
+ * Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall
+ * everybody.
+ */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
-/** Longer lists are made while they are sent; shorter ones that are not kept cost less at once. More than what is rewritten, and than what is audited. */
+/**
+ * Longer lists are made while they are sent; shorter ones that are not kept cost less at once. More than what is
+ * rewritten, and than what is audited.
+ */
 const LONG = 4 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
 const RENDER_BATCH = 200;

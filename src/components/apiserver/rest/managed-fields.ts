@@ -12,8 +12,9 @@ import { versionsOf } from './owned-versions.ts';
 const STATUS = [['status']];
 
 /**
- * Stores `object`; once more, without who owns what in it, where that is what makes it too large for the store. `owned`: it comes from an
- * apply, which means nothing without owners. Source: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+ * Stores `object`; once more, without who owns what in it, where that is what makes it too large for the store.
+ * `owned`: it comes from an apply, which means nothing without owners. Source:
+ * k8s.io/apiserver/pkg/endpoints/handlers/update.go.
  */
 export async function storedWithinLimit<T>(object: KubeObject, owned: boolean, store: () => Promise<T>): Promise<T> {
   try {
@@ -51,8 +52,8 @@ export function keepOwners(object: KubeObject, before: ManagedFields, warnings: 
 }
 
 /**
- * Notes the write of `next` over `old` in its managedFields. Both are in the stored version; who writes in another one owns fields of that. Of
- * what is `large`, in turns with others.
+ * Notes the write of `next` over `old` in its managedFields. Both are in the stored version; who writes in another one
+ * owns fields of that. Of what is `large`, in turns with others.
  */
 export function trackWrite(
   context: RestContext,

@@ -1,6 +1,6 @@
 /**
- * The open watches share one timer and one stop signal: with thousands of idle watches, a timer and a listener each would
- * be a large part of their memory.
+ * The open watches share one timer and one stop signal: with thousands of idle watches, a timer and a listener each
+ * would be a large part of their memory.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { RequestInfo } from '../http/request-info.ts';

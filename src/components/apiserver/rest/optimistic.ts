@@ -14,8 +14,9 @@ export type Attempt<T> =
   | { readonly done: false; readonly current: CachedObject | undefined };
 
 /**
- * Runs `attempt` on the cached object, and again on the stored one after a conflict. A failure on the cached object counts only when
- * the store has the same revision. Throws 'NotFound' without an object and 'Conflict' after too many attempts.
+ * Runs `attempt` on the cached object, and again on the stored one after a conflict. A failure on the cached object
+ * counts only when the store has the same revision. Throws 'NotFound' without an object and 'Conflict' after too many
+ * attempts.
  */
 export async function retryOnConflict<T>(
   context: RestContext,

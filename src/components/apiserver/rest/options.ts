@@ -31,7 +31,10 @@ export interface ListOptions {
 
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
 
-/** Options that contradict each other are `Invalid`, as upstream: client-go's reflector falls back from watch-lists on that reason. */
+/**
+ * Options that contradict each other are `Invalid`, as upstream: client-go's reflector falls back from watch-lists on
+ * that reason.
+ */
 function contradiction(failure: FieldError): ApiError {
   return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
 }

@@ -109,7 +109,10 @@ function checkNamesItself({ kind }: WriteRequest, patched: JsonObject): void {
   ]);
 }
 
-/** What does not fit the kind is the patch's fault, not the document's: 422. Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go. */
+/**
+ * What does not fit the kind is the patch's fault, not the document's: 422. Source:
+ * k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+ */
 export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () => T): T {
   try {
     return decode();
@@ -143,7 +146,9 @@ function laid(
   }
 }
 
-/** A strategic patch fills the structure of the kind that the URL names: another name of a kind in it is not looked at. */
+/**
+ * A strategic patch fills the structure of the kind that the URL names: another name of a kind in it is not looked at.
+ */
 export function ofSameKind(current: JsonObject, change: (current: JsonObject) => JsonObject): JsonObject {
   const { apiVersion, kind } = current;
   const changed = change(current);
@@ -152,7 +157,10 @@ export function ofSameKind(current: JsonObject, change: (current: JsonObject) =>
   return changed;
 }
 
-/** Whether an object is the one that the URL names, by its own account. Source: k8s.io/apiserver/pkg/endpoints/handlers checkName. */
+/**
+ * Whether an object is the one that the URL names, by its own account. Source: k8s.io/apiserver/pkg/endpoints/handlers
+ * checkName.
+ */
 export function checkName(request: WriteRequest, object: KubeObject): void {
   const { name, namespace } = object.metadata ?? {};
   if (

@@ -8,8 +8,9 @@ export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});
 
 /**
- * The kind that `info` is authorised for. Throws 'NotFound' for what stands in another scope than the path says: a cluster-scoped resource
- * below a namespace, or an object of a namespaced one without its namespace. Source: k8s.io/apiserver/pkg/endpoints/installer.go.
+ * The kind that `info` is authorised for. Throws 'NotFound' for what stands in another scope than the path says: a
+ * cluster-scoped resource below a namespace, or an object of a namespaced one without its namespace. Source:
+ * k8s.io/apiserver/pkg/endpoints/installer.go.
  */
 export function servedAt(kinds: Pick<Kinds, 'at'>, info: ResourceRequestInfo): ServedKind {
   const kind = kinds.at(info.group, info.version, info.plural);

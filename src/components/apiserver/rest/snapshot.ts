@@ -15,7 +15,10 @@ export interface Snapshot {
   readonly objects: readonly CachedObject[];
   readonly continueToken: string | undefined;
   readonly remaining: number | undefined;
-  /** True when these are all objects of the kind (in the namespace asked for) that match `selection`, straight from the cache. */
+  /**
+   * True when these are all objects of the kind (in the namespace asked for) that match `selection`, straight from the
+   * cache.
+   */
   readonly whole: boolean;
   /** The selector of labels as text; '' where there is none. */
   readonly selection?: string;
@@ -148,7 +151,9 @@ function startingAt(sorted: readonly CachedObject[], start: string): readonly Ca
   return low === 0 ? sorted : sorted.slice(low);
 }
 
-/** To go on right after the last of `objects`: who asks on with another selector misses nothing that came in between. */
+/**
+ * To go on right after the last of `objects`: who asks on with another selector misses nothing that came in between.
+ */
 function tokenAfter(objects: readonly CachedObject[], revision: number): string | undefined {
   const last = objects.at(-1);
   return last === undefined ? undefined : encodeContinue({ revision, start: `${last.key}\0` });

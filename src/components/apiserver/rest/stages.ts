@@ -1,7 +1,7 @@
 /**
- * The write pipeline: every create, update, patch, apply and delete is a list of stages over one write. Stages shared by several
- * verbs are defined here; the lists are in create.ts, update.ts and delete.ts.
- * Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+ * The write pipeline: every create, update, patch, apply and delete is a list of stages over one write. Stages shared
+ * by several verbs are defined here; the lists are in create.ts, update.ts and delete.ts. Source:
+ * k8s.io/apiserver/pkg/registry/generic/registry/store.go.
  */
 import { type FieldError, failuresOf, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

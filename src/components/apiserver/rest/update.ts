@@ -25,8 +25,8 @@ import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } fro
 
 export interface Change {
   /**
-   * The object as it shall be, from the one there is: both in the served version. `current` may be changed. A `resourceVersion` left
-   * in the result is a precondition. What is `large` takes its time, in turns with others.
+   * The object as it shall be, from the one there is: both in the served version. `current` may be changed. A
+   * `resourceVersion` left in the result is a precondition. What is `large` takes its time, in turns with others.
    */
   next(current: KubeObject, large: boolean): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
@@ -302,7 +302,10 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
   return { done: false, current: result.current };
 }
 
-/** An object under deletion is removed with its last finalizer: a pod after its grace period, a namespace once it is empty. */
+/**
+ * An object under deletion is removed with its last finalizer: a pod after its grace period, a namespace once it is
+ * empty.
+ */
 function removesItself({ finalization }: KindDefinition, next: KubeObject, old: KubeObject): boolean {
   const metadata = next.metadata;
   if (metadata?.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false;
@@ -310,7 +313,10 @@ function removesItself({ finalization }: KindDefinition, next: KubeObject, old: 
   return finalization === undefined ? (old.metadata?.finalizers ?? []).length > 0 : !finalization.isHeld(next);
 }
 
-/** The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as none. */
+/**
+ * The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as
+ * none.
+ */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
   const isSame = exact ? sameButMetadata(old, next) : semanticEqualBut(old, next, METADATA);
   return (

@@ -1,7 +1,7 @@
 /**
- * Paces the writes of a watch: immediately after an idle period, else every few milliseconds with all events since. A write costs
- * both ends a system call, a TLS record and a turn of the event loop, whether it carries one event or twenty, and a client that
- * watches a whole kind would otherwise wake for each event.
+ * Paces the writes of a watch: immediately after an idle period, else every few milliseconds with all events since. A
+ * write costs both ends a system call, a TLS record and a turn of the event loop, whether it carries one event or
+ * twenty, and a client that watches a whole kind would otherwise wake for each event.
  */
 import type { Clock } from '../../../base/clock.ts';
 
@@ -25,7 +25,10 @@ export class WatchPace {
     this.#clock = clock;
   }
 
-  /** True when the watch may be written to now. Else it is to hold back what there is: it is asked for it when the pause is over. */
+  /**
+   * True when the watch may be written to now. Else it is to hold back what there is: it is asked for it when the pause
+   * is over.
+   */
   mayWrite(watch: PacedWatch): boolean {
     if (this.#recent.has(watch)) return false;
     this.#recent.add(watch);

@@ -1,7 +1,6 @@
 /**
- * WATCH: one line of JSON, or one frame of protobuf, per event. Watches of a whole kind share the encoded bytes; selectors
- * and other forms are
- * encoded per watch.
+ * WATCH: one line of JSON, or one frame of protobuf, per event. Watches of a whole kind share the encoded bytes;
+ * selectors and other forms are encoded per watch.
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
@@ -32,7 +31,10 @@ import type { PacedWatch } from './watch-pace.ts';
 /** What a client may leave unread before it is dropped; it can resume where it was. */
 const MAX_UNREAD = 8 * 1024 * 1024;
 const BOOKMARK_INTERVAL_MS = 60_000;
-/** Upstream's --min-request-timeout: a watch that does not say how long it is to last gets this or up to twice as much, so that not all come again at once. */
+/**
+ * Upstream's --min-request-timeout: a watch that does not say how long it is to last gets this or up to twice as much,
+ * so that not all come again at once.
+ */
 const MIN_TIMEOUT_SECONDS = 1800;
 /** A last bookmark this long before the end lets the client resume without a relist. */
 const LAST_BOOKMARK_MS = 2_000;
@@ -66,7 +68,10 @@ export function watch(
   return new WatchStream(context, exchange, kind, cache, info, form, named).run();
 }
 
-/** Throws 'BadRequest' for a selector of another object than the path names. Source: k8s.io/apiserver/pkg/endpoints/handlers/get.go. */
+/**
+ * Throws 'BadRequest' for a selector of another object than the path names. Source:
+ * k8s.io/apiserver/pkg/endpoints/handlers/get.go.
+ */
 function withName(options: ListOptions, name: string): ListOptions {
   const { fields } = options;
   if (fields.length > 0 && requiredFieldValue(fields, 'metadata.name') !== name)

@@ -1,7 +1,6 @@
 /**
- * Caches the joined items of unpaged lists, whole or by label selector, until an object of the kind changes. Bounded: the least
- * recently used
- * entries are evicted, and very large lists are never cached.
+ * Caches the joined items of unpaged lists, whole or by label selector, until an object of the kind changes. Bounded:
+ * the least recently used entries are evicted, and very large lists are never cached.
  */
 
 import { keptBytes } from '../pipeline/kept-bytes.ts';

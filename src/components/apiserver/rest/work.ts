@@ -1,4 +1,7 @@
-/** A work queue of names: one worker per name at a time, re-queued when the name changes meanwhile, retried with back-off on failure. */
+/**
+ * A work queue of names: one worker per name at a time, re-queued when the name changes meanwhile, retried with
+ * back-off on failure.
+ */
 import { isApiError } from '../../../api/meta/status.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 

@@ -54,7 +54,10 @@ function inPlace(gvk: Gvk, object: KubeObject): KubeObject {
 
 const NO_METADATA: ObjectMeta = {};
 
-/** Fields in the order that upstream's encoder gives them; other parts of the object keep the order they came in. What is undefined is not printed, and a literal has one shape for all. */
+/**
+ * Fields in the order that upstream's encoder gives them; other parts of the object keep the order they came in. What
+ * is undefined is not printed, and a literal has one shape for all.
+ */
 function inOrder(metadata: ObjectMeta): ObjectMeta {
   return {
     name: metadata.name,

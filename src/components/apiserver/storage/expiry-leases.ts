@@ -1,6 +1,7 @@
 /**
- * Leases for objects that expire (events). A lease per object would cost the store as much as the object; so all that are written
- * within a minute share one, and live up to that minute longer. Source: k8s.io/apiserver etcd3 lease_manager.
+ * Leases for objects that expire (events). A lease per object would cost the store as much as the object; so all that
+ * are written within a minute share one, and live up to that minute longer. Source: k8s.io/apiserver etcd3
+ * lease_manager.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { Store } from '../../../core/mvcc/port.ts';

@@ -61,7 +61,9 @@ export class ObjectStore {
   readonly #isStale: (key: string) => boolean;
   readonly #watcher: StoreWatcher;
 
-  /** `isStale`: whether a value is stored otherwise than it would be written now, encrypted with another key for one. */
+  /**
+   * `isStale`: whether a value is stored otherwise than it would be written now, encrypted with another key for one.
+   */
   constructor(
     store: Store,
     cache: WatchCache,
@@ -109,7 +111,9 @@ export class ObjectStore {
     return this.#put(place, previous, object, effects, large, reserve);
   }
 
-  /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
+  /**
+   * Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written.
+   */
   async updateAll(
     changes: readonly { readonly place: Place; readonly previous: CachedObject; readonly object: KubeObject }[],
   ): Promise<readonly CachedObject[] | undefined> {

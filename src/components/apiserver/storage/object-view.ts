@@ -1,6 +1,6 @@
 /**
- * Views convert stored objects to the served version. Custom resources may be stored in another version, or by another schema
- * than the current one.
+ * Views convert stored objects to the served version. Custom resources may be stored in another version, or by another
+ * schema than the current one.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';

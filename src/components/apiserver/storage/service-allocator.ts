@@ -1,7 +1,7 @@
 /**
- * Cluster IPs and node ports of services. Exact with any number of API servers: each address and port in use is a key of its own,
- * made in the commit that makes the service and removed in the one that removes it. What is free is guessed from the cache and
- * proved by the guard. Addresses are kept in the form of upstream's IPAddress objects.
+ * Cluster IPs and node ports of services. Exact with any number of API servers: each address and port in use is a key
+ * of its own, made in the commit that makes the service and removed in the one that removes it. What is free is guessed
+ * from the cache and proved by the guard. Addresses are kept in the form of upstream's IPAddress objects.
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
@@ -55,8 +55,8 @@ export class ServiceAllocator {
   }
 
   /**
-   * Gives `service` what it needs and lacks, and says what must be committed with it. `old` is the stored service on updates.
-   * Throws 'Invalid' for an address or port that is out of range or known to be taken.
+   * Gives `service` what it needs and lacks, and says what must be committed with it. `old` is the stored service on
+   * updates. Throws 'Invalid' for an address or port that is out of range or known to be taken.
    */
   allocate(service: Service, old: Service | undefined): Effects {
     const before = old === undefined ? NO_CLAIMS : claimsOf(old);

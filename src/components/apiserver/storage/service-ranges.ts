@@ -1,6 +1,6 @@
 /**
- * The networks of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of every other ServiceCIDR that
- * is ready. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
+ * The networks of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of every other
+ * ServiceCIDR that is ready. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';

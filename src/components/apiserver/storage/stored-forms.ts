@@ -1,7 +1,7 @@
 /**
- * A store whose values may come from upstream's API server: protobuf, or JSON for kinds without it, in upstream's storage versions. Reads
- * convert them to this server's JSON and versions, so that both can use the same store or a copy of it. Writes pass unchanged. A value that
- * cannot be decoded is returned unchanged and logged.
+ * A store whose values may come from upstream's API server: protobuf, or JSON for kinds without it, in upstream's
+ * storage versions. Reads convert them to this server's JSON and versions, so that both can use the same store or a
+ * copy of it. Writes pass unchanged. A value that cannot be decoded is returned unchanged and logged.
  */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import { kindByGvk } from '../../../api/registry/index.ts';
@@ -23,7 +23,10 @@ import type {
 import { decodeProtobuf, isProtobuf } from '../http/protobuf/decode.ts';
 import { encodeObject } from './encode.ts';
 
-/** The first byte of the protobuf envelope; JSON never begins so. Upstream's JSON has it as its third: it begins with the kind, ours with the version. */
+/**
+ * The first byte of the protobuf envelope; JSON never begins so. Upstream's JSON has it as its third: it begins with
+ * the kind, ours with the version.
+ */
 const FIRST = 0x6b;
 const BRACE = 0x7b;
 

@@ -1,6 +1,7 @@
 /**
- * Rewrites host-absolute links in HTML pages of proxied pods and services to lead through the proxy.
- * Source: k8s.io/apimachinery/pkg/util/proxy/transport.go; which attributes hold links is HTML 4.01's table of attributes and HTML's.
+ * Rewrites host-absolute links in HTML pages of proxied pods and services to lead through the proxy. Source:
+ * k8s.io/apimachinery/pkg/util/proxy/transport.go; which attributes hold links is HTML 4.01's table of attributes and
+ * HTML's.
  */
 import { Transform, type TransformCallback } from 'node:stream';
 
@@ -53,7 +54,10 @@ export interface ProxiedPage {
   readonly hosts: readonly string[];
 }
 
-/** Where a link of the page leads when it is followed through the proxy; relative ones and those to other hosts stay as they are. */
+/**
+ * Where a link of the page leads when it is followed through the proxy; relative ones and those to other hosts stay as
+ * they are.
+ */
 export function proxiedLink(link: string, { prefix, hosts }: ProxiedPage): string {
   const absolute = /^(?:https?:)?\/\/([^/?#]*)/i.exec(link);
   let path = link;

@@ -17,13 +17,15 @@ import { updateObject } from '../rest/update.ts';
 import { strategyAt } from './strategies.ts';
 
 const MAX_TRIES = 1000;
-/** Evictions that the disruption controller has not seen the end of; beyond, a budget's status would grow without limit. */
+/**
+ * Evictions that the disruption controller has not seen the end of; beyond, a budget's status would grow without limit.
+ */
 const MAX_DISRUPTED_PODS = 2000;
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 
 /**
- * Resolves when the pod is on its way out. Throws 'TooManyRequests' while its budget allows no disruption, 'Forbidden' for a budget
- * that cannot be counted down, 'Conflict' for preconditions of the caller's that do not hold.
+ * Resolves when the pod is on its way out. Throws 'TooManyRequests' while its budget allows no disruption, 'Forbidden'
+ * for a budget that cannot be counted down, 'Conflict' for preconditions of the caller's that do not hold.
  */
 export async function evictPod(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {

@@ -31,7 +31,10 @@ export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
   };
 }
 
-/** Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one; what users defined says itself what it refuses. */
+/**
+ * Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one; what users defined says
+ * itself what it refuses.
+ */
 export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Scale, custom: boolean): void {
   const replicas = scale.spec?.replicas ?? 0;
   if (replicas < 0 && !custom) {

@@ -118,7 +118,10 @@ function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): voi
     ]);
 }
 
-/** The object that the token's life is tied to; it must exist, be the one that is meant, and a pod must run as this account. */
+/**
+ * The object that the token's life is tied to; it must exist, be the one that is meant, and a pod must run as this
+ * account.
+ */
 function bound(
   context: RestContext,
   request: WriteRequest,

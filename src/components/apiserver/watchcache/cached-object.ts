@@ -54,8 +54,9 @@ function interned(json: string): Labels {
 }
 
 /**
- * Copies `value` with `"resourceVersion":"N",` after the opening of metadata. Values are written by this server, in this order. `kept`: the copy lives
- * long, and so has memory of its own: a piece of Node's shared pool would keep alive what was cut from it for a moment, several times its own size.
+ * Copies `value` with `"resourceVersion":"N",` after the opening of metadata. Values are written by this server, in
+ * this order. `kept`: the copy lives long, and so has memory of its own: a piece of Node's shared pool would keep alive
+ * what was cut from it for a moment, several times its own size.
  */
 export function spliceRevision(value: Uint8Array, revision: number, kept = false): Buffer {
   const source = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -109,7 +110,9 @@ export class CachedObject {
     return this.#retained as T;
   }
 
-  /** There is a newer one: what was kept for those who consult it again and again is let go, for events keep it alive. */
+  /**
+   * There is a newer one: what was kept for those who consult it again and again is let go, for events keep it alive.
+   */
   superseded(): void {
     this.#retained = undefined;
   }
@@ -124,7 +127,10 @@ export class CachedObject {
     return this.#labels !== undefined;
   }
 
-  /** They stand among the first members of metadata: reading them alone is several times cheaper than reading the object. */
+  /**
+   * They stand among the first members of metadata: reading them alone is several times cheaper than reading the
+   * object.
+   */
   #readLabels(): Labels {
     const { bytes } = this;
     let at = bytes.indexOf(METADATA) + METADATA.length;
@@ -165,7 +171,10 @@ export class CachedObject {
     return bytes.subarray(start, closingBrace(bytes, start) + 1);
   }
 
-  /** The same object as it is shown by the event of its deletion: at the revision of the delete. It lives as long as the event, in memory of its own as what `spliceRevision` keeps. */
+  /**
+   * The same object as it is shown by the event of its deletion: at the revision of the delete. It lives as long as the
+   * event, in memory of its own as what `spliceRevision` keeps.
+   */
   atRevision(revision: number): CachedObject {
     const at = this.bytes.indexOf(METADATA) + METADATA.length;
     const end = this.bytes.indexOf(COMMA, at) + 1;

@@ -1,4 +1,7 @@
-/** The order of store keys: namespace, then name, as bytes. Keys are ASCII; '/' sorts before letters but not before '-' and '.'. */
+/**
+ * The order of store keys: namespace, then name, as bytes. Keys are ASCII; '/' sorts before letters but not before '-'
+ * and '.'.
+ */
 import type { CachedObject } from './cached-object.ts';
 
 export const byKey = (left: CachedObject, right: CachedObject): number =>

@@ -137,7 +137,10 @@ export class KindCache {
     return this.#sorted;
   }
 
-  /** Splits the part of a store key after the prefix; undefined when it is none of ours (upstream leaves none, others might). */
+  /**
+   * Splits the part of a store key after the prefix; undefined when it is none of ours (upstream leaves none, others
+   * might).
+   */
   #split(key: string): { namespace: string; name: string } | undefined {
     const rest = key.slice(this.options.prefix.length);
     const slash = rest.indexOf('/');
@@ -148,7 +151,10 @@ export class KindCache {
     return { namespace: this.#namespace, name: rest.slice(slash + 1) };
   }
 
-  /** What this server has written, before the store's word of it has come: then it is what is kept, and its bytes are there once. */
+  /**
+   * What this server has written, before the store's word of it has come: then it is what is kept, and its bytes are
+   * there once.
+   */
   expect(object: CachedObject): void {
     this.#written.set(object.key, object);
   }
@@ -180,7 +186,10 @@ export class KindCache {
     this.#subscribers.reset();
   }
 
-  /** As `load`, for a kind that joins a cache under way: events up to `revision` are in what was read, even those still to come. */
+  /**
+   * As `load`, for a kind that joins a cache under way: events up to `revision` are in what was read, even those still
+   * to come.
+   */
   join(objects: readonly CachedObject[], revision: number): void {
     this.load(objects, revision);
     this.#joined = revision;

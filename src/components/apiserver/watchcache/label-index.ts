@@ -1,6 +1,6 @@
 /**
- * Objects of one kind by the values of the labels that requests select on. A label's index is built on first use and updated
- * on the next one, so a write only records its key; after too many writes the index is rebuilt.
+ * Objects of one kind by the values of the labels that requests select on. A label's index is built on first use and
+ * updated on the next one, so a write only records its key; after too many writes the index is rebuilt.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import type { LabelSelector } from '../../../base/selector.ts';
@@ -40,8 +40,8 @@ export class LabelIndex {
   }
 
   /**
-   * Objects among which are all that `selector` selects, in key order; undefined when there is no better answer than all of them. `all` yields them, in
-   * that order.
+   * Objects among which are all that `selector` selects, in key order; undefined when there is no better answer than
+   * all of them. `all` yields them, in that order.
    */
   candidates(
     selector: LabelSelector,
@@ -129,7 +129,10 @@ function labelOf(object: CachedObject, label: string): string | undefined {
   return Object.hasOwn(labels, label) ? labels[label] : undefined;
 }
 
-/** Reads the labels of many objects that may not have been asked for yet, without holding up everybody else; undefined where they are few. */
+/**
+ * Reads the labels of many objects that may not have been asked for yet, without holding up everybody else; undefined
+ * where they are few.
+ */
 export function readLabels(objects: readonly CachedObject[]): Promise<void> | undefined {
   return objects.length <= BATCH ? undefined : readInTurns(objects);
 }

@@ -4,8 +4,8 @@ import { type KeyValue, prefixEnd, type Revision, type Store } from '../../../co
 const PAGE = 1000;
 
 /**
- * Hands everything below `prefix` to `take` in pages, as it was at one revision, which it returns. The store is asked for the next page before one is taken
- * over, so that both are at work. Throws StoreError.
+ * Hands everything below `prefix` to `take` in pages, as it was at one revision, which it returns. The store is asked
+ * for the next page before one is taken over, so that both are at work. Throws StoreError.
  */
 export async function readPages(
   store: Store,

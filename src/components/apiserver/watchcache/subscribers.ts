@@ -1,4 +1,6 @@
-/** Subscribers of a kind, indexed by concern: the cost of an event grows with the interested subscribers, not with all. */
+/**
+ * Subscribers of a kind, indexed by concern: the cost of an event grows with the interested subscribers, not with all.
+ */
 import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
 
@@ -6,7 +8,10 @@ import { type CacheEvent, EventBatch } from './event-window.ts';
 export interface Concern {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
-  /** A selectable field of the kind and the value that objects must have before or after the change; counts when no name is given. */
+  /**
+   * A selectable field of the kind and the value that objects must have before or after the change; counts when no name
+   * is given.
+   */
   readonly field?: { readonly name: string; readonly value: string } | undefined;
 }
 
@@ -23,7 +28,9 @@ type Group = Set<KindSubscriber>;
 export class Subscribers {
   readonly #fieldReaders: FieldReaders;
   readonly #ofAll: Group = new Set();
-  /** Subscribers by what they require of an object: one map for each criterion, so that unused criteria cost nothing. */
+  /**
+   * Subscribers by what they require of an object: one map for each criterion, so that unused criteria cost nothing.
+   */
   readonly #ofNamespace = new Map<string, Group>();
   readonly #ofName = new Map<string, Group>();
   readonly #ofObject = new Map<string, Group>();

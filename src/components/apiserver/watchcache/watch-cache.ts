@@ -1,7 +1,7 @@
 /**
- * The cache of everything below `/registry/`, fed by one watch on the store: so all kinds stand at one and the same revision, and
- * "has the cache caught up?" is one comparison. Reads never go to the store; they wait until the cache has reached the revision that
- * a linearizable read would have seen.
+ * The cache of everything below `/registry/`, fed by one watch on the store: so all kinds stand at one and the same
+ * revision, and "has the cache caught up?" is one comparison. Reads never go to the store; they wait until the cache
+ * has reached the revision that a linearizable read would have seen.
  */
 import { totalmem } from 'node:os';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -100,8 +100,8 @@ export class WatchCache {
   }
 
   /**
-   * Begins to keep one more kind. It is complete once the promise has settled: what the store has was read, and nothing that changed
-   * meanwhile was missed. Asked again for the same prefix, it answers with the cache that is there.
+   * Begins to keep one more kind. It is complete once the promise has settled: what the store has was read, and nothing
+   * that changed meanwhile was missed. Asked again for the same prefix, it answers with the cache that is there.
    */
   addKind(options: KindCacheOptions): Promise<KindCache> {
     const prefix = options.prefix.slice(ROOT.length, -1);
@@ -280,8 +280,8 @@ export class WatchCache {
   }
 
   /**
-   * What this process wrote at `revision` as the cache has it, or will have it: whichever of the two comes first, the answer to the write or the
-   * event of it, makes the object, and the other one takes it.
+   * What this process wrote at `revision` as the cache has it, or will have it: whichever of the two comes first, the
+   * answer to the write or the event of it, makes the object, and the other one takes it.
    */
   written(
     storagePrefix: string,
@@ -301,7 +301,8 @@ export class WatchCache {
   }
 
   /**
-   * Makes the cache at least as new as "now". Returns undefined when it already is: the hot path then goes on without waiting.
+   * Makes the cache at least as new as "now". Returns undefined when it already is: the hot path then goes on without
+   * waiting.
    */
   freshen(): Promise<void> | undefined {
     if (!this.#loaded) return this.#freshenFromStore();
@@ -313,7 +314,10 @@ export class WatchCache {
     await this.waitFor(Math.max(this.#written, await this.#readIndex.current()));
   }
 
-  /** Waits until the cache has reached `revision`; throws 'Timeout' (with "Too large resource version") when it does not in 3 s. */
+  /**
+   * Waits until the cache has reached `revision`; throws 'Timeout' (with "Too large resource version") when it does not
+   * in 3 s.
+   */
   async waitFor(revision: number): Promise<void> {
     if (this.#loaded && this.#revision >= revision) return;
     this.#watch?.requestProgress();

@@ -151,7 +151,10 @@ function targetOf({ url }: WebhookClient, { authority, port }: Address): string 
   return url === undefined || /:\d+$/.test(authority) ? authority : `${authority}:${port}`;
 }
 
-/** What client-go says of such an answer, which upstream asks with. Source: k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse. */
+/**
+ * What client-go says of such an answer, which upstream asks with. Source: k8s.io/apimachinery/pkg/api/errors,
+ * NewGenericServerResponse.
+ */
 const REFUSALS: ReadonlyMap<number, string> = new Map([
   [400, 'the server rejected our request for an unknown reason'],
   [401, 'the server has asked for the client to provide credentials'],

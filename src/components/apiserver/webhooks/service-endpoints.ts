@@ -1,4 +1,6 @@
-/** Resolves a webhook's or APIService's service to its ready endpoints: the API server's host may not route cluster IPs. */
+/**
+ * Resolves a webhook's or APIService's service to its ready endpoints: the API server's host may not route cluster IPs.
+ */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { CodedError } from '../../../base/errors.ts';

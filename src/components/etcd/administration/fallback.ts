@@ -1,6 +1,7 @@
 /**
- * The fallback of a damaged store without other members: the newest intact snapshot of this host. It is prepared beside the store and
- * renamed into place, so that a power cut leaves either the old or the new one. The damaged database is kept.
+ * The fallback of a damaged store without other members: the newest intact snapshot of this host. It is prepared beside
+ * the store and renamed into place, so that a power cut leaves either the old or the new one. The damaged database is
+ * kept.
  */
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -123,8 +124,9 @@ async function restoredFrom(
 }
 
 /**
- * Replaces the store with a complete restore and keeps the old database. Called before every start too, to finish a restore that a power
- * cut interrupted. Resolves with the path of the old database; undefined when no restore was pending.
+ * Replaces the store with a complete restore and keeps the old database. Called before every start too, to finish a
+ * restore that a power cut interrupted. Resolves with the path of the old database; undefined when no restore was
+ * pending.
  */
 export async function finishGoingBack(dataDirectory: string, storage: StoreLog): Promise<string | undefined> {
   const ready = join(dataDirectory, READY);
@@ -140,7 +142,9 @@ export async function finishGoingBack(dataDirectory: string, storage: StoreLog):
   return kept;
 }
 
-/** Conditions of the host's Node until the marker file is removed; `present` are the condition types that the Node has. */
+/**
+ * Conditions of the host's Node until the marker file is removed; `present` are the condition types that the Node has.
+ */
 export async function storeConditions(
   dataDirectory: string,
   present: ReadonlySet<string>,

@@ -48,8 +48,8 @@ export interface EtcdLogEnd {
 }
 
 /**
- * A client of the store's Cluster, Maintenance, Lease and KV services. Every call throws a CodedError: 'unavailable' with the endpoint after
- * the timeout, 'unsupported', or 'refused' with the store's own message.
+ * A client of the store's Cluster, Maintenance, Lease and KV services. Every call throws a CodedError: 'unavailable'
+ * with the endpoint after the timeout, 'unsupported', or 'refused' with the store's own message.
  */
 export interface EtcdAdmin {
   /** `linearizable`: confirmed by a quorum; otherwise from the serving member's own configuration. */
@@ -102,7 +102,10 @@ export interface SnapshotSummary {
 export interface StoreFiles {
   /** The log in `directory`, not opened yet. `isCopy`: the directory holds a copied database file and nothing else. */
   openLog(directory: string, isCopy?: boolean): Promise<StoreLog>;
-  /** Checks the file header; `live` accepts a store's own database file too. Throws CodedError 'unreadable', 'unsupported'. */
+  /**
+   * Checks the file header; `live` accepts a store's own database file too. Throws CodedError 'unreadable',
+   * 'unsupported'.
+   */
   checkKind(path: string, live?: boolean): void;
   /** The last revision of a snapshot. Throws CodedError 'corrupt', 'unsupported' with the file. */
   revisionOf(path: string): Promise<number>;

@@ -1,4 +1,7 @@
-/** `hyperedge members recover`: a surviving member of a cluster without quorum becomes a single-member cluster with its data. */
+/**
+ * `hyperedge members recover`: a surviving member of a cluster without quorum becomes a single-member cluster with its
+ * data.
+ */
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -199,8 +202,8 @@ function objectionTo(members: readonly Survivor[], self: Survivor, best: Survivo
 }
 
 /**
- * Recovers the member. Resolves when it serves as a single-member cluster or, where no process ran, when its data is ready.
- * `storeProcess`: the host process that runs this store; undefined: another process does. Throws CodedErrors.
+ * Recovers the member. Resolves when it serves as a single-member cluster or, where no process ran, when its data is
+ * ready. `storeProcess`: the host process that runs this store; undefined: another process does. Throws CodedErrors.
  */
 export async function recover(
   plan: RecoveryPlan,

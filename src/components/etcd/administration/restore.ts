@@ -149,7 +149,10 @@ export interface Pushed {
 const PUSH_BYTES = 1 << 20;
 const PUSH_OPERATIONS = 100;
 
-/** Writes the keys and leases of a snapshot into another store through its API. Throws CodedError 'not-empty' unless `overwrite`. */
+/**
+ * Writes the keys and leases of a snapshot into another store through its API. Throws CodedError 'not-empty' unless
+ * `overwrite`.
+ */
 export async function pushSnapshot(
   path: string,
   admin: EtcdAdmin,

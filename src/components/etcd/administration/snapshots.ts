@@ -20,8 +20,8 @@ export interface SavedSnapshot {
 export type SnapshotTarget = { readonly file: string } | { readonly directory: string };
 
 /**
- * Saves a snapshot into `directory`, or as exactly `file`: atomically, flushed, with mode 0600. Throws CodedError 'unwritable', 'no-space',
- * 'corrupt' when the received bytes do not match their SHA-256, and those of the store.
+ * Saves a snapshot into `directory`, or as exactly `file`: atomically, flushed, with mode 0600. Throws CodedError
+ * 'unwritable', 'no-space', 'corrupt' when the received bytes do not match their SHA-256, and those of the store.
  */
 export async function saveSnapshot(
   admin: EtcdAdmin,
@@ -156,8 +156,8 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
 }
 
 /**
- * Removes all but the `keep` newest snapshots that the schedule saved into `directory`. Resolves with the removed paths. `taken`, the snapshot
- * just saved, counts as the newest whatever its date: the clock may have been set back.
+ * Removes all but the `keep` newest snapshots that the schedule saved into `directory`. Resolves with the removed
+ * paths. `taken`, the snapshot just saved, counts as the newest whatever its date: the clock may have been set back.
  */
 export async function pruneSnapshots(directory: string, keep: number, taken: string): Promise<string[]> {
   const rank = (name: string): readonly [number, number] => [
@@ -175,7 +175,10 @@ export async function pruneSnapshots(directory: string, keep: number, taken: str
   return removed;
 }
 
-/** Verifies the appended SHA-256. Resolves with the bytes of the database. Throws CodedError 'corrupt', 'unreadable', 'unsupported'. */
+/**
+ * Verifies the appended SHA-256. Resolves with the bytes of the database. Throws CodedError 'corrupt', 'unreadable',
+ * 'unsupported'.
+ */
 export async function checkDigest(
   file: string,
   files: StoreFiles,

@@ -1,6 +1,7 @@
 /**
- * JSON web tokens (RFC 7519) as etcd's auth uses them: claims `username`, `revision` and `exp`, one signing method that is
- * configured and never taken from the token. Source: etcd server/auth/jwt.go and options.go; algorithms of RFC 7518 §3.
+ * JSON web tokens (RFC 7519) as etcd's auth uses them: claims `username`, `revision` and `exp`, one signing method that
+ * is configured and never taken from the token. Source: etcd server/auth/jwt.go and options.go; algorithms of RFC 7518
+ * §3.
  */
 import {
   constants,

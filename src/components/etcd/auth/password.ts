@@ -28,13 +28,18 @@ const KEY_BYTES = 32;
 const RUNNING = 2;
 const WAITING = 128;
 
-/** What takes about as long as etcd's `--bcrypt-cost`: each step doubles the time, and none takes more memory than the usual one. */
+/**
+ * What takes about as long as etcd's `--bcrypt-cost`: each step doubles the time, and none takes more memory than the
+ * usual one.
+ */
 export function costLikeBcrypt(bcryptCost: number): ScryptCost {
   const steps = Math.min(bcryptCost, HIGHEST_BCRYPT_COST) - USUAL_BCRYPT_COST;
   return { ln: USUAL.ln + Math.min(steps, 0), r: USUAL.r, p: USUAL.p * 2 ** Math.max(steps, 0) };
 }
 
-/** scrypt on Node's thread pool. Hashes are in PHC form and carry their parameters: `$scrypt$ln=14,r=8,p=2$salt$key`. */
+/**
+ * scrypt on Node's thread pool. Hashes are in PHC form and carry their parameters: `$scrypt$ln=14,r=8,p=2$salt$key`.
+ */
 export function scryptHasher(cost: ScryptCost = USUAL): PasswordHasher {
   const gate = new Gate();
   return {

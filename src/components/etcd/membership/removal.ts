@@ -22,7 +22,9 @@ export class Removal {
     this.#stopped = stopped;
   }
 
-  /** Of a member that was removed before it started: resolves when the removal is committed, or this member is stopped. */
+  /**
+   * Of a member that was removed before it started: resolves when the removal is committed, or this member is stopped.
+   */
   async atStart(): Promise<void> {
     this.#leaving = this.#persisted();
     await this.#leaving;
@@ -38,7 +40,9 @@ export class Removal {
       });
   }
 
-  /** Another member reported the removal. An id that a founding member derives from its URLs may not be its last one. */
+  /**
+   * Another member reported the removal. An id that a founding member derives from its URLs may not be its last one.
+   */
   async reportedByPeer(): Promise<void> {
     const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;
     if (this.#reported) return;

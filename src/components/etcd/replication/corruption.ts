@@ -59,7 +59,10 @@ export class Corruption {
     this.#scrubTimer?.cancel();
   }
 
-  /** This store's checksum at `revision`, where 0 means the newest revision, with the compaction that it holds for. Throws MvccError, CodedError 'busy'. */
+  /**
+   * This store's checksum at `revision`, where 0 means the newest revision, with the compaction that it holds for.
+   * Throws MvccError, CodedError 'busy'.
+   */
   async hashAt(revision: number): Promise<StoreHash> {
     const { engine, storage } = this.#deps;
     await this.#caughtUp(revision);

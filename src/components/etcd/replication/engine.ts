@@ -1,7 +1,7 @@
 /**
  * The replicated store. The leader evaluates requests in memory as they arrive, ahead of the log (proposer.ts); every
- * member applies what is committed (applier.ts). Only committed revisions are visible, except relaxed writes of a member
- * that is the only one.
+ * member applies what is committed (applier.ts). Only committed revisions are visible, except relaxed writes of a
+ * member that is the only one.
  */
 import { splitEvents } from '../../../api/etcd/event.ts';
 import type { RangeRequest, TxnRequest } from '../../../api/etcd/kv.ts';
@@ -260,7 +260,9 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.#leadershipWaiters.wake();
   }
 
-  /** A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'. */
+  /**
+   * A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'.
+   */
   range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
     return this.#reads.range(request);
   }
@@ -275,7 +277,9 @@ export class Engine implements ReplicatedMachine, StoreView {
     if (!this.current) await this.linearizable();
   }
 
-  /** Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile. */
+  /**
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile.
+   */
   values(needed: Pick<ValuesNeeded, 'versions' | 'among'>, known?: Pinned): Promise<Map<Version, Buffer>> {
     return this.#reads.values(needed, known);
   }

@@ -31,7 +31,9 @@ export class ReadIndexQueue {
     this.#onFailed = onFailed;
   }
 
-  /** Resolves when the commit index of the next round was applied. Rejects with CodedError 'no-leader', or by `fail`. */
+  /**
+   * Resolves when the commit index of the next round was applied. Rejects with CodedError 'no-leader', or by `fail`.
+   */
   add(): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#next === undefined) {

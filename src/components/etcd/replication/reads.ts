@@ -1,4 +1,6 @@
-/** Reads of the store: linearizable ones wait for ReadIndex, and values that are not in memory are read from the log. */
+/**
+ * Reads of the store: linearizable ones wait for ReadIndex, and values that are not in memory are read from the log.
+ */
 import { EventType, splitEvents } from '../../../api/etcd/event.ts';
 import type { RangeRequest } from '../../../api/etcd/kv.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -37,7 +39,9 @@ export class Reads {
     this.#deps = deps;
   }
 
-  /** A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'. */
+  /**
+   * A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'.
+   */
   async range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
     const { view, clock, onRead } = this.#deps;
     if (!request.serializable && !view.current) await this.linearizable();
@@ -98,7 +102,9 @@ export class Reads {
     }
   }
 
-  /** Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile. */
+  /**
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile.
+   */
   async values(
     { versions, among }: Pick<ValuesNeeded, 'versions' | 'among'>,
     known?: Pinned,

@@ -1,6 +1,6 @@
 /**
- * Free space of this member's disk. While there is none, writes that grow the store are rejected, except small ones that
- * ask for the reserve.
+ * Free space of this member's disk. While there is none, writes that grow the store are rejected, except small ones
+ * that ask for the reserve.
  */
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';

@@ -80,8 +80,8 @@ export class LeadershipWaiters {
 }
 
 /**
- * Permission changes that this leader has proposed. Followers may have applied and acknowledged one before a leader whose
- * own disk stalls: authorizing by its old permissions would be stale.
+ * Permission changes that this leader has proposed. Followers may have applied and acknowledged one before a leader
+ * whose own disk stalls: authorizing by its old permissions would be stale.
  */
 export class PermissionChanges {
   #settled: Promise<void> | undefined;

@@ -130,7 +130,9 @@ async function promoteMember({ engine, strict, promoted }: ClusterServiceDeps, i
   promoted();
 }
 
-/** Whether a quorum of `voters` members would have started and answers. Source: etcd membership/cluster.go, IsReadyTo…. */
+/**
+ * Whether a quorum of `voters` members would have started and answers. Source: etcd membership/cluster.go, IsReadyTo….
+ */
 function requireStarted(engine: Engine, voters: number, without?: string, more = 0): void {
   const { conf } = engine.cluster;
   if (conf.voters.length === 1 && without === undefined) return;

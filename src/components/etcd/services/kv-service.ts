@@ -20,8 +20,8 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /**
- * Request metadata that asks for relaxed durability (`relaxed`), for the reserve of a full disk (`reserve`), or for both
- * (`relaxed,reserve`); other etcds ignore it.
+ * Request metadata that asks for relaxed durability (`relaxed`), for the reserve of a full disk (`reserve`), or for
+ * both (`relaxed,reserve`); other etcds ignore it.
  */
 export const DURABILITY = 'hyperedge-durability';
 

@@ -25,7 +25,9 @@ export interface MaintenanceDeps {
   readonly command: (command: Command) => Promise<void>;
 }
 
-/** etcd's `Hash` covers the names of its buckets too: that of an empty store is not 0, which its JSON would leave out. */
+/**
+ * etcd's `Hash` covers the names of its buckets too: that of an empty store is not 0, which its JSON would leave out.
+ */
 const NAMES = 0x2ad1a2b6;
 
 const AlarmAction = { get: 0, activate: 1, deactivate: 2 } as const;
@@ -89,7 +91,10 @@ export class MaintenanceService {
     };
   }
 
-  /** The checksum of the store at a revision, where 0 means the newest, with the compaction that it holds for. Throws MvccError. */
+  /**
+   * The checksum of the store at a revision, where 0 means the newest, with the compaction that it holds for. Throws
+   * MvccError.
+   */
   async hashKv(
     wanted: number,
   ): Promise<{ readonly hash: number; readonly compacted: number; readonly revision: number }> {

@@ -101,7 +101,10 @@ export class EtcdMetrics {
     this.backendCommitSeconds.observe(ms / 1000);
   }
 
-  /** Entries were applied, or a range was read, in this time. Source: etcd server/etcdserver/util.go, warnOfExpensiveRequest. */
+  /**
+   * Entries were applied, or a range was read, in this time. Source: etcd server/etcdserver/util.go,
+   * warnOfExpensiveRequest.
+   */
   applied(ms: number): void {
     if (ms <= this.#slowMs) return;
     this.slowApplies += 1;

@@ -33,7 +33,10 @@ export interface NodeAgentOptions {
   readonly onReady: () => void;
 }
 
-/** Registers the host, reports its status when it changes or every five minutes, and renews its lease. Source: pkg/kubelet/kubelet_node_status.go. */
+/**
+ * Registers the host, reports its status when it changes or every five minutes, and renews its lease. Source:
+ * pkg/kubelet/kubelet_node_status.go.
+ */
 export class NodeAgent {
   private readonly options: NodeAgentOptions;
   private node: Node | undefined;

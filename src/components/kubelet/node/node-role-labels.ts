@@ -1,6 +1,6 @@
 /**
- * The node-role labels, the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to set them on its own Node, so the host
- * sets them with the administrator's credentials.
+ * The node-role labels, the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to set them on its
+ * own Node, so the host sets them with the administrator's credentials.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';

@@ -1,6 +1,7 @@
 /**
- * The kubelet's last word on what a scheduler, or a pod's own `nodeName`, decided. Source: pkg/kubelet/lifecycle/predicate.go,
- * pkg/kubelet/sysctl/allowlist.go; texts of the reasons as upstream's, which other programs look for.
+ * The kubelet's last word on what a scheduler, or a pod's own `nodeName`, decided. Source:
+ * pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go; texts of the reasons as upstream's, which other
+ * programs look for.
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { ReservedPort } from '../../../api/kinds/nodes/host-ports.ts';
@@ -31,7 +32,10 @@ export interface AdmissionInput {
   readonly underPressure: Rejection | undefined;
 }
 
-/** Extended resources that the node does not have are the cluster's: a kubelet without device plugins does not judge them. */
+/**
+ * Extended resources that the node does not have are the cluster's: a kubelet without device plugins does not judge
+ * them.
+ */
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
@@ -144,8 +148,8 @@ export function hostPortRejection(
 }
 
 /**
- * Node ports of other namespaces' services: host ports come first in the packet filter, so a pod would receive a foreign service's traffic.
- * A pod in the host's network only listens, and receives nothing that a service forwards.
+ * Node ports of other namespaces' services: host ports come first in the packet filter, so a pod would receive a
+ * foreign service's traffic. A pod in the host's network only listens, and receives nothing that a service forwards.
  */
 function foreignNodePorts({ pod, services }: Pick<AdmissionInput, 'pod' | 'services'>): ReservedPort[] {
   if (pod.spec?.hostNetwork === true) return [];

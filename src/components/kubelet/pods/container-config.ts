@@ -1,4 +1,7 @@
-/** Pod spec → what the runtime is asked to create. Source: kuberuntime_container.go, kuberuntime_container_linux.go, security_context.go. */
+/**
+ * Pod spec → what the runtime is asked to create. Source: kuberuntime_container.go, kuberuntime_container_linux.go,
+ * security_context.go.
+ */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../../core/cgroup/resources.ts';
 import { containerHash } from '../../../core/podplan/hash.ts';

@@ -52,7 +52,9 @@ export class PodDirectories {
   }
 }
 
-/** Names come from validated objects and from manifests; a part that could leave its directory is a bug or an attack. */
+/**
+ * Names come from validated objects and from manifests; a part that could leave its directory is a bug or an attack.
+ */
 function fileName(part: string): string {
   if (part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')) {
     throw new Error(`not a file name: ${JSON.stringify(part)}`);

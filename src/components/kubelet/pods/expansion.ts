@@ -1,4 +1,7 @@
-/** `$(NAME)` references, and what everything that a pod refers to may amount to. Source: third_party/forked/golang/expansion. */
+/**
+ * `$(NAME)` references, and what everything that a pod refers to may amount to. Source:
+ * third_party/forked/golang/expansion.
+ */
 
 /** Environment, command and arguments of one container. The kernel's own limit for them is 2 MiB. */
 export const MAX_CONTAINER_BYTES = 1024 * 1024;
@@ -39,8 +42,8 @@ export class ExpansionBudget {
 }
 
 /**
- * `$(NAME)` becomes its value where there is one and stays otherwise; `$$` is a dollar. Linear in the text and in the result, whose parts
- * are taken from `budget` as they are found. Throws when it is exceeded.
+ * `$(NAME)` becomes its value where there is one and stays otherwise; `$$` is a dollar. Linear in the text and in the
+ * result, whose parts are taken from `budget` as they are found. Throws when it is exceeded.
  */
 export function expand(text: string, lookup: (name: string) => string | undefined, budget: ExpansionBudget): string {
   const parts: string[] = [];

@@ -25,7 +25,10 @@ export class StartError extends Error {
 
 export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;
 
-/** Pulls as the policy says, a bounded number at a time, with back-off per pod and image. Source: pkg/kubelet/images image_manager. */
+/**
+ * Pulls as the policy says, a bounded number at a time, with back-off per pod and image. Source: pkg/kubelet/images
+ * image_manager.
+ */
 export class ImagePuller {
   private readonly images: ImageService;
   private readonly clock: Clock;
@@ -60,7 +63,8 @@ export class ImagePuller {
         message: `Container image "${image}" is not present with pull policy of Never`,
       });
     }
-    // An image made on this host has no registry to come from: asking for it anew each time would only keep the pod from starting.
+    // An image made on this host has no registry to come from: asking for it anew each time would only keep the pod
+    // from starting.
     if (present !== undefined && isLocal(image)) {
       event('Normal', 'Pulled', `Container image "${image}" already present on machine`);
       return present;

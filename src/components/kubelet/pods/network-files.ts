@@ -1,4 +1,6 @@
-/** resolv.conf and hosts of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go managedHostsFileContent. */
+/**
+ * resolv.conf and hosts of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go managedHostsFileContent.
+ */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -81,7 +83,10 @@ const MAX_LABEL = 63;
 /** Linux' limit of what uname(2) reports. */
 const MAX_KERNEL_HOSTNAME = 64;
 
-/** What the kernel reports: the short name, or the whole one where the pod asks for it. Throws when that is too long for the kernel. */
+/**
+ * What the kernel reports: the short name, or the whole one where the pod asks for it. Throws when that is too long for
+ * the kernel.
+ */
 export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: string): string {
   const hostname = podHostname(pod, nodeHostname);
   if (pod.spec?.hostNetwork === true || pod.spec?.setHostnameAsFQDN !== true) return hostname;

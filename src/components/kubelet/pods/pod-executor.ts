@@ -30,7 +30,10 @@ type Start = Extract<PodAction, { type: 'startContainer' }>;
 
 const MIN_STOP_SECONDS = 2;
 
-/** Carries out what was planned for one pod. Stops run beside each other and beside the starts; each is under way once only. */
+/**
+ * Carries out what was planned for one pod. Stops run beside each other and beside the starts; each is under way once
+ * only.
+ */
 export class PodExecutor {
   private readonly services: PodServices;
   private readonly source: PodSource;

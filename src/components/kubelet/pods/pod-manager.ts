@@ -22,8 +22,8 @@ interface Managed {
 }
 
 /**
- * Which pods this node should run, from all sources, and a worker for each. Mirror pods are only the faces of static pods.
- * A static pod whose manifest changed is a new pod of the same name: it starts when the old one has ended.
+ * Which pods this node should run, from all sources, and a worker for each. Mirror pods are only the faces of static
+ * pods. A static pod whose manifest changed is a new pod of the same name: it starts when the old one has ended.
  */
 export class PodManager {
   private readonly services: PodServices;
@@ -58,14 +58,19 @@ export class PodManager {
       .map((worker) => worker.pod);
   }
 
-  /** Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they ask for. */
+  /**
+   * Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they
+   * ask for.
+   */
   podsBeside(pod: Pod): Pod[] {
     return this.workers()
       .filter((worker) => !worker.finished && !worker.rejected && worker.uid !== pod.metadata?.uid)
       .map((worker) => worker.allottedPod);
   }
 
-  /** Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod. */
+  /**
+   * Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod.
+   */
   isCritical({ uid, pod }: PodWorker): boolean {
     return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
   }
@@ -161,7 +166,10 @@ export class PodManager {
     this.remove(uid, Number(pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod)));
   }
 
-  /** After the first complete look at a source: pods that run here on its behalf and that it does not want any more are ended. */
+  /**
+   * After the first complete look at a source: pods that run here on its behalf and that it does not want any more are
+   * ended.
+   */
   sourceSynced(source: PodSource): void {
     if (source === 'api') this.apiSynced = true;
     if (this.synced.has(source)) return;

@@ -31,8 +31,8 @@ const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 
 /**
- * Makes one pod true: looks, plans, carries out, and looks again whenever something may have changed. Long work (pulls, starts, stops)
- * runs beside the loop, so that a deletion or a shorter grace period is never kept waiting.
+ * Makes one pod true: looks, plans, carries out, and looks again whenever something may have changed. Long work (pulls,
+ * starts, stops) runs beside the loop, so that a deletion or a shorter grace period is never kept waiting.
  */
 export class PodWorker {
   readonly uid: string;
@@ -379,8 +379,8 @@ export class PodWorker {
   }
 
   /**
-   * A pod that is over keeps nothing but its containers' last words, and an evicted one not even those: its object may stay for ever. What the host only
-   * stops is started again and keeps its volumes.
+   * A pod that is over keeps nothing but its containers' last words, and an evicted one not even those: its object may
+   * stay for ever. What the host only stops is started again and keeps its volumes.
    */
   private async freeDisk(): Promise<void> {
     const { directories, runtime, view } = this.services;

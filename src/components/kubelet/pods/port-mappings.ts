@@ -1,7 +1,10 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PortMapping } from '../../../core/podplan/port.ts';
 
-/** Host ports only: a container port without one needs no mapping. Of the same containers that the scheduler and the node's admission look at. */
+/**
+ * Host ports only: a container port without one needs no mapping. Of the same containers that the scheduler and the
+ * node's admission look at.
+ */
 export function portMappings(pod: Pod): PortMapping[] {
   if (pod.spec?.hostNetwork === true) return [];
   const sidecars = (pod.spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');

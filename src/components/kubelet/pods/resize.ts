@@ -1,6 +1,7 @@
 /**
- * Resources of running pods changed in place (KEP-1287): what was asked for becomes what is allotted once the node has room, and is then
- * told to the kernel. What the pod's status reports is the record that survives a restart of this process.
+ * Resources of running pods changed in place (KEP-1287): what was asked for becomes what is allotted once the node has
+ * room, and is then told to the kernel. What the pod's status reports is the record that survives a restart of this
+ * process.
  */
 import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
@@ -68,7 +69,10 @@ export class PodResize {
     });
   }
 
-  /** Allots and applies what is asked for, as far as it goes. Rejects when the kernel does not take it; the caller tries again. */
+  /**
+   * Allots and applies what is asked for, as far as it goes. Rejects when the kernel does not take it; the caller tries
+   * again.
+   */
   async advance(pod: Pod, running: readonly ContainerStatus[]): Promise<void> {
     const pending = this.pending(pod);
     if (pending.length === 0) {
@@ -87,7 +91,8 @@ export class PodResize {
       return;
     }
     try {
-      // Growing, the pod's own limits must make room first; shrinking, they can only follow: then this first try is refused.
+      // Growing, the pod's own limits must make room first; shrinking, they can only follow: then this first try is
+      // refused.
       await services.cgroups.ensurePod(pod).catch(() => '');
       for (const container of pending) await this.apply(pod, container, running);
       await services.cgroups.ensurePod(pod);

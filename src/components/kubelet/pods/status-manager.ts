@@ -10,7 +10,9 @@ import type { PodStatus } from '../../../core/podplan/status.ts';
 import { essentialPatch, statusPatch } from './status-patch.ts';
 
 interface Entry {
-  /** The pod object at the API that carries this status: the pod itself or its mirror; undefined while there is none. */
+  /**
+   * The pod object at the API that carries this status: the pod itself or its mirror; undefined while there is none.
+   */
   target: Pod | undefined;
   status: PodStatus | undefined;
   /** The pod is over and holds nothing: its object can go. */
@@ -29,7 +31,10 @@ const MAX_RETRY_MS = 1_000;
 const REFUSED_RETRY_MS = 60_000;
 const MAX_DOUBLINGS = 16;
 
-/** Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source: pkg/kubelet/status. */
+/**
+ * Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source:
+ * pkg/kubelet/status.
+ */
 export class StatusManager {
   private client: ApiClient | undefined;
   private readonly clock: Clock;

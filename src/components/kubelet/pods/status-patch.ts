@@ -13,8 +13,9 @@ const REMOVABLE = [
 ] as const satisfies readonly (keyof PodStatus)[];
 
 /**
- * The strategic merge patch that turns `from` into `to`; undefined when nothing differs. Conditions merge by type, so those of others stay as they
- * are; addresses merge by ip, so those that are gone are deleted by name; container statuses are replaced as lists.
+ * The strategic merge patch that turns `from` into `to`; undefined when nothing differs. Conditions merge by type, so
+ * those of others stay as they are; addresses merge by ip, so those that are gone are deleted by name; container
+ * statuses are replaced as lists.
  */
 export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {};

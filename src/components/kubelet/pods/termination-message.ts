@@ -17,7 +17,10 @@ export async function makeTerminationFile(path: string): Promise<void> {
   await chmod(path, 0o666);
 }
 
-/** Of a container that has ended. What no one reads of its file is cut off: it would take room on the disk for as long as the pod's object stays. */
+/**
+ * Of a container that has ended. What no one reads of its file is cut off: it would take room on the disk for as long
+ * as the pod's object stays.
+ */
 export async function terminationMessage(status: ContainerStatus, path: string): Promise<string> {
   const fromFile = await cutTo(path, MAX_MESSAGE_BYTES);
   if (fromFile !== '') return fromFile;

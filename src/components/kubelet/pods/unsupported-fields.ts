@@ -1,6 +1,7 @@
 /**
- * Fields of a pod that this node does not honour. A pod that sets one is left Pending with a reason and never runs without it: the scheduler
- * does not know the rule, so that a failed pod would only be created again. Source: pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
+ * Fields of a pod that this node does not honour. A pod that sets one is left Pending with a reason and never runs
+ * without it: the scheduler does not know the rule, so that a failed pod would only be created again. Source:
+ * pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
  */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import type { Rejection } from './admission.ts';
@@ -45,7 +46,10 @@ const CONTAINER_RULES: readonly Rule[] = [
   { field: 'volumeDevices' },
 ];
 
-/** Undefined: everything that the pod asks for is honoured. Ephemeral containers, which come later, are judged when they start. */
+/**
+ * Undefined: everything that the pod asks for is honoured. Ephemeral containers, which come later, are judged when they
+ * start.
+ */
 export function unsupportedField(pod: Pod): Rejection | undefined {
   const found = firstSet(pod.spec, POD_RULES, 'spec', { pod, list: undefined });
   if (found !== undefined) return refuse(found);

@@ -50,8 +50,8 @@ export class Prober {
   }
 
   /**
-   * Brings the probes of a pod in line with its running containers. `assumedReady`: containers that were ready when this kubelet came
-   * up; they stay so until a probe says otherwise.
+   * Brings the probes of a pod in line with its running containers. `assumedReady`: containers that were ready when
+   * this kubelet came up; they stay so until a probe says otherwise.
    */
   sync(pod: Pod, running: readonly ContainerStatus[], ip: string, assumedReady: ReadonlySet<string>): void {
     const uid = pod.metadata?.uid ?? '';

@@ -1,4 +1,7 @@
-/** Who calls the kubelet and whether they may. Source: kubelet authentication/authorization (webhook mode), KEP-2862 subresources. */
+/**
+ * Who calls the kubelet and whether they may. Source: kubelet authentication/authorization (webhook mode), KEP-2862
+ * subresources.
+ */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';

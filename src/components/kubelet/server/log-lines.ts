@@ -39,7 +39,10 @@ export function parseLogLine(line: Buffer): LogLine | undefined {
 /** How far back from the end a tail is looked for: lines are at most 16 KiB in this format. */
 const CHUNK = 64 * 1024;
 
-/** The offset at which the last `lines` lines of the file begin. Reads backwards, so that the size of the log does not matter. */
+/**
+ * The offset at which the last `lines` lines of the file begin. Reads backwards, so that the size of the log does not
+ * matter.
+ */
 export async function tailOffset(path: string, lines: number): Promise<number> {
   const file = await open(path, 'r');
   try {

@@ -46,8 +46,9 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
 const READ = ['GET', 'HEAD'];
 
 /**
- * What a request is about and which permission it takes; undefined for a path that is not served. Running something in a container takes
- * `create` even when it comes as the GET of a WebSocket: read access to nodes/proxy must not be enough.
+ * What a request is about and which permission it takes; undefined for a path that is not served. Running something in
+ * a container takes `create` even when it comes as the GET of a WebSocket: read access to nodes/proxy must not be
+ * enough.
  */
 export function routeOf(method: string, url: string): Route | undefined {
   let parsed: URL;

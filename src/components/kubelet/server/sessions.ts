@@ -1,4 +1,6 @@
-/** How much clients may hold open in one container or pod: each session costs the host a process, a file or a socket. */
+/**
+ * How much clients may hold open in one container or pod: each session costs the host a process, a file or a socket.
+ */
 const LIMITS = {
   exec: { most: 16, what: 'exec sessions of the container' },
   attach: { most: 16, what: 'attached clients of the container' },

@@ -1,4 +1,7 @@
-/** /stats/summary and the metrics endpoints. Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1, pkg/kubelet/metrics/collectors/resource_metrics.go. */
+/**
+ * /stats/summary and the metrics endpoints. Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1,
+ * pkg/kubelet/metrics/collectors/resource_metrics.go.
+ */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { podPath, rootComponents } from '../../../core/cgroup/names.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';

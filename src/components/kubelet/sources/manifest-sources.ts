@@ -32,7 +32,10 @@ export function directorySource(
   options: SourceOptions & { readonly path: string; readonly files: FileWatch },
 ): ManifestSource {
   const { path, clock, log } = options;
-  /** What a file last was, so that an unchanged one keeps its pod (and its config.seen), and a broken one is complained of once. */
+  /**
+   * What a file last was, so that an unchanged one keeps its pod (and its config.seen), and a broken one is complained
+   * of once.
+   */
   const known = new Map<string, { readonly stamp: string; readonly pod: Pod | undefined }>();
 
   const look = async (): Promise<void> => {

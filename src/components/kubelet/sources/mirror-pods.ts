@@ -10,8 +10,8 @@ import { CONFIG_MIRROR, fullName } from './static-pod.ts';
 const RETRY_MS = 1_000;
 
 /**
- * Keeps a mirror pod at the API for every static pod, and none besides. Deleting a mirror does nothing to the static pod: the mirror comes back.
- * Source: pkg/kubelet/pod/mirror_client.go.
+ * Keeps a mirror pod at the API for every static pod, and none besides. Deleting a mirror does nothing to the static
+ * pod: the mirror comes back. Source: pkg/kubelet/pod/mirror_client.go.
  */
 export class MirrorPods {
   private readonly clock: Clock;

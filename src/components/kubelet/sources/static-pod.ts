@@ -1,4 +1,7 @@
-/** A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which validates as well). */
+/**
+ * A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which validates as
+ * well).
+ */
 import { createHash } from 'node:crypto';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';

@@ -87,7 +87,10 @@ export class EvictionManager {
     return reclaim;
   }
 
-  /** Observes, and reclaims what the node is low on: images and dead containers first, then one pod, whose end it waits for. */
+  /**
+   * Observes, and reclaims what the node is low on: images and dead containers first, then one pod, whose end it waits
+   * for.
+   */
   async synchronize(): Promise<void> {
     let reclaim = await this.observe();
     if (reclaim.some(({ signal }) => PRESSURE_OF[signal] === 'DiskPressure') && (await this.#reclaimDisk()))

@@ -1,4 +1,7 @@
-/** Ends pods that have outgrown their limits on the node's disk. Source: pkg/kubelet/eviction localStorageEviction; KEP-361. */
+/**
+ * Ends pods that have outgrown their limits on the node's disk. Source: pkg/kubelet/eviction localStorageEviction;
+ * KEP-361.
+ */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes } from '../../../base/quantity.ts';

@@ -1,6 +1,7 @@
 /**
- * Puts a set of files into a directory so that readers see either all of the old or all of the new: the files stand in a time-stamped directory,
- * `..data` points to it, and the visible names point through `..data`. Source: pkg/volume/util/atomic_writer.go.
+ * Puts a set of files into a directory so that readers see either all of the old or all of the new: the files stand in
+ * a time-stamped directory, `..data` points to it, and the visible names point through `..data`. Source:
+ * pkg/volume/util/atomic_writer.go.
  */
 import {
   chmod,

@@ -9,7 +9,10 @@ import type { ApiClient } from '../../../client/types.ts';
 
 export type ConfigData = ReadonlyMap<string, Uint8Array>;
 
-/** Reads what a pod refers to. Undefined only for an optional object that is not there; otherwise throws with upstream's text. */
+/**
+ * Reads what a pod refers to. Undefined only for an optional object that is not there; otherwise throws with upstream's
+ * text.
+ */
 export interface ConfigReader {
   configMap(pod: Pod, name: string, optional: boolean): Promise<ConfigData | undefined>;
   secret(pod: Pod, name: string, optional: boolean): Promise<ConfigData | undefined>;
@@ -44,8 +47,8 @@ interface Entry {
 const RETRY_MS = 2_000;
 
 /**
- * Config maps and secrets of this node's pods: fetched when first needed, then followed by a watch of that one object, which is all that
- * a node may see. Source: pkg/kubelet/util/manager watch_based_manager.go.
+ * Config maps and secrets of this node's pods: fetched when first needed, then followed by a watch of that one object,
+ * which is all that a node may see. Source: pkg/kubelet/util/manager watch_based_manager.go.
  */
 export class ConfigObjects implements ConfigReader {
   private client: ApiClient | undefined;

@@ -47,7 +47,10 @@ export class VolumeManager {
     this.options = options;
   }
 
-  /** Idempotent: also brings the content of projected volumes up to date. One that fails keeps none of the others from it. */
+  /**
+   * Idempotent: also brings the content of projected volumes up to date. One that fails keeps none of the others from
+   * it.
+   */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
     let first: VolumeError | undefined;
     const shared = {
@@ -220,7 +223,10 @@ function memorySize(pod: Pod, volume: Volume): number | undefined {
   return set.length === 0 ? undefined : Math.min(...set);
 }
 
-/** Source: pkg/volume/volume_linux.go SetVolumeOwnership. `fsGroupChangePolicy` is about volumes that outlive a pod: this node has none. */
+/**
+ * Source: pkg/volume/volume_linux.go SetVolumeOwnership. `fsGroupChangePolicy` is about volumes that outlive a pod:
+ * this node has none.
+ */
 async function ownByGroup(path: string, gid: number): Promise<void> {
   const found = await lstat(path);
   if (found.isSymbolicLink()) return;

@@ -1,4 +1,7 @@
-/** What stands in the files of configMap, secret, downwardAPI and projected volumes. Source: pkg/volume/{configmap,secret,downwardapi,projected}. */
+/**
+ * What stands in the files of configMap, secret, downwardAPI and projected volumes. Source:
+ * pkg/volume/{configmap,secret,downwardapi,projected}.
+ */
 import type {
   ConfigMapProjection,
   DownwardAPIVolumeFile,

@@ -1,7 +1,8 @@
 /**
- * Sub-paths that a container cannot turn against the host by swapping in a link between check and use: links are resolved first and must stay in the
- * volume (projected files are links themselves); then every component of what they lead to is opened relative to the one before without following any,
- * and the opened file itself is what gets bound. Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
+ * Sub-paths that a container cannot turn against the host by swapping in a link between check and use: links are
+ * resolved first and must stay in the volume (projected files are links themselves); then every component of what they
+ * lead to is opened relative to the one before without following any, and the opened file itself is what gets bound.
+ * Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
  */
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat, writeFile } from 'node:fs/promises';
@@ -13,8 +14,9 @@ const O_PATH = 0o10000000;
 const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
 /**
- * Binds `subPath` of `volume` on `target` (made as file or directory to fit). A missing directory is made, as upstream does. What is bound there
- * already stays when it is the same file; a file that has been replaced since, as a changed key of a config map is, takes its place.
+ * Binds `subPath` of `volume` on `target` (made as file or directory to fit). A missing directory is made, as upstream
+ * does. What is bound there already stays when it is the same file; a file that has been replaced since, as a changed
+ * key of a config map is, takes its place.
  */
 export async function bindSubPath(volume: string, subPath: string, target: string, mounts: Mounter): Promise<void> {
   const base = await realpath(volume);
@@ -41,7 +43,10 @@ export async function bindSubPath(volume: string, subPath: string, target: strin
   }
 }
 
-/** The names below `base` that `subPath` leads to once the links in it are followed; what does not exist yet is left as it is. */
+/**
+ * The names below `base` that `subPath` leads to once the links in it are followed; what does not exist yet is left as
+ * it is.
+ */
 async function resolveBelow(base: string, subPath: string): Promise<string[]> {
   const parts = subPath.split('/').filter((part) => part !== '' && part !== '.');
   const leaves = (): Error => new Error(`subPath ${JSON.stringify(subPath)} leaves the volume`);

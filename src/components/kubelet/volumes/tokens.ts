@@ -15,7 +15,10 @@ interface TokenAnswer {
 
 const MAX_AGE_MS = 24 * 3600_000;
 
-/** Service-account tokens bound to pods, renewed at 80 % of their life or after a day. Source: pkg/kubelet/token/token_manager.go. */
+/**
+ * Service-account tokens bound to pods, renewed at 80 % of their life or after a day. Source:
+ * pkg/kubelet/token/token_manager.go.
+ */
 export class TokenSource {
   private client: ApiClient | undefined;
   private readonly clock: Clock;

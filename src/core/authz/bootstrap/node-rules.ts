@@ -2,8 +2,8 @@ import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import { eventsRule, READ, rule, urlRule } from './notation.ts';
 
 /**
- * The most a kubelet may do. The node authorizer narrows secrets, config maps, claims, volumes, service accounts, pods, nodes,
- * leases, CSI nodes, claims on devices and slices of devices down to the node's own.
+ * The most a kubelet may do. The node authorizer narrows secrets, config maps, claims, volumes, service accounts, pods,
+ * nodes, leases, CSI nodes, claims on devices and slices of devices down to the node's own.
  */
 export const NODE_RULES: readonly PolicyRule[] = [
   rule('create', 'authentication.k8s.io', 'tokenreviews'),

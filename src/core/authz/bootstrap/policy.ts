@@ -1,6 +1,7 @@
 /**
  * The roles and bindings every cluster starts with, and what the API server does at each start to keep them whole.
- * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; of system:node-proxiers: OKD.
+ * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; of system:node-proxiers:
+ * OKD.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
 import { aggregateAll } from '../aggregation.ts';
@@ -120,8 +121,9 @@ export const bootstrapPolicy: BootstrapPolicy = {
 };
 
 /**
- * The stored role, reconciled: missing rules, labels and annotations added, nothing taken away. Undefined when nothing is missing or
- * the administrator has switched the automatic update off. Rules of aggregated roles belong to the aggregation controller.
+ * The stored role, reconciled: missing rules, labels and annotations added, nothing taken away. Undefined when nothing
+ * is missing or the administrator has switched the automatic update off. Rules of aggregated roles belong to the
+ * aggregation controller.
  */
 export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored: T): T | undefined {
   if (!autoupdates(stored)) return undefined;
@@ -139,8 +141,8 @@ export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored:
 }
 
 /**
- * The stored binding, reconciled: missing subjects, labels and annotations added. Undefined when nothing is missing. `'replace'` when
- * it refers to another role: a reference cannot be changed, so the binding is deleted and re-created.
+ * The stored binding, reconciled: missing subjects, labels and annotations added. Undefined when nothing is missing.
+ * `'replace'` when it refers to another role: a reference cannot be changed, so the binding is deleted and re-created.
  */
 export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   expected: T,
@@ -164,8 +166,9 @@ export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
 const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-viewer', 'system:discovery']]);
 
 /**
- * The cluster role binding to make where `expected` is missing: with the subjects, labels and annotations of the stored binding that it was
- * split from, so that it grants nothing to subjects that the administrator has removed there; `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
+ * The cluster role binding to make where `expected` is missing: with the subjects, labels and annotations of the stored
+ * binding that it was split from, so that it grants nothing to subjects that the administrator has removed there;
+ * `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
  */
 export function bindingToCreate(
   expected: ClusterRoleBinding,

@@ -98,7 +98,10 @@ function slice(list: List, from: bigint, to: bigint): Value[] {
 /** What upstream reckons with for making a list. */
 const MAKING = 11;
 const kept = { cost: ([list = 0]: readonly number[]) => list, size: ([list = 0]: readonly number[]) => list };
-/** Every item with every other, and a list that is made. Source: cel-go's ext lists, version 3, which says so of the result's size too. */
+/**
+ * Every item with every other, and a list that is made. Source: cel-go's ext lists, version 3, which says so of the
+ * result's size too.
+ */
 const squared = (factor: number) => ({
   cost: ([list = 0]: readonly number[]) => factor * list * list + 11,
   size: ([list = 0]: readonly number[]) => list * list,

@@ -1,4 +1,7 @@
-/** `image`. Sources: k8s.io/apiserver/pkg/cel/library/image.go, go-containerregistry's name package (what a reference is). */
+/**
+ * `image`. Sources: k8s.io/apiserver/pkg/cel/library/image.go, go-containerregistry's name package (what a reference
+ * is).
+ */
 import { declare, type Overload } from '../functions.ts';
 import { Opaque } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';

@@ -22,7 +22,10 @@ const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(2 * text),
   size: ([text = 0]: readonly number[]) => text,
 };
-/** Traversed and rebuilt: as large as if the smallest part that it can be stood there as often as it can, each for the largest. */
+/**
+ * Traversed and rebuilt: as large as if the smallest part that it can be stood there as often as it can, each for the
+ * largest.
+ */
 const replacing = {
   cost: pieces.cost,
   size([text = 0, , by = 0]: readonly number[], _items: readonly number[], [, part = 0]: readonly number[]): number {

@@ -1,6 +1,6 @@
 /**
- * Which requests are approved without a human. Source: upstream's certificate approver for kubelet clients, OpenShift's machine
- * approver for serving certificates and for bootstrap identities.
+ * Which requests are approved without a human. Source: upstream's certificate approver for kubelet clients, OpenShift's
+ * machine approver for serving certificates and for bootstrap identities.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Node } from 'kubernetes-types/core/v1';

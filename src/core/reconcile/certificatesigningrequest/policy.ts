@@ -1,5 +1,6 @@
 /**
- * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests", built-in signers.
+ * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests",
+ * built-in signers.
  */
 import type { CertificateRequestFacts } from './port.ts';
 

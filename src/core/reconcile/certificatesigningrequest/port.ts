@@ -1,5 +1,6 @@
 /**
- * What the certificate controllers need from the holder of the CA key. Implemented outside (io/pki); the planners only see facts.
+ * What the certificate controllers need from the holder of the CA key. Implemented outside (io/pki); the planners only
+ * see facts.
  */
 
 /** What a PKCS #10 request asks for, read without trusting it. */

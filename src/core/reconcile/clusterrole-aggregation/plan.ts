@@ -1,4 +1,7 @@
-/** Aggregated cluster roles: their rules are the union of those their selectors pick. Source: KEP-less, upstream's clusterroleaggregation. */
+/**
+ * Aggregated cluster roles: their rules are the union of those their selectors pick. Source: KEP-less, upstream's
+ * clusterroleaggregation.
+ */
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { canonicalJson, semanticEqual } from '../equality.ts';

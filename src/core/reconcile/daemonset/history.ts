@@ -1,4 +1,7 @@
-/** Revisions of a daemon set, kept as ControllerRevisions so that `kubectl rollout undo` can go back. Source: upstream's daemon/update.go. */
+/**
+ * Revisions of a daemon set, kept as ControllerRevisions so that `kubectl rollout undo` can go back. Source: upstream's
+ * daemon/update.go.
+ */
 import type { ControllerRevision, DaemonSet } from 'kubernetes-types/apps/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { timeMs } from '../context.ts';

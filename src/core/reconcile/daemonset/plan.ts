@@ -49,7 +49,8 @@ export function planDaemonPods(snapshot: DaemonSnapshot, context: PlanContext): 
     else if (!node.shouldContinue) doomed.push(...pods.filter(isStaying));
     else doomed.push(...surplusOn(node.name, pods, snapshot, events, context));
   }
-  // Pods whose node vanished wait for the pod collector; pods meant for a node that vanished before they got there are ours.
+  // Pods whose node vanished wait for the pod collector; pods meant for a node that vanished before they got there are
+  // ours.
   const known = new Set(snapshot.nodes.map((node) => node.name));
   for (const pod of snapshot.pods) {
     if ((pod.spec?.nodeName ?? '') === '' && isStaying(pod) && !known.has(nodeOfDaemonPod(pod) ?? '')) doomed.push(pod);
@@ -58,7 +59,10 @@ export function planDaemonPods(snapshot: DaemonSnapshot, context: PlanContext): 
   return { create: create.slice(0, BURST), delete: doomed.slice(0, BURST), events };
 }
 
-/** Ended pods make room for new ones; of several running ones the oldest stays (with surge, the new one once it is available). */
+/**
+ * Ended pods make room for new ones; of several running ones the oldest stays (with surge, the new one once it is
+ * available).
+ */
 function surplusOn(
   node: string,
   pods: readonly Pod[],

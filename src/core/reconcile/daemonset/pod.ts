@@ -1,4 +1,6 @@
-/** The pod a daemon set puts on a node. Source: upstream's daemon/util: tolerations and node affinity of daemon pods. */
+/**
+ * The pod a daemon set puts on a node. Source: upstream's daemon/util: tolerations and node affinity of daemon pods.
+ */
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
 import type { NodeAffinity, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
 import { controllerReference } from '../ownership.ts';

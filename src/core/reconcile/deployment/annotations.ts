@@ -1,4 +1,7 @@
-/** Revisions and sizes that a deployment keeps in annotations of its replica sets. Source: upstream's deployment_util.go. */
+/**
+ * Revisions and sizes that a deployment keeps in annotations of its replica sets. Source: upstream's
+ * deployment_util.go.
+ */
 import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
 
 export const REVISION = 'deployment.kubernetes.io/revision';
@@ -50,7 +53,10 @@ export function maxReplicasOf(set: ReplicaSet): number | undefined {
   return integer(set.metadata?.annotations?.[MAX_REPLICAS]);
 }
 
-/** The annotations of the current replica set: the deployment's own, and the revision when it is newer than the one it has. */
+/**
+ * The annotations of the current replica set: the deployment's own, and the revision when it is newer than the one it
+ * has.
+ */
 export function currentSetAnnotations(
   deployment: Deployment,
   existing: Readonly<Record<string, string>>,

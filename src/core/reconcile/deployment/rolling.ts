@@ -1,4 +1,7 @@
-/** Sizes of replica sets during a rolling update and when a deployment is only scaled. Source: upstream's rolling.go and sync.go. */
+/**
+ * Sizes of replica sets during a rolling update and when a deployment is only scaled. Source: upstream's rolling.go and
+ * sync.go.
+ */
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
 import { timeMs } from '../context.ts';
 import { maxReplicasOf } from './annotations.ts';

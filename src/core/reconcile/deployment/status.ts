@@ -1,4 +1,7 @@
-/** The status of a deployment and whether its roll-out is done, moving or stuck. Source: upstream's deployment/progress.go. */
+/**
+ * The status of a deployment and whether its roll-out is done, moving or stuck. Source: upstream's
+ * deployment/progress.go.
+ */
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from 'kubernetes-types/apps/v1';
 import { timeMs } from '../context.ts';
 import { semanticEqual } from '../equality.ts';

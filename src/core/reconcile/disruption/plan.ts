@@ -1,6 +1,6 @@
 /**
- * What a disruption budget's status says: how many of its pods are healthy, how many have to be, and how many may be evicted now.
- * Source: pkg/controller/disruption.
+ * What a disruption budget's status says: how many of its pods are healthy, how many have to be, and how many may be
+ * evicted now. Source: pkg/controller/disruption.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { Condition, OwnerReference } from 'kubernetes-types/meta/v1';

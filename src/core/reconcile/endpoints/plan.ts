@@ -66,7 +66,10 @@ function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
   return backends;
 }
 
-/** Undefined: none of the service's ports leads anywhere on this pod. A headless service without ports lists bare addresses. */
+/**
+ * Undefined: none of the service's ports leads anywhere on this pod. A headless service without ports lists bare
+ * addresses.
+ */
 function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   const declared = service.spec?.ports ?? [];
   if (declared.length === 0) return isHeadless(service) ? [] : undefined;

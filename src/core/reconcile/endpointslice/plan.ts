@@ -1,4 +1,7 @@
-/** Endpoint slices of a service, changed as little as possible. Source: KEP-752, KEP-1672, upstream's endpointslice reconciler. */
+/**
+ * Endpoint slices of a service, changed as little as possible. Source: KEP-752, KEP-1672, upstream's endpointslice
+ * reconciler.
+ */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { canonicalJson, semanticEqual } from '../equality.ts';

@@ -4,8 +4,8 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from './graph.ts';
 
 /**
- * How an owner was found: 'solid' exists; 'waiting' is being deleted and waits for its dependents; 'dangling' does not exist, or
- * another object has its name.
+ * How an owner was found: 'solid' exists; 'waiting' is being deleted and waits for its dependents; 'dangling' does not
+ * exist, or another object has its name.
  */
 export type OwnerState = 'solid' | 'waiting' | 'dangling';
 

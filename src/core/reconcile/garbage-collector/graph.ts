@@ -1,6 +1,7 @@
 /**
- * Who owns whom. Fed with every change of every kind; says which objects must be looked at again. Nothing is deleted on its word: it is
- * a snapshot that lags, and every action on it is verified with the API first. Source: upstream's garbagecollector/graph_builder.go.
+ * Who owns whom. Fed with every change of every kind; says which objects must be looked at again. Nothing is deleted on
+ * its word: it is a snapshot that lags, and every action on it is verified with the API first. Source: upstream's
+ * garbagecollector/graph_builder.go.
  */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';

@@ -1,4 +1,7 @@
-/** The end of a namespace: what its status says while its content goes, and when it may go itself. Source: upstream's namespace deletion. */
+/**
+ * The end of a namespace: what its status says while its content goes, and when it may go itself. Source: upstream's
+ * namespace deletion.
+ */
 import type { NamespaceCondition } from 'kubernetes-types/core/v1';
 import { timestamp } from '../context.ts';
 

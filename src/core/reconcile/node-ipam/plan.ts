@@ -1,4 +1,7 @@
-/** A pod network for each node out of the cluster's. IPv4. Source: upstream's nodeipam range allocator; OKD gives a /23 per node. */
+/**
+ * A pod network for each node out of the cluster's. IPv4. Source: upstream's nodeipam range allocator; OKD gives a /23
+ * per node.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 import { CodedError } from '../../../base/errors.ts';
 
@@ -25,7 +28,10 @@ function formatRange(base: number, prefix: number): string {
   return `${[24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256).join('.')}/${prefix}`;
 }
 
-/** Which of the cluster's networks are taken. Indexes count networks of the node mask from the start of the cluster's range. */
+/**
+ * Which of the cluster's networks are taken. Indexes count networks of the node mask from the start of the cluster's
+ * range.
+ */
 export class CidrPool {
   readonly #cluster: Ipv4Range;
   readonly #mask: number;
@@ -60,8 +66,8 @@ export class CidrPool {
   }
 
   /**
-   * Takes the next free network, round robin, so that one just given back is not used at once. A node that was given one before
-   * (the copy of it may lag) gets the same. Undefined: none is left.
+   * Takes the next free network, round robin, so that one just given back is not used at once. A node that was given
+   * one before (the copy of it may lag) gets the same. Undefined: none is left.
    */
   allocate(node: string): string | undefined {
     for (const [index, owner] of this.#taken) if (owner === node) return this.#format(index);

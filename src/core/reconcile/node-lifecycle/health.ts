@@ -1,6 +1,7 @@
 /**
- * Is a node alive? Its kubelet renews a Lease every few seconds and writes its status now and then; when neither has changed for the
- * grace period its conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589 (node leases).
+ * Is a node alive? Its kubelet renews a Lease every few seconds and writes its status now and then; when neither has
+ * changed for the grace period its conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589
+ * (node leases).
  */
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node, NodeCondition } from 'kubernetes-types/core/v1';
@@ -13,8 +14,8 @@ export interface HealthTimes {
 }
 
 /**
- * What was seen of a node, in this process's own monotonic time. Times written by the kubelet are only compared with each other: its
- * clock may be wrong, as may ours.
+ * What was seen of a node, in this process's own monotonic time. Times written by the kubelet are only compared with
+ * each other: its clock may be wrong, as may ours.
  */
 export interface NodeHealth {
   readonly renewTime: string | undefined;

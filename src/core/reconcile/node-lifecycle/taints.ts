@@ -1,4 +1,7 @@
-/** Taints that follow a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and Tolerations". */
+/**
+ * Taints that follow a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and
+ * Tolerations".
+ */
 import type { Node, Taint } from 'kubernetes-types/core/v1';
 import { timestamp } from '../context.ts';
 import { readyCondition } from './health.ts';
@@ -21,8 +24,8 @@ const MANAGED_NO_SCHEDULE = new Set([...BY_CONDITION.map((each) => each.key), UN
 export interface TaintInput {
   readonly node: Node;
   /**
-   * Whether NoExecute taints may be added now. They are what evicts pods; while a whole zone is silent the likelier fault is ours, and
-   * nothing may be evicted.
+   * Whether NoExecute taints may be added now. They are what evicts pods; while a whole zone is silent the likelier
+   * fault is ours, and nothing may be evicted.
    */
   readonly mayEvict: boolean;
   readonly nowMs: number;

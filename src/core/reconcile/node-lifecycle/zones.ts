@@ -1,5 +1,6 @@
 /**
- * When many nodes fall silent at once the fault is more likely between us and them. Source: upstream's nodelifecycle zone states.
+ * When many nodes fall silent at once the fault is more likely between us and them. Source: upstream's nodelifecycle
+ * zone states.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 
@@ -40,9 +41,9 @@ export function zoneStates(verdicts: readonly NodeVerdict[]): Map<string, ZoneSt
 }
 
 /**
- * Whether a node of the zone may have its pods evicted. If no node reports, this controller is cut off: no pod is evicted.
- * A zone that is silent while another one is well has really failed. In small zones that mostly fail evictions stop, too (upstream
- * only slows them down from 50 nodes on).
+ * Whether a node of the zone may have its pods evicted. If no node reports, this controller is cut off: no pod is
+ * evicted. A zone that is silent while another one is well has really failed. In small zones that mostly fail evictions
+ * stop, too (upstream only slows them down from 50 nodes on).
  */
 export function mayEvict(zone: string, states: ReadonlyMap<string, ZoneState>): boolean {
   const all = [...states.values()];

@@ -1,6 +1,6 @@
 /**
- * Pods that no other component cleans up: finished ones above the threshold, pods of deleted nodes, pods deleted before they had a node, pods stuck
- * on nodes that are out of service. Source: upstream's podgc, KEP-2268.
+ * Pods that no other component cleans up: finished ones above the threshold, pods of deleted nodes, pods deleted before
+ * they had a node, pods stuck on nodes that are out of service. Source: upstream's podgc, KEP-2268.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { timeMs } from '../context.ts';

@@ -1,4 +1,6 @@
-/** The cluster's CA in every namespace, for pods that talk to the API. Source: KEP-1205, upstream's rootcacertpublisher. */
+/**
+ * The cluster's CA in every namespace, for pods that talk to the API. Source: KEP-1205, upstream's rootcacertpublisher.
+ */
 import type { ConfigMap, Namespace } from 'kubernetes-types/core/v1';
 
 export const ROOT_CA_CONFIG_MAP = 'kube-root-ca.crt';

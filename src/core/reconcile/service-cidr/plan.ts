@@ -1,6 +1,6 @@
 /**
- * A range of service addresses is ready as soon as its finalizer is there, and goes only when no service has an address that is in no other range.
- * Source: KEP-1880, k8s.io/kubernetes/pkg/controller/servicecidrs.
+ * A range of service addresses is ready as soon as its finalizer is there, and goes only when no service has an address
+ * that is in no other range. Source: KEP-1880, k8s.io/kubernetes/pkg/controller/servicecidrs.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
 import { isInNetwork } from '../../../base/addresses.ts';
@@ -15,7 +15,10 @@ export type ServiceCidrPlan =
   | { readonly action: 'update' | 'status'; readonly object: ServiceCidr }
   | { readonly action: 'wait'; readonly ms: number };
 
-/** `all`: every range, this one among them; `addresses`: those that API servers keep for services; `graceMs`: how long a deleted one stays at least. */
+/**
+ * `all`: every range, this one among them; `addresses`: those that API servers keep for services; `graceMs`: how long a
+ * deleted one stays at least.
+ */
 export function planServiceCidr(
   range: ServiceCidr,
   all: readonly ServiceCidr[],

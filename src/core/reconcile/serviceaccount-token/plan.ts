@@ -1,6 +1,6 @@
 /**
- * Secrets of type kubernetes.io/service-account-token: who makes one that names an account gets a token of it, which lasts as long as the secret.
- * Source: upstream's tokens_controller and pkg/serviceaccount/legacy.go.
+ * Secrets of type kubernetes.io/service-account-token: who makes one that names an account gets a token of it, which
+ * lasts as long as the secret. Source: upstream's tokens_controller and pkg/serviceaccount/legacy.go.
  */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
 

@@ -1,4 +1,6 @@
-/** How long kubelets may cache secrets and config maps, by the size of the cluster. Source: upstream's ttl controller. */
+/**
+ * How long kubelets may cache secrets and config maps, by the size of the cluster. Source: upstream's ttl controller.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 
 export const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';

@@ -1,4 +1,6 @@
-/** Required pod affinity and anti-affinity. Source: KEP-less; upstream's interpodaffinity plug-in and its documentation. */
+/**
+ * Required pod affinity and anti-affinity. Source: KEP-less; upstream's interpodaffinity plug-in and its documentation.
+ */
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { type AffinityTerm, type PodInfo, termSelects } from '../pod-info.ts';

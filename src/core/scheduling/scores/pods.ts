@@ -113,7 +113,10 @@ function countDomains(
   return counts;
 }
 
-/** Replicas of one service or set are spread over hosts and zones when the pod says nothing itself. Upstream's system defaults. */
+/**
+ * Replicas of one service or set are spread over hosts and zones when the pod says nothing itself. Upstream's system
+ * defaults.
+ */
 function defaultConstraints(pod: PodInfo, view: ClusterView): SpreadConstraint[] {
   const isPeer = view.peersOf?.(pod.pod);
   if (isPeer === undefined) return [];

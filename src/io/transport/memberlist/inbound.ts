@@ -1,4 +1,7 @@
-/** Streams that peers have opened. Whether a peer has the ring's key shows only when its message is complete, so all of them together are bounded. */
+/**
+ * Streams that peers have opened. Whether a peer has the ring's key shows only when its message is complete, so all of
+ * them together are bounded.
+ */
 import type { Socket } from 'node:net';
 
 export interface InboundLimits {

@@ -1,4 +1,7 @@
-/** The keyring on disk in Serf's format: a JSON array of keys in base64, the first of which encrypts (serf's `-keyring-file`). */
+/**
+ * The keyring on disk in Serf's format: a JSON array of keys in base64, the first of which encrypts (serf's
+ * `-keyring-file`).
+ */
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -21,8 +24,8 @@ export function newKeyringText(): string {
 }
 
 /**
- * Opens the keyring; undefined when there is no such file. Throws CodedError 'bad-keyring' naming the file and the fix: also when any other user
- * but its owner may open it.
+ * Opens the keyring; undefined when there is no such file. Throws CodedError 'bad-keyring' naming the file and the fix:
+ * also when any other user but its owner may open it.
  */
 export async function openKeyring(path: string): Promise<OpenedKeyring | undefined> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -68,7 +71,10 @@ function keyringOf(text: string, path: string): Keyring {
   }
 }
 
-/** One change at a time; a change that could not be written is reverted, so that a restart finds the keys that the ring uses. */
+/**
+ * One change at a time; a change that could not be written is reverted, so that a restart finds the keys that the ring
+ * uses.
+ */
 function keyStore(path: string, keyring: Keyring): KeyStore {
   let last: Promise<void> = Promise.resolve();
   const change = (apply: () => void): Promise<void> => {

@@ -13,8 +13,9 @@ const MAX_KEYS = 8;
 export const ENCRYPTION_OVERHEAD = 1 + NONCE_BYTES + TAG_BYTES;
 
 /**
- * The ring's shared secrets: AES-GCM with keys of 16, 24 or 32 bytes (memberlist/security.go, keyring.go). The first key encrypts, all
- * of them decrypt, which is how keys are rotated: `install` the new one everywhere, `use` it everywhere, `remove` the old one.
+ * The ring's shared secrets: AES-GCM with keys of 16, 24 or 32 bytes (memberlist/security.go, keyring.go). The first
+ * key encrypts, all of them decrypt, which is how keys are rotated: `install` the new one everywhere, `use` it
+ * everywhere, `remove` the old one.
  */
 export class Keyring {
   #keys: readonly Buffer[];

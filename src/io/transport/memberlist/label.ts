@@ -19,7 +19,10 @@ export function labelHeader(label: Uint8Array): Uint8Array {
     : Buffer.concat([Buffer.from([messageType.hasLabel, label.length]), label]);
 }
 
-/** Bytes after the header, `incomplete` when more are needed to tell, `foreign` when the label is another ring's (or missing). */
+/**
+ * Bytes after the header, `incomplete` when more are needed to tell, `foreign` when the label is another ring's (or
+ * missing).
+ */
 export function withoutLabel(bytes: Uint8Array, label: Uint8Array): Uint8Array | 'incomplete' | 'foreign' {
   if (bytes.length === 0) return 'incomplete';
   if (bytes[0] !== messageType.hasLabel) return label.length === 0 ? bytes : 'foreign';

@@ -1,6 +1,7 @@
 /**
- * Decompression of the LZW that memberlist's peers may use (Go's `compress/lzw`: least significant bit first, 8-bit literals, codes
- * of 9 to 12 bits). Only decompression: what we send is small, and compressing before encrypting tells listeners about contents.
+ * Decompression of the LZW that memberlist's peers may use (Go's `compress/lzw`: least significant bit first, 8-bit
+ * literals, codes of 9 to 12 bits). Only decompression: what we send is small, and compressing before encrypting tells
+ * listeners about contents.
  */
 const CLEAR = 256;
 const END = 257;

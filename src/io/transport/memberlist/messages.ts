@@ -80,7 +80,9 @@ export function encodeMessage(message: GossipMessage): Uint8Array {
   }
 }
 
-/** Decodes one message; undefined for types this side has no use for. Throws {@link MsgpackError} when it is malformed. */
+/**
+ * Decodes one message; undefined for types this side has no use for. Throws {@link MsgpackError} when it is malformed.
+ */
 export function decodeMessage(bytes: Uint8Array): GossipMessage | undefined {
   const body = bytes.subarray(1);
   switch (bytes[0]) {

@@ -1,7 +1,7 @@
 /**
- * MessagePack as memberlist's Go codec speaks it: the format of before 2013, where text and bytes are one "raw" type and there is
- * neither `bin` nor `str 8`. Old agents read nothing else, so writing is done here; reading is the library's, behind a walk that
- * first checks that a value is complete and neither deep nor endless.
+ * MessagePack as memberlist's Go codec speaks it: the format of before 2013, where text and bytes are one "raw" type
+ * and there is neither `bin` nor `str 8`. Old agents read nothing else, so writing is done here; reading is the
+ * library's, behind a walk that first checks that a value is complete and neither deep nor endless.
  */
 import { Decoder } from '@msgpack/msgpack';
 
@@ -119,8 +119,8 @@ class Writer {
 export class MsgpackError extends Error {}
 
 /**
- * Where the value that begins at `offset` ends, or undefined when it is cut off. Throws {@link MsgpackError} on a reserved type, on
- * nesting beyond {@link MAX_DEPTH} and on more entries than any honest message has.
+ * Where the value that begins at `offset` ends, or undefined when it is cut off. Throws {@link MsgpackError} on a
+ * reserved type, on nesting beyond {@link MAX_DEPTH} and on more entries than any honest message has.
  */
 export function msgpackEnd(bytes: Uint8Array, offset: number): number | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -184,7 +184,10 @@ function textOfKey(key: unknown): string {
   throw new MsgpackError('a map key that is not text');
 }
 
-/** A decoded map; reading from it checks types. Every reader throws {@link MsgpackError} when the member has another type. */
+/**
+ * A decoded map; reading from it checks types. Every reader throws {@link MsgpackError} when the member has another
+ * type.
+ */
 export class Fields {
   readonly #members: Record<string, unknown>;
 

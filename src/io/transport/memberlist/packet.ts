@@ -36,8 +36,8 @@ export function sealPacket(parts: readonly Uint8Array[], peerProtocol: number, s
 }
 
 /**
- * The messages of a datagram, or undefined when it is not of this ring or is damaged as a whole. A damaged message is left out, the
- * others of the same datagram stand.
+ * The messages of a datagram, or undefined when it is not of this ring or is damaged as a whole. A damaged message is
+ * left out, the others of the same datagram stand.
  */
 export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessage[] | undefined {
   const body = withoutLabel(datagram, sealing.label);

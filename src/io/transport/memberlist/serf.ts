@@ -1,4 +1,7 @@
-/** The encoding of Serf's own messages, which travel as user messages, user state and metadata of the ring (serf/messages.go). */
+/**
+ * The encoding of Serf's own messages, which travel as user messages, user state and metadata of the ring
+ * (serf/messages.go).
+ */
 import { CodedError } from '../../../base/errors.ts';
 import {
   type KeyAnswer,

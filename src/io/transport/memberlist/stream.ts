@@ -45,8 +45,8 @@ export function sealStream(message: Uint8Array, sealing: Sealing): Uint8Array {
 }
 
 /**
- * Reads the one message of a stream from however many pieces. Work is linear in the bytes received, however they are cut; memory is
- * bounded by `limits.maxBytes`. `push` throws {@link StreamError} when there will never be a message.
+ * Reads the one message of a stream from however many pieces. Work is linear in the bytes received, however they are
+ * cut; memory is bounded by `limits.maxBytes`. `push` throws {@link StreamError} when there will never be a message.
  */
 export class StreamReader {
   readonly #sealing: Sealing;

@@ -1,5 +1,6 @@
 /**
- * The ring's wire as HashiCorp's memberlist has it: datagrams and streams on one port number, so that stock agents can take part.
+ * The ring's wire as HashiCorp's memberlist has it: datagrams and streams on one port number, so that stock agents can
+ * take part.
  */
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { createConnection, createServer, isIPv6, type Server, type Socket } from 'node:net';

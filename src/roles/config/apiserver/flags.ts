@@ -22,8 +22,8 @@ export interface ApiFlag {
   /** The description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because the flag's
-   * function is not implemented.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because
+   * the flag's function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   readonly choices?: readonly string[];

@@ -1,4 +1,6 @@
-/** Go's names of TLS 1.2 cipher suites, which are IANA's but for two, and OpenSSL's. Source: crypto/tls, `CipherSuites`. */
+/**
+ * Go's names of TLS 1.2 cipher suites, which are IANA's but for two, and OpenSSL's. Source: crypto/tls, `CipherSuites`.
+ */
 const OPENSSL: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
   TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',

@@ -1,4 +1,6 @@
-/** The first members of a cluster, and whether this one can be among them. Source: etcd's ServerConfig.VerifyBootstrap. */
+/**
+ * The first members of a cluster, and whether this one can be among them. Source: etcd's ServerConfig.VerifyBootstrap.
+ */
 import { isIP } from 'node:net';
 import { type EtcdUrl, parseUrls } from './go-values.ts';
 import type { EtcdMember } from './settings.ts';

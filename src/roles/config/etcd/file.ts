@@ -50,7 +50,10 @@ function textOf(at: Cursor): string | undefined {
   return 'source' in node && typeof node.source === 'string' ? node.source : String(node.value);
 }
 
-/** etcd's configuration file. Lines without a value count as not there. Throws EtcdUsageProblem naming file, line and field. */
+/**
+ * etcd's configuration file. Lines without a value count as not there. Throws EtcdUsageProblem naming file, line and
+ * field.
+ */
 export function readFile(file: string, text: string): Given {
   const given = new Map<FlagName, Value>();
   const take = (at: Cursor, name: FlagName, flag: EtcdFlag): void => {

@@ -1,6 +1,6 @@
 /**
- * Every flag of etcd 3.4, 3.5 and 3.6, and what it does here. Names, kinds and defaults are etcd's (`etcd --help`); one default differs,
- * that of `pre-vote`, which is always on.
+ * Every flag of etcd 3.4, 3.5 and 3.6, and what it does here. Names, kinds and defaults are etcd's (`etcd --help`); one
+ * default differs, that of `pre-vote`, which is always on.
  */
 
 export type FlagKind =
@@ -25,8 +25,8 @@ export interface EtcdFlag {
   /** The description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because the flag's
-   * function is not implemented.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because
+   * the flag's function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   /** The only values that are accepted. */

@@ -12,7 +12,10 @@ export interface Value {
 
 export type Given = ReadonlyMap<FlagName, Value>;
 
-/** Wrong use, with the exit code that etcd has for it: 2 for what its flag parser refuses, 1 for what it checks afterwards. */
+/**
+ * Wrong use, with the exit code that etcd has for it: 2 for what its flag parser refuses, 1 for what it checks
+ * afterwards.
+ */
 export class EtcdUsageProblem extends Error {
   readonly exitCode: 1 | 2;
   constructor(exitCode: 1 | 2, message: string) {

@@ -1,4 +1,7 @@
-/** etcd's flags, variables and configuration file, as `hyperedge etcd` takes them. See `EtcdSettings` for what comes of them. */
+/**
+ * etcd's flags, variables and configuration file, as `hyperedge etcd` takes them. See `EtcdSettings` for what comes of
+ * them.
+ */
 
 export { readFile } from './file.ts';
 export { flagHelp } from './flags.ts';

@@ -1,6 +1,6 @@
 /**
- * Arguments, environment and configuration file → settings. Pure: the file's text is handed in. Precedence and checks are etcd's:
- * variables for what no flag says, and a configuration file instead of both. Source: etcd's embed.Config.
+ * Arguments, environment and configuration file → settings. Pure: the file's text is handed in. Precedence and checks
+ * are etcd's: variables for what no flag says, and a configuration file instead of both. Source: etcd's embed.Config.
  */
 import { isIP } from 'node:net';
 import { parseDuration } from '../../../base/duration.ts';

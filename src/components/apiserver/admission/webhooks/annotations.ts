@@ -1,6 +1,6 @@
 /**
- * Audit annotations of webhooks.
- * Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#mutating-webhook-auditing-annotations
+ * Audit annotations of webhooks. Source:
+ * https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#mutating-webhook-auditing-annotations
  */
 
 import type { JsonValue } from '../../../../api/meta/object.ts';

@@ -59,8 +59,8 @@ export class HookCaller {
   }
 
   /**
-   * The verdict of a webhook that allows the request; undefined: it was not asked, or it failed and may. Throws an ApiError when the
-   * request is refused.
+   * The verdict of a webhook that allows the request; undefined: it was not asked, or it failed and may. Throws an
+   * ApiError when the request is refused.
    */
   async ask(
     { hook, as }: Concerned,

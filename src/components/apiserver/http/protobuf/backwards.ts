@@ -1,6 +1,6 @@
 /**
- * A protobuf writer that begins at the end: when a structure's header is written its content already stands behind it, so its length is
- * known and nothing is moved or measured twice. (Go's generated code does the same.)
+ * A protobuf writer that begins at the end: when a structure's header is written its content already stands behind it,
+ * so its length is known and nothing is moved or measured twice. (Go's generated code does the same.)
  */
 const INITIAL = 64 * 1024;
 const KEPT = 1024 * 1024;
@@ -90,7 +90,10 @@ export class BackwardsWriter {
     this.#buffer.write(value, this.#position, length, encoding);
   }
 
-  /** Most texts are short and plain: cheaper letter by letter than by a call out of JavaScript. False: it is not, nothing is written. */
+  /**
+   * Most texts are short and plain: cheaper letter by letter than by a call out of JavaScript. False: it is not,
+   * nothing is written.
+   */
   #ascii(value: string): boolean {
     const { length } = value;
     this.#reserve(length);

@@ -17,7 +17,9 @@ export function isProtobuf(body: Buffer): boolean {
   return body.subarray(0, MAGIC.length).equals(MAGIC);
 }
 
-/** Throws 'BadRequest' for what cannot be read, 'UnsupportedMediaType' for kinds this server does not know in this form. */
+/**
+ * Throws 'BadRequest' for what cannot be read, 'UnsupportedMediaType' for kinds this server does not know in this form.
+ */
 export function decodeProtobuf(body: Buffer): JsonObject {
   if (!isProtobuf(body)) throw errors.badRequest('the body of the request is not Kubernetes protobuf');
   try {

@@ -1,6 +1,6 @@
 /**
- * Objects in Kubernetes' protobuf form, from what JSON says of them. Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf
- * (envelope), pkg/watch and pkg/util/framer (watch streams).
+ * Objects in Kubernetes' protobuf form, from what JSON says of them. Source:
+ * k8s.io/apimachinery/pkg/runtime/serializer/protobuf (envelope), pkg/watch and pkg/util/framer (watch streams).
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { BackwardsWriter } from './backwards.ts';
@@ -95,7 +95,9 @@ function writeText(field: number, value: string): void {
   writer.enclose(field, mark);
 }
 
-/** Fields from the last to the first, since the writer goes backwards. Fields that the table does not know are left out. */
+/**
+ * Fields from the last to the first, since the writer goes backwards. Fields that the table does not know are left out.
+ */
 function writeMessage(index: number, object: JsonObject): void {
   for (const field of fieldsBackwards(index)) {
     if (field.shape === 'inline') {

@@ -1,6 +1,7 @@
 /**
- * Messages that no kubectl carries, or none carries any more, in the form of the generated table but for references, which are by name.
- * Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1, and of k8s.io/api/policy/v1beta1 1.20.
+ * Messages that no kubectl carries, or none carries any more, in the form of the generated table but for references,
+ * which are by name. Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1, and of
+ * k8s.io/api/policy/v1beta1 1.20.
  */
 const PACKAGE = 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';

@@ -1,4 +1,7 @@
-/** Decisions and durations of policies. Source: k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/metrics. */
+/**
+ * Decisions and durations of policies. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/metrics.
+ */
 import { Histogram } from '../../../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../../../metrics.ts';
 import { OUT_OF_BUDGET } from '../../expressions.ts';

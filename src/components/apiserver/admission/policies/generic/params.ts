@@ -1,4 +1,7 @@
-/** Resolves the parameters of a policy binding. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
+/**
+ * Resolves the parameters of a policy binding. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+ */
 
 import type { KubeObject } from '../../../../../api/meta/object.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../../base/selector.ts';
@@ -22,7 +25,10 @@ export function misconfiguration({ paramKind }: Policy, kinds: Kinds): string | 
   return `failed to configure policy: ${unknownParams(paramKind)}`;
 }
 
-/** Each is judged by; undefined stands for no parameter. None: the binding does not apply. Throws what is wrong with the binding. */
+/**
+ * Each is judged by; undefined stands for no parameter. None: the binding does not apply. Throws what is wrong with the
+ * binding.
+ */
 export async function paramsOf(
   policy: Policy,
   binding: Binding,

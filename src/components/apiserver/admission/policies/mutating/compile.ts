@@ -1,4 +1,6 @@
-/** Mutating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go. */
+/**
+ * Mutating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go.
+ */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../../../api/meta/object.ts';
 import {

@@ -79,7 +79,8 @@ class Dispatch {
     await this.#request.noteOwners?.();
     for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
     if (this.#made) {
-      // As upstream: policies that are made again see what all have made of the object, the last one what it has made itself.
+      // As upstream: policies that are made again see what all have made of the object, the last one what it has made
+      // itself.
       this.#pass.changed = true;
       for (const seen of this.#pass.seen) if (typeof seen === 'string') this.#pass.due.add(seen);
     }
@@ -184,7 +185,10 @@ class Dispatch {
     );
   }
 
-  /** Whether anything is different now. Throws an ApiError when the request cannot go on, an Error when the mutation failed. */
+  /**
+   * Whether anything is different now. Throws an ApiError when the request cannot go on, an Error when the mutation
+   * failed.
+   */
   async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
     const described = await describeRequest(this.#request, as, '');
     const live = described['object'] as JsonObject;

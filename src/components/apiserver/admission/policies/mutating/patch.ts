@@ -1,5 +1,6 @@
 /**
- * Applies one mutation to an object. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go.
+ * Applies one mutation to an object. Sources:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go.
  */
 import type { JsonObject } from '../../../../../api/meta/object.ts';
 import type { SchemaNode } from '../../../../../api/schema/node.ts';
@@ -21,7 +22,10 @@ export function withConfiguration(live: JsonObject, value: Value, schema: Schema
   }
 }
 
-/** `live` with the patches that an expression yielded; as it is where a test among them fails. Throws an Error in upstream's words. */
+/**
+ * `live` with the patches that an expression yielded; as it is where a test among them fails. Throws an Error in
+ * upstream's words.
+ */
 export function withPatches(live: JsonObject, value: Value): JsonObject {
   const patches: JsonObject[] = [];
   for (const each of isList(value) ? value : []) if (each instanceof CelMap) patches.push(operationOf(each));

@@ -1,4 +1,6 @@
-/** Validating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/plugin.go. */
+/**
+ * Validating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/plugin.go.
+ */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import {
   compileShared,

@@ -1,4 +1,6 @@
-/** One policy's judgement of one request. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go. */
+/**
+ * One policy's judgement of one request. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go.
+ */
 import { utf8Length } from '../../../../../api/meta/validation.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Value } from '../../../../../core/cel/values.ts';

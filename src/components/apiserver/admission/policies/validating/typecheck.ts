@@ -1,6 +1,6 @@
 /**
- * Type checks a policy's expressions against the kinds that it matches. Findings are hints: kinds may change, and rules may match more.
- * Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
+ * Type checks a policy's expressions against the kinds that it matches. Findings are hints: kinds may change, and rules
+ * may match more. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { schemaOfType } from '../../../../../api/schema/index.ts';
@@ -19,8 +19,8 @@ export interface ExpressionWarning {
 const MAX_KINDS = 10;
 
 /**
- * What may be wrong with the policy's validations. `pause` is awaited between any two pieces of work: a policy may have many expressions,
- * and match many kinds.
+ * What may be wrong with the policy's validations. `pause` is awaited between any two pieces of work: a policy may have
+ * many expressions, and match many kinds.
  */
 export async function typeCheck(
   policy: ValidatingAdmissionPolicy,
