@@ -1,6 +1,6 @@
 /** The third-party notices of the executable. */
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -19,7 +19,9 @@ test('every bundled package, Node, SQLite and the add-on have their licence text
     for (const name of Object.keys(dependencies)) {
       const { version } = JSON.parse(await readFile(join(root, 'node_modules', name, 'package.json'), 'utf8'));
       assert.ok(list.includes(`  ${name} ${version} (`), name);
-      assert.ok(text.includes((await readFile(join(root, 'node_modules', name, 'LICENSE'), 'utf8')).trim()), name);
+      const directory = join(root, 'node_modules', name);
+      const file = (await readdir(directory)).find((each) => /^LICENSE(?:\.md)?$/.test(each)) ?? '';
+      assert.ok(text.includes((await readFile(join(directory, file), 'utf8')).trim()), name);
     }
     assert.ok(list.includes(`  Node.js ${process.version.slice(1)} (`));
     assert.match(text, /Copyright Node\.js contributors/);

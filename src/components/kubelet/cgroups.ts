@@ -33,7 +33,7 @@ export class PodCgroups {
   private readonly log: Log;
   private hierarchies: readonly Hierarchy[] = [];
   private options: TreeOptions | undefined;
-  /** What the levels above the pods were last told. */
+  /** What was last written to the levels above the pods. */
   private readonly levels = new Map<string, string>();
 
   constructor(options: {
@@ -84,7 +84,7 @@ export class PodCgroups {
     }
   }
 
-  /** Pods that have a cgroup, with where it is: some may be left over from pods that went while nobody looked. */
+  /** Pods that have a cgroup, with where it is: some may be left over from pods that ended while this process was down. */
   async list(): Promise<{ readonly uid: string; readonly path: CgroupPath }[]> {
     const { root } = this.treeOptions();
     const [hierarchy] = this.hierarchies;

@@ -33,7 +33,7 @@ const PAUSE_MS = 1_000;
 
 interface Waiting {
   readonly line: string;
-  /** Told whether it has been written. */
+  /** Called with whether it has been written. */
   readonly settle: ((written: boolean) => void) | undefined;
 }
 
@@ -119,7 +119,7 @@ class LogFile implements AuditSink {
       this.#waiting.splice(0, batch.length);
       for (const { settle } of batch) settle?.(written);
     }
-    // In the turn that found nothing waiting: whoever comes next begins again.
+    // In the turn that found nothing waiting: the next event begins again.
     this.#writing = undefined;
   }
 

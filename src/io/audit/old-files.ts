@@ -45,7 +45,7 @@ export class OldFiles {
     return join(this.#directory, `${this.#prefix}${stamp}${this.#extension}`);
   }
 
-  /** Begins to remove and compress what there is; nobody waits for it. */
+  /** Begins to remove and compress old files; not awaited. */
   tidy(): void {
     this.#again = true;
     this.#working ??= this.#work();

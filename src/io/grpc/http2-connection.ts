@@ -33,7 +33,7 @@ export interface ConnectionEvents {
   opened?(stream: Http2Stream, fields: readonly HeaderField[], endStream: boolean): StreamEvents;
   /** The peer will not take new streams (clients), or the connection is closing. Streams under way may still finish. */
   goingAway(): void;
-  /** The connection is gone and so are its streams; each has been told. */
+  /** The connection is closed and so are its streams; each has been notified. */
   closed(reason: string): void;
 }
 
@@ -248,13 +248,13 @@ export class Http2Connection {
     this.#idle();
   }
 
-  /** The stream has data: it is told to send when its turn comes. */
+  /** The stream has data: it is asked to send when its turn comes. */
   enqueue(stream: Http2Stream): void {
     this.#ready.add(stream);
     this.#queueFlush();
   }
 
-  /** The stream has data and no window: it is told to send when there is one. */
+  /** The stream has data and no window: it is asked to send when there is one. */
   stall(stream: Http2Stream): void {
     this.#stalled.add(stream);
   }
@@ -281,7 +281,7 @@ export class Http2Connection {
     if (this.#closed || this.#leaving > 0) return;
     for (const stream of this.#ready) {
       if (this.#outBytes >= BLOCK_BYTES) break;
-      // Whoever is not done after this comes again behind the others.
+      // A stream that is not done after this is queued again behind the others.
       this.#ready.delete(stream);
       stream.pump();
     }
@@ -292,7 +292,7 @@ export class Http2Connection {
     this.#leaving = bytes.length;
     this.#socket.write(bytes, (error) => {
       this.#leaving = 0;
-      // After an error nobody says when the socket is done with it.
+      // After an error the socket does not report completion.
       if (error !== null && error !== undefined) return;
       if (block !== undefined) giveBlock(block);
       this.#flush();

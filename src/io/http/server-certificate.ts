@@ -1,6 +1,6 @@
 /**
  * What a server shows, judged as programs in Go judge it. OpenSSL takes a certificate whose names of subject and issuer
- * are the same for one that signed itself, and looks no further: operators' own certificates often name nobody at all,
+ * are the same for one that signed itself, and looks no further: operators' own certificates often name no host at all,
  * and their authority does not either. Go looks at who signed it. Source: RFC 5280 section 6, Go's crypto/x509.
  */
 import { X509Certificate } from 'node:crypto';

@@ -36,7 +36,7 @@ export function openTunnel(
       reject(new CodedError(code, `${authority} through the proxy ${nameOf(proxy)}: ${why}`));
     };
     const aborted = (): void => fail('the client went away', 'aborted');
-    // Not by 'data': who goes on with the connection finds it as if nobody had read from it.
+    // Not by 'data': the next reader of the connection must find every byte.
     const read = (): void => {
       answer += (socket.read() as Buffer | null)?.toString('latin1') ?? '';
       const end = answer.indexOf(END);

@@ -18,7 +18,7 @@ const NEWLINE = 0x0a;
 const PREFIX = 4;
 
 type Message = Buffer | string;
-/** Keeps nothing of the chunk: whoever wrote it may use its memory again once it has been sent. */
+/** Keeps nothing of the chunk: the writer may reuse its memory once it has been sent. */
 type Framing = (chunk: Buffer) => Message[];
 
 /** One message a line of JSON. */
@@ -78,7 +78,7 @@ export class WebSocketAnswer extends Writable {
     this.#socket = socket;
     this.#head = head;
     socket.once('close', () => this.destroy());
-    // Nobody else listens: an answer whose client has gone is no failure.
+    // No other listener: a response whose client disconnected is no failure.
     this.on('error', () => {});
   }
 

@@ -322,7 +322,7 @@ async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping
 }
 
 /**
- * Unique per address and bridge, and found again by whoever looks at `ip link`: `ve0a800005` and the bridge's check
+ * Unique per address and bridge, and recognisable in `ip link`: `ve0a800005` and the bridge's check
  * letters.
  */
 function linkName(address: number, bridge: string): string {

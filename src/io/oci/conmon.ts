@@ -262,7 +262,7 @@ function reportedMessage(report: string): string {
   }
 }
 
-/** Asks the monitor to open its log file anew. Does nothing when the monitor is gone. */
+/** Asks the monitor to reopen its log file. Does nothing when the monitor has exited. */
 export const reopenLog = (bundle: string): Promise<void> => control(bundle, '2 0 0\n');
 
 /** Sets the size of the container's terminal. */

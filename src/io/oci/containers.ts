@@ -44,7 +44,7 @@ export interface Containers {
   remove(id: string): Promise<void>;
   /** The monitor left an exit code (or vanished): records the end and frees what the container held. */
   settle(id: string): Promise<void>;
-  /** Containers whose monitor is gone end unheard, as nobody writes their exit file: this looks at them. */
+  /** Containers whose monitor exited end without an exit file: this polls them. */
   settleUnmonitored(): Promise<void>;
   /** Resolves when the container has ended. */
   ended(id: string): Promise<void>;

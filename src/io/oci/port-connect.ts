@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT_S = 10;
 /** How long the other direction may stay open after one has ended. */
 const HALF_CLOSED_S = 3600;
 
-/** Throws RuntimeError 'network' when nobody listens. */
+/** Throws RuntimeError 'network' when no process listens. */
 export function connectOnHost(port: number): Promise<ByteStream> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, timeout: CONNECT_TIMEOUT_S * 1000 });

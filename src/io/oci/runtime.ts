@@ -175,7 +175,9 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       // in /run.
       if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
       if (sameBoot) {
-        log.warn('the namespaces of a pod are gone; it is made anew', { pod: `${record.namespace}/${record.name}` });
+        log.warn('namespaces of a pod are missing; re-creating its sandbox', {
+          pod: `${record.namespace}/${record.name}`,
+        });
         await tearDown(paths, context.runc, record);
       }
       await saveStopped(record);

@@ -89,7 +89,7 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     cgroupsPath: cgroupsPath(input.driver, sandbox.cgroupParent, input.containerId),
     resources: {
       ...linuxResources(config.resources, input.pureV2),
-      // Said in any case: systemd gives a scope of which it is told nothing its own default.
+      // Always set: systemd gives a scope without a value its own default.
       pids: { limit: config.resources.pidsLimit > 0 ? config.resources.pidsLimit : -1 },
       devices: security.privileged
         ? [{ allow: true, access: 'rwm' }]

@@ -35,7 +35,7 @@ export interface OutputPipe {
   readonly readable: AsyncIterable<Uint8Array>;
   push(chunk: Uint8Array): Promise<void>;
   end(): void;
-  /** Nobody reads any more: waiting and later pushes resolve. */
+  /** The reader ended: waiting and later pushes resolve. */
   abandon(): void;
 }
 

@@ -169,7 +169,10 @@ export async function loadIfPresent(files: PairFiles): Promise<Authority | undef
 async function ensureAuthority(files: PairFiles, commonName: string, context: InstallContext): Promise<Authority> {
   const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   if (keyPem === undefined && certPem !== undefined) {
-    throw new CodedError('bad-authority', `${files.key} is missing; restore it, or remove ${files.cert} to begin anew`);
+    throw new CodedError(
+      'bad-authority',
+      `${files.key} is missing; restore it, or remove ${files.cert} to create a new authority`,
+    );
   }
   if (keyPem === undefined) {
     const made = await createAuthority(commonName, lifetimeFrom(context.nowMs, AUTHORITY_DAYS));

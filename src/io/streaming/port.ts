@@ -11,7 +11,7 @@ export interface StreamingServer {
   /**
    * Serves exec and attach. `requested` are the streams that the URL asks for (`stdin|stdout|stderr|tty` at the API
    * server, `input|output|error|tty` at the kubelet); with `tty`, `stderr` is dropped. `open` is called once, after the
-   * client has made its streams, with the streams that are really wanted. A rejection of `open` is told to the client
+   * client has made its streams, with the streams that are really wanted. A rejection of `open` is reported to the client
    * on the error stream.
    *
    * An unusable upgrade request is answered with a plain HTTP error (400 or 403). Resolves when the session is over and
@@ -26,7 +26,7 @@ export interface StreamingServer {
   ): Promise<void>;
 
   /**
-   * Serves port forwarding. `connect` is called for each forwarded connection; a rejection is told to the client on
+   * Serves port forwarding. `connect` is called for each forwarded connection; a rejection is reported to the client on
    * that connection's error stream and leaves the others alone. Resolves when the session is over; never rejects.
    */
   handlePortForward(

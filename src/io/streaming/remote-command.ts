@@ -137,6 +137,6 @@ async function writeText(channels: RemoteCommandChannels, text: string): Promise
   try {
     await channels.error.write(Buffer.from(text, 'utf8'));
   } catch {
-    // Nobody is left to be told.
+    // No client is left to notify.
   }
 }

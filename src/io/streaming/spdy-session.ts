@@ -124,7 +124,7 @@ class ServerSpdySession implements SpdySession {
     this.#shut();
   }
 
-  /** Control frames may be lost with the connection: whoever waits for data hears of it from the data. */
+  /** Control frames may be lost with the connection: a reader of data learns of it from the data. */
   #sendControl(frame: Buffer): void {
     this.#writer.write(frame).catch(() => {});
   }

@@ -232,7 +232,7 @@ class Connection {
     }
   }
 
-  /** Nobody waits for the time being: neither does the process. */
+  /** No call is pending: the socket must not keep the process alive. */
   private rest(): void {
     if (this.closed || this.calls.size > 0 || this.jobs.size > 0) return;
     clearTimeout(this.idle);

@@ -63,7 +63,7 @@ export class ImagePuller {
         message: `Container image "${image}" is not present with pull policy of Never`,
       });
     }
-    // An image made on this host has no registry to come from: asking for it anew each time would only keep the pod
+    // An image made on this host has no registry to come from: requesting it each time would only keep the pod
     // from starting.
     if (present !== undefined && isLocal(image)) {
       event('Normal', 'Pulled', `Container image "${image}" already present on machine`);

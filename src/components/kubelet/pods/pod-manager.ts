@@ -223,7 +223,7 @@ export class PodManager {
       this.refuse(pod, rejection);
       worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
     } else this.block(worker, pod);
-    // Adopted: what its volumes project may have changed while nobody looked.
+    // Adopted: what its volumes project may have changed while this process was down.
     if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
     else worker.wake();
     this.services.cgroups
@@ -355,7 +355,7 @@ export class PodManager {
           containers: names.map((name) => ({ name, image: '' })),
         },
       };
-      this.services.log.info('ending a pod that nobody wants any more', { pod: fullName(pod), uid });
+      this.services.log.info('killing orphaned pod', { pod: fullName(pod), uid });
       const worker = new PodWorker(pod, this.services, source);
       this.managed.set(uid, { worker, source, gone: true });
       const grace = containers.map((status) => Number(status.annotations[ANNOTATIONS.terminationGracePeriod]));

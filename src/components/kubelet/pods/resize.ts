@@ -1,6 +1,6 @@
 /**
  * Resources of running pods changed in place (KEP-1287): what was asked for becomes what is allotted once the node has
- * room, and is then told to the kernel. What the pod's status reports is the record that survives a restart of this
+ * room, and is then written to the kernel. What the pod's status reports is the record that survives a restart of this
  * process.
  */
 import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';

@@ -15,7 +15,7 @@ const SAFETY_RELIST_MS = 60_000;
 const RETRY_MS = 500;
 
 /**
- * What the runtime runs, by pod UID. Listed anew whenever the runtime hints at a change; hints that come while a list
+ * What the runtime runs, by pod UID. Listed again whenever the runtime hints at a change; hints that come while a list
  * is under way lead to one more. Listeners learn which pods look different.
  */
 export class RuntimeView {

@@ -46,7 +46,7 @@ export class Access {
     this.client = client;
   }
 
-  /** Undefined: nobody that we know; the answer is 401. */
+  /** Undefined: unauthenticated; the answer is 401. */
   async authenticate(request: IncomingMessage): Promise<Caller | undefined> {
     const { socket } = request;
     if (socket instanceof TLSSocket && socket.authorized) {

@@ -86,7 +86,7 @@ async function reopened(path: string, file: FileHandle, offset: number): Promise
   return open(path, 'r').catch(() => undefined);
 }
 
-/** Remembers a notification that comes while nobody waits. */
+/** Remembers a notification that arrives while no reader waits. */
 class Wakeup {
   private pending = false;
   private resolve: (() => void) | undefined;

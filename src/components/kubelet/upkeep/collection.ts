@@ -77,7 +77,7 @@ async function removeDanglingLinks(directory: string): Promise<void> {
 }
 
 /**
- * Directories and cgroups of pods that nobody knows any more; only once every source has been heard. A pod's directory
+ * Directories and cgroups of orphaned pods; only once every source has been heard. A pod's directory
  * goes last, so it tells whose cgroups are ours: another instance may have its own pods in the same tree.
  */
 export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
