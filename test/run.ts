@@ -91,6 +91,7 @@ if (parts.has('check')) {
     'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
     'src',
   ]);
+  await step('house style', process.execPath, ['test/style/check.ts']);
   await step('unused code', process.execPath, ['node_modules/knip/bin/knip.js']);
 }
 if (parts.has('unit'))

@@ -23,6 +23,20 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .split('\n')
   .filter((path) => path !== '' && !GENERATED.test(path));
 
+/** Too long today, with their lines: a file or function may shrink, none may be added. */
+const KNOWN: Readonly<Record<string, number>> = {
+  'src/components/kubelet/pods/pod-worker.ts': 533,
+  'src/components/kubelet/server/server.ts': 512,
+  'src/core/raft/raft.ts': 510,
+  'src/io/grpc/http2-connection.ts': 657,
+  'src/io/sqlite/store-file.ts': 510,
+  'src/client/leader-elector.ts function': 196,
+  'src/client/transport.ts function': 169,
+  'src/io/http/listener.ts function': 156,
+  'src/io/oci/containers.ts function': 388,
+  'src/io/oci/runtime.ts function': 351,
+};
+
 const violations: string[] = [];
 const read = (path: string): string => {
   try {
@@ -35,7 +49,7 @@ const read = (path: string): string => {
 
 for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z]+\.md$/.test(each))) {
   const lines = read(path).split('\n');
-  if (path.startsWith('src/') && lines.length - 1 > MAX_FILE_LINES)
+  if (path.startsWith('src/') && lines.length - 1 > (KNOWN[path] ?? MAX_FILE_LINES))
     violations.push(`${path}: ${lines.length - 1} lines; split it, at most ${MAX_FILE_LINES}`);
   for (const [index, line] of lines.entries()) {
     const place = `${path}:${index + 1}`;
@@ -50,7 +64,7 @@ for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) longFun
 /** Code is the formatter's business, except that it never breaks comments and text. */
 function isProse(path: string, line: string): boolean {
   if (path.endsWith('.md')) return !/^\s*(?:https?:|\[)/.test(line);
-  return /^\s*(?:\*|\/\/|\/\*)/.test(line);
+  return /^\s*(?:\*|\/\/|\/\*)/.test(line) && !/https?:\/\//.test(line);
 }
 
 function longFunctions(path: string): void {
@@ -59,7 +73,7 @@ function longFunctions(path: string): void {
     if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
       const first = source.getLineAndCharacterOfPosition(node.getStart(source)).line;
       const last = source.getLineAndCharacterOfPosition(node.end).line;
-      if (last - first + 1 > MAX_FUNCTION_LINES)
+      if (last - first + 1 > (KNOWN[`${path} function`] ?? MAX_FUNCTION_LINES))
         violations.push(`${path}:${first + 1}: a function of ${last - first + 1} lines; at most ${MAX_FUNCTION_LINES}`);
     }
     ts.forEachChild(node, visit);
@@ -68,4 +82,4 @@ function longFunctions(path: string): void {
 }
 
 for (const violation of violations) console.log(violation);
-process.exit(violations.length === 0 ? 0 : 1);
+process.exitCode = violations.length === 0 ? 0 : 1;

@@ -84,7 +84,9 @@ export class PodCgroups {
     }
   }
 
-  /** Pods that have a cgroup, with where it is: some may be left over from pods that ended while this process was down. */
+  /**
+   * Pods that have a cgroup, with where it is: some may be left over from pods that ended while this process was down.
+   */
   async list(): Promise<{ readonly uid: string; readonly path: CgroupPath }[]> {
     const { root } = this.treeOptions();
     const [hierarchy] = this.hierarchies;

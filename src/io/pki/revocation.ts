@@ -8,8 +8,8 @@ const SEQUENCE = 0x30;
 const TIMES = [0x17, 0x18];
 
 /**
- * The serial numbers on a list in PEM or DER, for `isRevoked`. Signature and dates are not checked: a user that can write
- * the file may revoke, and a list that has grown old still says what it said. Throws CodedError 'bad-der'.
+ * The serial numbers on a list in PEM or DER, for `isRevoked`. Signature and dates are not checked: a user that can
+ * write the file may revoke, and a list that has grown old still says what it said. Throws CodedError 'bad-der'.
  */
 export function parseRevocationList(bytes: Buffer): ReadonlySet<bigint> {
   const pem = /-----BEGIN X509 CRL-----([^-]+)-----END X509 CRL-----/.exec(bytes.toString('latin1'));

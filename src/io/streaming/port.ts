@@ -11,8 +11,8 @@ export interface StreamingServer {
   /**
    * Serves exec and attach. `requested` are the streams that the URL asks for (`stdin|stdout|stderr|tty` at the API
    * server, `input|output|error|tty` at the kubelet); with `tty`, `stderr` is dropped. `open` is called once, after the
-   * client has made its streams, with the streams that are really wanted. A rejection of `open` is reported to the client
-   * on the error stream.
+   * client has made its streams, with the streams that are really wanted. A rejection of `open` is reported to the
+   * client on the error stream.
    *
    * An unusable upgrade request is answered with a plain HTTP error (400 or 403). Resolves when the session is over and
    * the socket closed; never rejects. The process is closed when the client goes away.
