@@ -32,6 +32,7 @@ describe('authentication flags', () => {
         clusters: [{ name: 'k', cluster: { server: 'https://hook.example.com/authorize' } }],
         users: [{ name: 'u', user: { token: 't' } }],
       }),
+      { mode: 0o600 },
     );
   });
   after(() => rm(directory, { recursive: true }));
