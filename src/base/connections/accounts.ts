@@ -9,8 +9,8 @@ import { Bucket } from './bucket.ts';
 /** Handshakes that one address may begin at once; those of clients that authenticate are refunded. */
 const CREDITS = 100;
 /** And then each second. A TLS handshake costs the event loop about a millisecond. */
-const CREDITS_PER_SECOND = 300;
-/** What an address may owe: the next handshake waits a third of a second at most. */
+const CREDITS_PER_SECOND = 500;
+/** What an address may owe: the next handshake waits a fifth of a second at most. */
 const MAX_DEBT = 100;
 /** Addresses that are remembered. */
 const MAX_ACCOUNTS = 4096;

@@ -48,7 +48,7 @@ const VIOLATION_CREDITS = 1;
  * Megabytes may have been read of a flood before it is noticed, at the end of a turn: what a millisecond decrypts and
  * parses.
  */
-const BYTES_PER_CREDIT = 350_000;
+const BYTES_PER_CREDIT = 800_000;
 /**
  * What a peer may send before its first request, and after each, until it is authenticated: a handshake with a chain of
  * certificates, a header …
@@ -110,7 +110,7 @@ export class GatedConnection {
   /** Closes a connection that breaks the rules of its protocol. */
   violated(reason: string, bytes = 0): void {
     if (this.closed) return;
-    this.account.credits.charge(VIOLATION_CREDITS + bytes / BYTES_PER_CREDIT);
+    this.account.credits.charge(Math.max(VIOLATION_CREDITS, bytes / BYTES_PER_CREDIT));
     this.#gate.close(this, reason);
   }
 

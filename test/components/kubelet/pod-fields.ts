@@ -73,7 +73,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   GRPCAction: { [CHECKS]: 'port service' },
   Probe: { 'src/core/podplan/probe.ts': PROBE_FIELDS, [PLAN]: 'terminationGracePeriodSeconds' },
   ContainerPort: {
-    [EXECUTOR]: 'containerPort hostIP hostPort protocol',
+    'src/components/kubelet/pods/port-mappings.ts': 'containerPort hostIP hostPort protocol',
     [CHECKS]: 'name',
   },
   ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
@@ -102,7 +102,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodSchedulingGate: { 'src/components/scheduler/epoch.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
-    'src/core/reconcile/nodelifecycle/eviction.ts': 'tolerationSeconds',
+    'src/core/reconcile/taint-eviction/plan.ts': 'tolerationSeconds',
   },
   TopologySpreadConstraint: {
     [`${SCHEDULING}/topology.ts`]:
@@ -120,7 +120,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   KeyToPath: { [SOURCES]: 'key mode path' },
   DownwardAPIVolumeSource: { [SOURCES]: 'defaultMode' },
   DownwardAPIVolumeFile: { [SOURCES]: 'mode path' },
-  EmptyDirVolumeSource: { [VOLUMES]: 'medium sizeLimit', [`${KUBELET}/upkeep/size-limits.ts`]: 'sizeLimit' },
+  EmptyDirVolumeSource: { [VOLUMES]: 'medium sizeLimit', [`${KUBELET}/upkeep/storage-limits.ts`]: 'sizeLimit' },
   HostPathVolumeSource: { [`${KUBELET}/volumes/host-path.ts`]: 'path type' },
   ProjectedVolumeSource: { [SOURCES]: 'defaultMode' },
   ConfigMapProjection: PROJECTION,

@@ -501,7 +501,10 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
   const words = first.stderr().split('\n');
   const line = (part: string): number => words.findIndex((each) => each.includes(part));
   // Who starts several waits for these: nobody is published, nor ready, before there is a leader.
-  assert.ok(line('leads') >= 0 && line('leads') < line('published this member to the cluster'), first.stderr());
+  assert.ok(
+    line('became leader') >= 0 && line('became leader') < line('published this member to the cluster'),
+    first.stderr(),
+  );
   assert.ok(line('published this member to the cluster') < line(READY), first.stderr());
   const members = [first, ...others];
   const all = `--endpoints=${urls.join()}`;
