@@ -105,7 +105,7 @@ export interface ApiServerConfig {
     readonly uidHeaders?: readonly string[];
   };
   /**
-   * What this server shows to those that extend it, so that they believe whom it names. Undefined: nothing, and they
+   * Client certificate for aggregated servers: they trust the user names that it forwards. Undefined: nothing, and they
    * will not.
    */
   readonly proxyClient?: { readonly certificate: string; readonly key: string };
