@@ -48,10 +48,35 @@ function isPeer(text: string): boolean {
   return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535);
 }
 
+const apiUrl = (): Field<string> =>
+  string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give the URL of an API server such as https://10.0.0.5:8443' });
+const taint = (): Field<string> =>
+  string({
+    pattern: /^[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$/,
+    fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
+  });
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Bootstrap'),
   roles: list(oneOf(...ROLES)),
+  join: object(
+    {
+      server: apiUrl(),
+      token: string({ pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/, fix: 'give a token of "hyperedge token create"' }),
+      caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
+    },
+    ['server', 'token', 'caHash'],
+  ),
+  masters: list(apiUrl()),
+  labels: dictionary(string()),
+  taints: list(taint()),
+  ipFamilies: list(oneOf('IPv4', 'IPv6')),
+  podNetwork: object({
+    backend: oneOf('auto', 'routes', 'vxlan'),
+    encrypt: boolean(),
+    mtu: integer(1280, 65_535),
+  }),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -60,7 +85,14 @@ const shape = {
     maxPods: integer(1, 10_000),
     systemReserved: dictionary(string()),
   }),
-  ports: object({ api: port(), kubelet: port(), controllers: port(), etcd: port(), etcdPeer: port() }),
+  ports: object({
+    api: port(),
+    kubelet: port(),
+    controllers: port(),
+    etcd: port(),
+    etcdPeer: port(),
+    balancer: port(),
+  }),
   network: object({
     clusterCIDR: cidr(),
     serviceCIDR: cidr(),

@@ -20,6 +20,21 @@ export interface Settings {
   /** Every address under which this host can be reached from outside, `nodeIp` first. */
   readonly addresses: readonly string[];
   readonly nodeLabels: Readonly<Record<string, string>>;
+  /** Taints of a new Node, `key=value:effect`. */
+  readonly nodeTaints: readonly string[];
+  /** Present: this host joins, or has joined, the cluster of `server`. */
+  readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  /** URLs of API servers that the bootstrap file names. */
+  readonly masters: readonly string[];
+  /** Families of pods, services and nodes, the primary one first. */
+  readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
+  readonly podNetwork: {
+    /** `auto`: routes to hosts on the same link, VXLAN to others. */
+    readonly backend: 'auto' | 'routes' | 'vxlan';
+    readonly encrypt: boolean;
+    /** Undefined: discovered. */
+    readonly mtu: number | undefined;
+  };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly ports: {
@@ -28,6 +43,8 @@ export interface Settings {
     readonly controllers: number;
     readonly etcd: number;
     readonly etcdPeer: number;
+    /** Of the local balancer, on loopback. */
+    readonly balancer: number;
   };
   readonly network: {
     readonly clusterCidr: string;
@@ -42,6 +59,8 @@ export interface Settings {
     readonly firstPodCidr: string;
     /** Cluster IP of the service `kubernetes`. */
     readonly apiServiceIp: string;
+    /** Cluster IP of the DNS service; every host answers there. */
+    readonly dnsIp: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
@@ -191,7 +210,16 @@ export function settingsOf(
     nodeIp,
     nodeIpIsBridge: detected === undefined,
     addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
-    nodeLabels: Object.fromEntries(file?.node?.labels ?? []),
+    nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
+    nodeTaints: file?.taints ?? [],
+    join: file?.join,
+    masters: file?.masters ?? [],
+    ipFamilies: file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
+    podNetwork: {
+      backend: file?.podNetwork?.backend ?? 'auto',
+      encrypt: file?.podNetwork?.encrypt ?? false,
+      mtu: file?.podNetwork?.mtu,
+    },
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
     ports: {
@@ -200,6 +228,7 @@ export function settingsOf(
       controllers: file?.ports?.controllers ?? 8444,
       etcd: file?.ports?.etcd ?? 2379,
       etcdPeer: file?.ports?.etcdPeer ?? 2380,
+      balancer: file?.ports?.balancer ?? 7443,
     },
     network: {
       clusterCidr,
@@ -211,6 +240,7 @@ export function settingsOf(
       hostSubnetLength,
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
+      dnsIp: nthAddress(serviceCidr, 10),
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
