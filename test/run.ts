@@ -6,6 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { glob } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -21,6 +22,10 @@ const LAB_FILE_TIMEOUT_MS = 30 * 60_000;
 const SOAK_FILE_TIMEOUT_MS = 60 * 60_000;
 /** With more, the change is at fault, not the machine. */
 const MAX_REPEATED_FILES = 8;
+/** Many of them wait for timeouts of real processes. */
+const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
+/** Each has its own network namespace and root. */
+const E2E_FILES_AT_ONCE = 2;
 const SLOWEST_FILES = 12;
 /** Their seeds come from `test/soak.ts`. */
 const SOAKS = ['test/sim/**/simulation.test.ts', 'test/io/sqlite/flipped-bits.test.ts'];
@@ -145,6 +150,8 @@ if (unknown.length > 0) {
 const parts = new Set<Part>(wanted.length === 0 ? PARTS : (wanted as Part[]));
 const bin = (name: string): string => join(root, 'node_modules', '.bin', name);
 
+// Test files and the programs that they start load the same sources.
+process.env['NODE_COMPILE_CACHE'] ??= join(root, 'dist', 'cache', 'compiled');
 const packaged = parts.has('e2e') || parts.has('attack');
 await prepareHost(packaged);
 // While everything before the end-to-end tests runs.
@@ -160,7 +167,10 @@ if (parts.has('check')) {
   await step('unused code', process.execPath, ['node_modules/knip/bin/knip.js']);
 }
 if (parts.has('unit'))
-  await tests(await files(['test/**/*.test.ts'], (path) => /^test\/(e2e|attack|lab|bench)\//.test(path)), 2);
+  await tests(
+    await files(['test/**/*.test.ts'], (path) => /^test\/(e2e|attack|lab|bench)\//.test(path)),
+    UNIT_FILES_AT_ONCE,
+  );
 if (packaged) {
   await helmFetched;
   if (await step('build', process.execPath, ['build/package.ts']))
@@ -169,7 +179,7 @@ if (packaged) {
         (['e2e', 'attack'] as const).filter((part) => parts.has(part)).map((part) => `test/${part}/**/*.test.ts`),
         () => false,
       ),
-      1,
+      E2E_FILES_AT_ONCE,
     );
 }
 if (parts.has('lab')) {
