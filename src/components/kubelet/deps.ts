@@ -8,6 +8,7 @@ import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
+import type { ProbeNetwork } from './probes/port.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
 export interface ApiAccess {
@@ -34,6 +35,7 @@ export interface KubeletDeps {
   readonly mounts: Mounter;
   readonly trees: Trees;
   readonly streaming: StreamingServer;
+  readonly probeNetwork: ProbeNetwork;
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
   /** Asked at start and before every hour's renewal of the server's TLS context. */

@@ -341,8 +341,10 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     }),
     tokens,
     puller: new ImagePuller({ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls }),
+    probeNetwork: deps.probeNetwork,
     prober: new Prober({
       runtime,
+      network: deps.probeNetwork,
       clock,
       random,
       onVerdict: (uid) => manager.wake([uid]),

@@ -16,6 +16,7 @@ import { createStreamForwarder } from '../../io/forwarding/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
 import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import { probeNetwork } from '../../io/probing/index.ts';
 import { createStreamingServer } from '../../io/streaming/index.ts';
 import { createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
@@ -252,6 +253,7 @@ function hostKubelet({
     mounts: createMounter(),
     trees,
     streaming,
+    probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: async () => {
       const pem = await readSecret(files.serverCurrent, 'kubelet');

@@ -20,6 +20,7 @@ import { createImageStore } from '../../../src/io/images/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../../src/io/oci/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { probeNetwork } from '../../../src/io/probing/index.ts';
 import { createStreamingServer } from '../../../src/io/streaming/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
@@ -158,6 +159,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         mounts,
         trees,
         streaming,
+        probeNetwork,
         api,
         servingCertificate: async () => ({ cert: serving.certPem, key: serving.keyPem }),
         clientCa: async () => authority.certPem,

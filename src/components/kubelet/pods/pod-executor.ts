@@ -163,7 +163,7 @@ export class PodExecutor {
     action: Kill,
     first: boolean,
   ): Promise<void> {
-    const { clock, runtime, events } = this.services;
+    const { clock, runtime, events, probeNetwork: network } = this.services;
     const startedMs = clock.monotonicMs();
     const preStop = container?.lifecycle?.preStop;
     if (first && container !== undefined && preStop !== undefined && action.graceSeconds > 0) {
@@ -174,7 +174,7 @@ export class PodExecutor {
         await Promise.race([
           runHook(
             preStop,
-            { runtime, clock, container: container as Container, containerId: action.containerId, ip },
+            { runtime, network, clock, container: container as Container, containerId: action.containerId, ip },
             limitMs,
           ),
           this.containerGone(action.containerId, pod),
@@ -217,7 +217,7 @@ export class PodExecutor {
     signal: AbortSignal,
   ): Promise<void> {
     const { services } = this;
-    const { runtime, events, clock } = services;
+    const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
     if (hostRoot && !mayUseHostRoot(this.source)) {
@@ -295,7 +295,14 @@ export class PodExecutor {
       await orAbandoned(
         runHook(
           postStart,
-          { runtime, clock, container: container as Container, containerId: id, ip: addresses.podIps[0] ?? '' },
+          {
+            runtime,
+            network,
+            clock,
+            container: container as Container,
+            containerId: id,
+            ip: addresses.podIps[0] ?? '',
+          },
           POST_START_LIMIT_MS,
         ),
         signal,
