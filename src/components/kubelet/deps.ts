@@ -6,6 +6,7 @@ import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
+import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
@@ -31,7 +32,8 @@ export interface KubeletDeps {
   /** Present: the systemd cgroup driver is used; undefined: the cgroupfs driver. */
   readonly slices: SliceManager | undefined;
   readonly host: HostFacts;
-  readonly files: FileWatch;
+  readonly files: KubeletFiles;
+  readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
   readonly trees: Trees;
   readonly streaming: StreamingServer;

@@ -14,6 +14,7 @@ import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
+import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
 import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { probeNetwork } from '../../io/probing/index.ts';
@@ -243,14 +244,16 @@ function hostKubelet({
   streaming,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
+  const mounts = createMounter();
   return createKubelet({
     config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
     host: createHostFacts({ nowMs: () => clock.nowMs() }),
-    files: createFileWatch(),
-    mounts: createMounter(),
+    files: createKubeletFiles(mounts),
+    fileWatch: createFileWatch(),
+    mounts,
     trees,
     streaming,
     probeNetwork,

@@ -17,6 +17,7 @@ import {
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../../src/io/oci/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
@@ -155,7 +156,8 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         cgroups: createCgroupFileSystem(),
         slices: undefined,
         host: createHostFacts({ nowMs: Date.now }),
-        files: createFileWatch(),
+        files: createKubeletFiles(mounts),
+        fileWatch: createFileWatch(),
         mounts,
         trees,
         streaming,

@@ -301,7 +301,7 @@ export class PodWorker {
     const known = this.messages.get(status.id);
     if (known !== undefined) return known;
     const path = this.services.directories.terminationMessage(this.uid, status.name, status.attempt);
-    const message = await terminationMessage(status, path);
+    const message = await terminationMessage(this.services.files, status, path);
     this.messages.set(status.id, message);
     return message;
   }

@@ -15,6 +15,7 @@ import type { ByteStream, ContainerStatus, Runtime } from '../../../core/podplan
 import { attemptsOf, readySandboxes } from '../../../core/podplan/snapshot.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { ServingCertificate } from '../deps.ts';
+import type { LogFiles } from '../files-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
@@ -36,7 +37,8 @@ export interface KubeletServerOptions {
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;
   readonly stats: StatsProvider;
-  readonly files: FileWatch;
+  readonly files: LogFiles;
+  readonly fileWatch: FileWatch;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -371,13 +373,14 @@ export class KubeletServer {
     response: ServerResponse,
     signal: AbortSignal,
   ): Promise<void> {
-    const { view, files, runtime } = this.options;
+    const { view, files, fileWatch, runtime } = this.options;
     const source = readLog(
       {
         path: status.logPath,
         running: () => view.get(worker.uid).containers.find((each) => each.id === status.id)?.state === 'running',
         onChange: (listener) => runtime.onChange(() => void view.refresh().then(listener)),
         files,
+        fileWatch,
         signal,
       },
       options,
