@@ -10,6 +10,7 @@ import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
+import type { KubeletListen } from './server/port.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
 export interface ApiAccess {
@@ -36,6 +37,7 @@ export interface KubeletDeps {
   readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
   readonly trees: Trees;
+  readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */

@@ -389,6 +389,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const access = new Access({ nodeName: config.nodeName, clock, log: log.named('server') });
   const server = new KubeletServer({
+    listen: deps.listen,
     address: config.listen.address,
     port: config.listen.port,
     certificate: deps.servingCertificate,

@@ -14,6 +14,7 @@ import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
+import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
 import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
@@ -255,6 +256,7 @@ function hostKubelet({
     fileWatch: createFileWatch(),
     mounts,
     trees,
+    listen: listenKubelet,
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },

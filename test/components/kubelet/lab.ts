@@ -16,6 +16,7 @@ import {
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
+import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
@@ -160,6 +161,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         fileWatch: createFileWatch(),
         mounts,
         trees,
+        listen: listenKubelet,
         streaming,
         probeNetwork,
         api,
