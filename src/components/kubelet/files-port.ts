@@ -1,4 +1,6 @@
-/** Files that the kubelet keeps on its host. Implemented by `src/io/kubelet-files`. Errors are those of the file system. */
+/**
+ * Files that the kubelet keeps on its host. Implemented by `src/io/kubelet-files`. Errors are those of the file system.
+ */
 
 /** Directories and files of pods, below the kubelet's own directories. */
 export interface PodFiles {
