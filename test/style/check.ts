@@ -27,8 +27,6 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
 const KNOWN: Readonly<Record<string, number>> = {
   'src/components/kubelet/pods/pod-worker.ts': 533,
   'src/components/kubelet/server/server.ts': 512,
-  'src/io/grpc/http2-connection.ts': 657,
-  'src/io/sqlite/store-file.ts': 510,
   'src/client/leader-elector.ts function': 196,
   'src/client/transport.ts function': 169,
   'src/io/http/listener.ts function': 156,
