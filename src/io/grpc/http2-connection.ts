@@ -176,11 +176,7 @@ export class Http2Connection implements StreamOwner {
   }
 
   #frameHandler(): FrameHandler {
-    const isClosed = (): boolean => this.#closed;
     return {
-      get closed() {
-        return isClosed();
-      },
       dataBegins: (id, length, endStream) => this.#beginData(id, length, endStream),
       data: (bytes, whole) => {
         this.#dataStream?.receiveData(bytes, whole && this.#dataEnds);
@@ -365,6 +361,7 @@ export class Http2Connection implements StreamOwner {
       setTimeout(() => this.#socket.destroy(), GOODBYE_MS).unref();
     } else this.#socket.destroy();
     this.#sender.close();
+    this.#reader.close();
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     for (const stream of streams) stream.lost(reason);

@@ -2,8 +2,6 @@ import { ConnectionError, ErrorCode, Flag, FRAME_HEADER, FrameType, MAX_FRAME, P
 
 /** What the frames of a connection mean to it. Each may throw `ConnectionError`. */
 export interface FrameHandler {
-  /** True when what follows does not matter any more. */
-  readonly closed: boolean;
   /** A DATA frame of `length` bytes, its padding included, begins. */
   dataBegins(id: number, length: number, endStream: boolean): void;
   /** The next bytes of that frame; `whole`: the last of them. */
@@ -31,12 +29,18 @@ export class FrameReader {
   /** Of the DATA frame that has begun to arrive. */
   #dataLeft = 0;
   #settingsSeen = false;
+  #closed = false;
   #headerBlock: { readonly id: number; readonly endStream: boolean; pieces: Buffer[]; bytes: number } | undefined;
 
   /** `preface`: the peer is a client, which sends one. */
   constructor(handler: FrameHandler, preface: boolean) {
     this.#handler = handler;
     this.#prefaceLeft = preface ? PREFACE.length : 0;
+  }
+
+  /** What follows does not matter any more, not even the rest of what is being read. */
+  close(): void {
+    this.#closed = true;
   }
 
   /** The next bytes of the connection. Throws `ConnectionError`, after which no more may follow. */
@@ -56,7 +60,7 @@ export class FrameReader {
       at = part;
     }
     if (this.#dataLeft > 0) at = this.#dataPart(bytes, at);
-    if (this.#handler.closed) return;
+    if (this.#closed) return;
     while (bytes.length - at >= FRAME_HEADER) {
       const length = bytes.readUIntBE(at, 3);
       if (length > MAX_FRAME) throw new ConnectionError(ErrorCode.frameSize, 'frame is too large');
@@ -68,12 +72,12 @@ export class FrameReader {
         this.#checkOrder(type, id);
         this.#beginData(id, flags, length);
         at = this.#dataPart(bytes, at + FRAME_HEADER);
-        if (this.#handler.closed) return;
+        if (this.#closed) return;
         continue;
       }
       if (end > bytes.length) break;
       this.#frame(type, flags, id, bytes.subarray(at + FRAME_HEADER, end));
-      if (this.#handler.closed) return;
+      if (this.#closed) return;
       at = end;
     }
     this.#partial = at < bytes.length ? bytes.subarray(at) : undefined;
