@@ -15,7 +15,7 @@ import { attachToContainer } from './attach.ts';
 import { readCgroupMounts, readStats } from './cgroups.ts';
 import { childEnvironment } from './command.ts';
 import { reopenLog } from './conmon.ts';
-import { type Containers, createContainers } from './containers.ts';
+import { Containers } from './containers.ts';
 import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.ts';
 import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './exec.ts';
 import { chargeToPod } from './exec-cgroup.ts';
@@ -120,7 +120,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
         log.warn(text);
       },
     };
-    const containers = createContainers(context);
+    const containers = new Containers(context);
     // Watching begins before the records are read, so that no end falls between.
     const watcher = watch(paths.exits, (_event, file) => {
       if (file !== null && /^[0-9a-f]{64}$/.test(file)) {
