@@ -7,9 +7,9 @@ const SYSTEM_GROUPS = new Set(['system:nodes', 'system:masters', 'system:service
 const SYSTEM_USERS = new Set(['system:kube-controller-manager', 'system:kube-scheduler']);
 
 /**
- * What the kind calls essential (statuses of pods and nodes, taints of nodes, leases) and finalizers of objects that are being deleted, when a
- * component of the cluster writes them. Marking an object as deleted is in `delete.ts`: any user may, once for each
- * object.
+ * What the kind calls essential (statuses of pods and nodes, taints of nodes, leases) and finalizers of objects that
+ * are being deleted, when a component of the cluster writes them. Marking an object as deleted is in `delete.ts`: any
+ * user may, once for each object.
  */
 export function mayUseReserve({ user, kind, subresource }: WriteRequest, next: KubeObject): boolean {
   if (!SYSTEM_USERS.has(user.name) && !user.groups.some((group) => SYSTEM_GROUPS.has(group))) return false;
