@@ -6,6 +6,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Listener, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
 
+export { createTcpBalancing } from './balancer.ts';
+export { createReadinessProbe } from './ready-probe.ts';
+
 const execute = promisify(execFile);
 
 export interface ForwarderOptions {

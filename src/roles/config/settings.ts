@@ -114,6 +114,8 @@ export interface Paths {
   readonly networkState: string;
   /** The file with the node's last pod CIDR. */
   readonly podCidr: string;
+  /** The API servers that this host knew last, for a cold boot. */
+  readonly masters: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
@@ -144,6 +146,7 @@ export function pathsBelow(root: string): Paths {
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
     podCidr: at('var/lib/origin/pod-cidr'),
+    masters: at('var/lib/origin/masters'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),
     run: at('run/hyperedge'),

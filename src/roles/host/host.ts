@@ -31,6 +31,7 @@ import { readSchedule } from '../config/snapshot-schedule.ts';
 import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { followApiServers, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
@@ -93,6 +94,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
+  const balancer = await startBalancer(settings, gossip, log.named('nodelb'));
   const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
@@ -105,6 +107,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     log,
   });
   const informers = api.newInformers();
+  followApiServers(balancer, informers);
   const network = await followPodNetwork({
     network: runtime.network,
     informers,
@@ -156,6 +159,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     await Promise.all([informers.stop(), left]);
     network.stop();
     await Promise.all([api.close(), control.stop()]);
+    await balancer.stop();
     await runtime.stop({ keepPods });
     await lock.release();
   };

@@ -23,6 +23,7 @@ import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../config/generate.t
 import { writeGenerated } from '../config/generated-file.ts';
 import { MASTER_ENV } from '../config/master-env.ts';
 import type { Settings } from '../config/settings.ts';
+import { balancerUrl } from './balancer-url.ts';
 import { ownPorts } from './own-ports.ts';
 import { writeStaticPods } from './static-pods.ts';
 
@@ -67,16 +68,15 @@ export async function installHost(
         etcd: etcdFiles(root),
         serverNames: serverNames(settings, names),
         publicUrl: urlOf(settings.nodeIp, settings.ports.api),
-        localUrl: urlOf('127.0.0.1', settings.ports.api),
+        localUrl: balancerUrl(settings),
       },
       context,
     );
   }
   const authority = await loadIfPresent(master.ca);
   if (roles.has('node') && authority !== undefined) {
-    const localUrl = urlOf('127.0.0.1', settings.ports.api);
     await installNode(
-      { files: nodeFiles(root), authority, nodeName: settings.nodeName, names, serverUrl: localUrl },
+      { files: nodeFiles(root), authority, nodeName: settings.nodeName, names, serverUrl: balancerUrl(settings) },
       context,
     );
   }

@@ -13,7 +13,7 @@ export interface OwnPorts {
   readonly api: readonly ReservedPort[];
   readonly controllers: readonly ReservedPort[];
   readonly etcd: readonly ReservedPort[];
-  /** Of the host process: kubelet and gossip. */
+  /** Of the host process: kubelet, API balancer and gossip. */
   readonly host: readonly ReservedPort[];
 }
 
@@ -43,6 +43,7 @@ export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> 
     etcd: ownsEtcd ? tcp(...(await read(etcdConfig, () => etcdPorts(etcdConfig), [ports.etcd, ports.etcdPeer]))) : [],
     host: [
       ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig), [ports.kubelet]))),
+      ...tcp(ports.balancer),
       ...(gossip.enabled ? [...tcp(gossip.port), { protocol: 'UDP' as const, port: gossip.port }] : []),
     ],
   };
