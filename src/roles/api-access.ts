@@ -8,10 +8,10 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { secretFileProblem } from '../base/secret-file.ts';
 import {
-  type ApiClient,
   type ClientCredentials,
   createApiClient,
   createInformerFactory,
+  type FenceableClient,
   type InformerFactory,
   type PemSource,
   parseKubeconfig,
@@ -26,7 +26,7 @@ export interface ClientContext {
 }
 
 export interface OpenedClient {
-  readonly client: ApiClient;
+  readonly client: FenceableClient;
   newInformers(): InformerFactory;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ export interface Race {
   cancel(): void;
 }
 
-/** Connects to the first of the servers, in the order of `choose`, that accepts. Sends nothing; `opened` counts the winner. */
+/** Connects to the first of the servers, in the order of `choose`, that accepts. Sends nothing. */
 export function raceToConnect(routing: Routing): Race {
   const tried = new Set<string>();
   const attempts = new Set<Socket>();
