@@ -44,7 +44,7 @@ class LeaseServer {
           return structuredClone(this.lease);
         },
         watch: async function* ({ signal }: { readonly signal: AbortSignal }) {
-          if (!watchable()) throw errors.forbidden(SUBJECT, 'x', 'no watch');
+          if (!watchable()) throw errors.forbidden('no watch');
           const seen: Lease[] = [];
           let wake = (): void => {};
           const notify = (lease: Lease): void => {
