@@ -69,6 +69,7 @@ const shape = {
     ['server', 'token', 'caHash'],
   ),
   masters: list(apiUrl()),
+  vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),
   taints: list(taint()),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),

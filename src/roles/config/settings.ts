@@ -26,6 +26,8 @@ export interface Settings {
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
   /** URLs of API servers that the bootstrap file names. */
   readonly masters: readonly string[];
+  /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
+  readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
   readonly podNetwork: {
@@ -200,7 +202,8 @@ export function settingsOf(
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
   const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  const own = host.byLink.filter(({ link }) => link !== bridge);
+  // The shared address may still be on this host after a crash; it is never the host's own.
+  const own = host.byLink.filter(({ link, address }) => link !== bridge && address !== file?.vip?.address);
   const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
   const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
   const storage = file?.storage;
@@ -217,6 +220,7 @@ export function settingsOf(
     nodeTaints: file?.taints ?? [],
     join: file?.join,
     masters: file?.masters ?? [],
+    vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies: file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
     podNetwork: {
       backend: file?.podNetwork?.backend ?? 'auto',

@@ -45,6 +45,7 @@ import { checkPorts } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { holdSharedAddress } from './shared-address.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -66,6 +67,7 @@ export interface HostOptions {
 const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
+const SHARED_ADDRESS_MS = 2_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -123,6 +125,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
   await kubelet.start();
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
+  const sharedAddress = holdSharedAddress(settings, log.named('vip'));
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
@@ -149,6 +152,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    // Before the API server of this host stops: the next holder announces it at once.
+    await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     snapshots.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));

@@ -137,7 +137,13 @@ function serverNames(settings: Settings, host: AlternativeNames): AlternativeNam
   ];
   return {
     dns: [...new Set([...host.dns, ...service('kubernetes'), ...service('openshift')])],
-    ips: [...new Set([...host.ips, settings.network.apiServiceIp])],
+    ips: [
+      ...new Set([
+        ...host.ips,
+        settings.network.apiServiceIp,
+        ...(settings.vip === undefined ? [] : [settings.vip.address]),
+      ]),
+    ],
   };
 }
 
