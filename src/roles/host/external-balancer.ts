@@ -1,7 +1,8 @@
 /** Configuration of HAProxy and keepalived before the masters of this cluster. */
 import { readFile } from 'node:fs/promises';
-import { isRemote, parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
+import { isIP } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
+import { isRemote, parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { loadSettings, type Settings, type SettingsFlags } from '../config/settings.ts';
 
@@ -15,7 +16,9 @@ export async function haproxyConfig(options: ExternalBalancerOptions & { readonl
   const settings = await loadSettings(options);
   const bind = /^\*:\d+$/.test(options.bind) || parseTarget(options.bind) !== undefined;
   if (!bind) throw new CodedError('bad-config', `--bind ${options.bind}: not an address with a port; give *:6443`);
-  const servers = (await mastersOf(settings, options.masters)).map((target, at) => `    server master-${at + 1} ${target}`);
+  const servers = (await mastersOf(settings, options.masters)).map(
+    (target, at) => `    server master-${at + 1} ${target}`,
+  );
   const caFile = settings.roles.has('master') ? masterFiles(settings.root).caBundle : nodeFiles(settings.root).clientCa;
   return `# HAProxy before the API servers of this cluster. Copy the CA beside it: ${caFile}
 global
@@ -54,9 +57,15 @@ export async function keepalivedConfig(
   const address = options.address ?? settings.vip?.address;
   const link = options.link ?? settings.vip?.link;
   if (address === undefined)
-    throw new CodedError('bad-config', 'keepalived: no shared address; give --address, or set vip.address in bootstrap.yaml');
+    throw new CodedError(
+      'bad-config',
+      'keepalived: no shared address; give --address, or set vip.address in bootstrap.yaml',
+    );
   if (link === undefined)
     throw new CodedError('bad-config', 'keepalived: no link; give --interface, or set vip.interface in bootstrap.yaml');
+  if (isIP(address) === 0) throw new CodedError('bad-config', `--address ${address}: not an address`);
+  if (!/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/.test(link))
+    throw new CodedError('bad-config', `--interface ${link}: not a link`);
   const ca = masterFiles(settings.root).caBundle;
   return `# keepalived on each master, beside HAProxy or alone: the shared address follows a ready API server.
 # Do not set vip in bootstrap.yaml as well: one of the two may hold the address.
@@ -100,6 +109,8 @@ async function mastersOf(settings: Settings, given: readonly string[]): Promise<
   const { masters, join, paths, roles, nodeIp, ports } = settings;
   const saved = (await readFile(paths.masters, 'utf8').catch(() => '')).split('\n').filter(isRemote);
   const own = roles.has('master') ? [targetText({ host: nodeIp, port: ports.api })] : [];
-  const configured = [...masters, ...(join === undefined ? [] : [join.server])].flatMap((url) => targetOfUrl(url) ?? []);
+  const configured = [...masters, ...(join === undefined ? [] : [join.server])].flatMap(
+    (url) => targetOfUrl(url) ?? [],
+  );
   return [...new Set([...own, ...saved, ...configured])];
 }
