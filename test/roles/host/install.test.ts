@@ -109,6 +109,7 @@ test('the manifests declare the ports of the files that the components read, edi
     const tcp = (port: number) => ({ protocol: 'TCP', port });
     assert.deepEqual((await ownPorts(written, silentLog)).host, [
       tcp(11_250),
+      tcp(7_443),
       tcp(17_946),
       { protocol: 'UDP', port: 17_946 },
     ]);
