@@ -13,7 +13,8 @@ export interface TrackedSet {
   readonly content: ElementSet;
 }
 
-interface Tracked {
+/** What rules refer to. */
+export interface Tracked {
   readonly sets: Readonly<Record<Family, TrackedSet>>;
   /** The fixed namespace; undefined: pods of every namespace are looked at. */
   readonly namespace: string | undefined;
@@ -21,6 +22,7 @@ interface Tracked {
   readonly members: Map<string, readonly Element[]>;
   elementsOf(pod: PolicyPod): readonly Element[];
   used: boolean;
+  dropped: boolean;
 }
 
 interface Element {
@@ -37,6 +39,7 @@ export class Memberships {
   readonly #podsByNamespace = new Map<string, Set<string>>();
   readonly #tracked = new Map<string, Tracked>();
   #numbers = 0;
+  #collected = new Set<Tracked>();
 
   /** Both maps are the owner's; it reports each change after it made it. */
   constructor(pods: ReadonlyMap<string, PolicyPod>, namespaces: ReadonlyMap<string, Labels>) {
@@ -99,9 +102,28 @@ export class Memberships {
     for (const tracked of this.#tracked.values()) tracked.used = false;
   }
 
+  /** What `make` asks for. */
+  collect<T>(make: () => T): { readonly made: T; readonly uses: ReadonlySet<Tracked> } {
+    this.#collected = new Set();
+    return { made: make(), uses: this.#collected };
+  }
+
+  /** Marks what an earlier `collect` returned; false when a part of it was dropped. */
+  mark(uses: ReadonlySet<Tracked>): boolean {
+    for (const tracked of uses) {
+      if (tracked.dropped) return false;
+      tracked.used = true;
+    }
+    return true;
+  }
+
   /** Drops the sets that have not been used since `unmark`. */
   dropUnused(): void {
-    for (const [id, tracked] of this.#tracked) if (!tracked.used) this.#tracked.delete(id);
+    for (const [id, tracked] of this.#tracked) {
+      if (tracked.used) continue;
+      tracked.dropped = true;
+      this.#tracked.delete(id);
+    }
   }
 
   sets(): TrackedSet[] {
@@ -123,12 +145,20 @@ export class Memberships {
         type: types[each],
         content: new ElementSet(),
       });
-      tracked = { sets: { 4: set(4), 6: set(6) }, namespace, members: new Map(), elementsOf, used: true };
+      tracked = {
+        sets: { 4: set(4), 6: set(6) },
+        namespace,
+        members: new Map(),
+        elementsOf,
+        used: true,
+        dropped: false,
+      };
       this.#tracked.set(id, tracked);
       const candidates = namespace === undefined ? this.#pods.keys() : this.podsOf(namespace);
       for (const key of candidates) update(tracked, key, this.#pods.get(key));
     }
     tracked.used = true;
+    this.#collected.add(tracked);
     return tracked.sets[family].name;
   }
 }

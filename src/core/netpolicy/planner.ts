@@ -8,7 +8,7 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { type Labels, matchesLabels } from '../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
-import { Memberships } from './memberships.ts';
+import { Memberships, type Tracked } from './memberships.ts';
 import { difference, type PolicyTable, replaceTable } from './program.ts';
 import { rulesOf } from './rules.ts';
 
@@ -19,6 +19,11 @@ export interface PlannerOptions {
 
 /** The policies that isolate a pod, per direction; undefined: not isolated. */
 type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | 'all' | undefined>>;
+
+interface Rules {
+  readonly made: readonly string[];
+  readonly uses: ReadonlySet<Tracked>;
+}
 
 interface LocalPod {
   readonly namespace: string;
@@ -53,6 +58,10 @@ export class PolicyPlanner {
   };
   /** Elements of `#maps` by address. */
   readonly #elements = new Map<string, readonly (readonly [ElementSet, string])[]>();
+  readonly #rules: Readonly<Record<Direction, WeakMap<CompiledPolicy, Rules>>> = {
+    ingress: new WeakMap(),
+    egress: new WeakMap(),
+  };
   readonly #names = new Map<string, string>();
   #numbers = 0;
   #structureChanged = true;
@@ -218,6 +227,21 @@ export class PolicyPlanner {
     return name;
   }
 
+  /** Made once for each policy: the same array again is a chain that did not change. */
+  #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
+    const memberships = this.#memberships;
+    const known = this.#rules[direction].get(policy);
+    if (known !== undefined && memberships.mark(known.uses)) return known.made;
+    const rules = memberships.collect(() =>
+      rulesOf(policy, direction, {
+        pods: (selection, family) => memberships.selection(selection, family),
+        port: (port, family) => memberships.port(port, family),
+      }),
+    );
+    this.#rules[direction].set(policy, rules);
+    return rules.made;
+  }
+
   /** The chains that the pods of this node need. */
   #restructure(): void {
     const chains = new Map<string, readonly string[]>();
@@ -234,11 +258,7 @@ export class PolicyPlanner {
           const chain = this.#nameOf('p', JSON.stringify([direction, policy.key]));
           jumps.push(`jump ${chain}`);
           if (chains.has(chain)) continue;
-          const rules = rulesOf(policy, direction, {
-            pods: (selection, family) => memberships.selection(selection, family),
-            port: (port, family) => memberships.port(port, family),
-          });
-          chains.set(chain, rules);
+          chains.set(chain, this.#rulesOf(policy, direction));
         }
         const own = ['ip saddr . ip daddr @self4 accept', 'ip6 saddr . ip6 daddr @self6 accept'];
         chains.set(group, [...own, ...jumps, 'counter drop']);

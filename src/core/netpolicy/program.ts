@@ -72,7 +72,7 @@ export function difference(
   for (const [chain, rules] of desired.chains) {
     const old = current.chains.get(chain);
     if (old === undefined) lines.push(`add chain ${table} ${chain}`);
-    else if (old.length === rules.length && old.every((rule, index) => rule === rules[index])) continue;
+    else if (old === rules || sameRules(old, rules)) continue;
     else lines.push(`flush chain ${table} ${chain}`);
     changed.push([chain, rules]);
   }
@@ -84,4 +84,8 @@ export function difference(
   const kept = new Set(desired.sets.map(({ name }) => name));
   for (const set of current.sets) if (!kept.has(set)) lines.push(`delete set ${table} ${set}`);
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+}
+
+function sameRules(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((rule, index) => rule === right[index]);
 }

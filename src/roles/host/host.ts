@@ -116,6 +116,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     log: log.named('network'),
   });
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
+  runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
   const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
   await kubelet.start();
@@ -150,7 +151,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
-    await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
+    const rules = { keepRules: keepPods };
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
