@@ -1,6 +1,6 @@
 /**
  * Brings something outside to a desired state, again and again: changes that arrive together are applied together, a
- * failed application is tried again with back-off.
+ * failed application is tried again with back-off, and with the next change.
  */
 import type { Clock } from './clock.ts';
 import { messageOf } from './errors.ts';
@@ -39,6 +39,7 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
 
   const pause = (delayMs: number): Promise<void> =>
     new Promise((resolve) => {
+      if (!running) return resolve();
       const timer = clock.setTimer(delayMs, resolve);
       endPause = () => {
         timer.cancel();
@@ -70,7 +71,13 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
         for (const { resolve } of ready) resolve();
       } catch (error) {
         log.warn(failure, { error: messageOf(error), retryMs });
-        await pause(retryMs);
+        await pause(RETRY_MIN_MS);
+        // A change does not wait for the retry of what failed before it.
+        if (touched === present) {
+          wake = () => endPause?.();
+          await pause(retryMs - RETRY_MIN_MS);
+          wake = undefined;
+        }
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }

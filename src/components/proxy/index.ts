@@ -5,13 +5,15 @@
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { resources } from '../../api/resources.ts';
+import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
 import { desiredServicePorts } from '../../core/ruleset/index.ts';
-import type { PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
+import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
+import { createHealthChecks } from './health-checks.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
 import { createUserspaceMode } from './userspace-mode.ts';
 
@@ -19,6 +21,7 @@ export interface ProxyDeps {
   readonly informers: InformerFactory;
   readonly packetFilter: PacketFilter;
   readonly forwarder: StreamForwarder;
+  readonly healthPorts: HealthPorts;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -32,11 +35,6 @@ export interface Proxy {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
-/** Changes that arrive together are applied together: a roll-out touches many endpoints within milliseconds. */
-const COALESCE_MS = 10;
-const RETRY_MIN_MS = 100;
-const RETRY_MAX_MS = 30_000;
-
 export function createProxy(deps: ProxyDeps): Proxy {
   const services: Informer<Service> = deps.informers.informer(resources.services);
   const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices);
@@ -44,36 +42,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
   /** What was reported as not forwarded, so that it is logged once. */
   let refusals = new Set<string>();
+  const health = createHealthChecks(deps.healthPorts, deps.log);
   const unsubscribe: (() => void)[] = [];
   let mode: ProxyMode | undefined;
-  let running = false;
-  let dirty = false;
-  let loop: Promise<void> | undefined;
-  let wake: (() => void) | undefined;
-
-  const touch = (): void => {
-    dirty = true;
-    wake?.();
-  };
-  const pause = (delayMs: number): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = deps.clock.setTimer(delayMs, resolve);
-      wakeOnStop = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-  let wakeOnStop: (() => void) | undefined;
+  let stopped = false;
+  let loop: ApplyLoop | undefined;
+  const touch = (): void => loop?.touch();
 
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
-    dirty = false;
-    const { nodeName, serviceCidr, clusterCidr, reservedPorts, hostAddresses } = deps.config;
-    const { ports, refused } = desiredServicePorts({
+    const { nodeName, serviceCidrs, clusterCidrs, reservedPorts, hostAddresses } = deps.config;
+    const { ports, refused, healthChecks } = desiredServicePorts({
       services: services.list(),
       slices: slices.list(),
       nodes: nodes.list(),
       hostAddresses: hostAddresses(),
-      ...{ nodeName, serviceCidr, clusterCidr, reservedPorts },
+      ...{ nodeName, serviceCidrs, clusterCidrs, reservedPorts },
     });
     const before = refusals;
     refusals = new Set(refused.map(({ service, address }) => `${service} ${address}`));
@@ -81,35 +64,11 @@ export function createProxy(deps: ProxyDeps): Proxy {
       if (!before.has(`${service} ${address}`))
         deps.log.warn('service address not forwarded', { service, address, why });
     }
-    await chosen.sync(ports);
-  };
-
-  const run = async (chosen: ProxyMode): Promise<void> => {
-    let retryMs = RETRY_MIN_MS;
-    while (running) {
-      if (!dirty) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        wake = undefined;
-        await pause(COALESCE_MS);
-        continue;
-      }
-      try {
-        await syncOnce(chosen);
-        retryMs = RETRY_MIN_MS;
-      } catch (error) {
-        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error), retryMs });
-        dirty = true;
-        await pause(retryMs);
-        retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
-      }
-    }
+    await Promise.all([chosen.sync(ports), health.sync(healthChecks)]);
   };
 
   return {
     async start() {
-      running = true;
       mode = await chooseMode(deps);
       deps.log.info('service proxy starts', { mode: mode.name });
       await mode.prepare().catch((error: unknown) => {
@@ -120,19 +79,24 @@ export function createProxy(deps: ProxyDeps): Proxy {
         informer.start();
       }
       await Promise.all([services.synced, slices.synced]);
-      if (!running) return;
-      await syncOnce(mode).catch((error: unknown) => {
-        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
-        dirty = true;
+      if (stopped) return;
+      const chosen = mode;
+      loop = startApplyLoop({
+        apply: () => syncOnce(chosen),
+        failure: 'service rules could not be applied; trying again',
+        clock: deps.clock,
+        log: deps.log,
       });
-      loop = run(mode);
+      await syncOnce(chosen).catch((error: unknown) => {
+        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
+        touch();
+      });
     },
     async stop(options) {
-      running = false;
+      stopped = true;
       for (const each of unsubscribe) each();
-      wake?.();
-      wakeOnStop?.();
-      await loop;
+      await loop?.stop();
+      await health.stop();
       if (options?.keepRules !== true) await mode?.stop();
     },
   };

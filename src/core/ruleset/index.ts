@@ -12,7 +12,10 @@ export {
   type DesiredInput,
   type DesiredPorts,
   desiredServicePorts,
+  type Family,
+  type HealthCheck,
   type Protocol,
   type ProxyEndpoint,
   type ServicePort,
 } from './services.ts';
+export { UdpZones } from './zones.ts';

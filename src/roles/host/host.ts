@@ -13,6 +13,7 @@ import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../component
 import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
+import { createHealthPorts } from '../../io/healthports/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
 import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
@@ -288,13 +289,14 @@ function hostProxy(
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
     forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
+    healthPorts: createHealthPorts(),
     log: log.named('proxy'),
     clock,
     random,
     config: {
       nodeName,
-      serviceCidr: network.serviceCidr,
-      clusterCidr: network.clusterCidr,
+      serviceCidrs: [network.serviceCidr],
+      clusterCidrs: [network.clusterCidr],
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
