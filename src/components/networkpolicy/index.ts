@@ -50,9 +50,9 @@ const FIRST_STATE_MS = 3_000;
 const APPLY_MS = 5_000;
 
 export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
-  const { log, clock, packetFilter } = deps;
-  const { table, nodeName } = deps.config;
-  const planner = new PolicyPlanner({ table, nodeName });
+  const { log, clock, packetFilter, config } = deps;
+  const { table } = config;
+  const planner = new PolicyPlanner(config);
   const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies);
   const unsubscribe: (() => void)[] = [];
   let loop: ApplyLoop | undefined;
@@ -73,7 +73,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
       planner.reset();
       throw error;
     }
-    log.v(4, 'network policies applied', { policies: planner.policies, lines: program.split('\n').length });
+    log.v(4, 'network policies applied', { policies: planner.policies });
   };
   const follow = <T extends KubeObject>(
     informer: Informer<T>,
@@ -125,11 +125,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
         complete.resolve();
         return;
       }
-      loop = startApplyLoop({
-        apply,
-        failure: 'network policies could not be applied; trying again',
-        ...{ clock, log },
-      });
+      loop = startApplyLoop({ apply, failure: 'network policies not applied; trying again', clock, log });
       follow(
         policies,
         (policy) => {

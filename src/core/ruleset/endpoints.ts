@@ -4,7 +4,7 @@
  */
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { canonicalAddress } from '../../base/addresses.ts';
-import type { Family, Protocol, ProxyEndpoint } from './services.ts';
+import type { Family, Protocol, ProxyEndpoint } from './service-port.ts';
 
 export interface Place {
   readonly nodeName: string;

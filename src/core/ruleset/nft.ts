@@ -4,7 +4,7 @@
  * changed.
  */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
-import type { Family, ProxyEndpoint, ServicePort } from './services.ts';
+import type { Family, ProxyEndpoint, ServicePort } from './service-port.ts';
 
 /** Desired content of the table. Chains and sets are named after service ports. */
 export interface NftState {

@@ -1,5 +1,5 @@
 /** Connection tracking zones for UDP service ports whose endpoints have changed. */
-import type { ServicePort } from './services.ts';
+import type { ServicePort } from './service-port.ts';
 
 const MAX_ZONE = 65_535;
 /** Ports of deleted services that are remembered: one that comes back begins where the old one ended. */
