@@ -48,7 +48,10 @@ export async function helperBundle(
   cache: string,
   say: (line: string) => void,
 ): Promise<HelperBundle | undefined> {
-  const key = createHash('sha256').update(JSON.stringify([FORMAT, PROGRAMS])).digest('hex').slice(0, 12);
+  const key = createHash('sha256')
+    .update(JSON.stringify([FORMAT, PROGRAMS]))
+    .digest('hex')
+    .slice(0, 12);
   const target = join(cache, `helpers-${architecture}-${key}`);
   if (!existsSync(target)) {
     const work = `${target}.work`;
@@ -59,7 +62,10 @@ export async function helperBundle(
       await make(architecture, work);
       await rename(join(work, 'out'), target);
     } catch (error) {
-      const why = String(error instanceof Error ? error.message : error).trim().split('\n').at(-1);
+      const why = String(error instanceof Error ? error.message : error)
+        .trim()
+        .split('\n')
+        .at(-1);
       say(`no helpers for ${architecture}, hosts need runc, conmon, nftables and iproute2 of their own: ${why}`);
       return undefined;
     } finally {
@@ -76,7 +82,11 @@ export async function helperBundle(
 async function make(architecture: Architecture, work: string): Promise<void> {
   const debian = DEBIAN[architecture];
   const host = DEBIAN[process.arch as Architecture];
-  const packages = await fetchPackages(debian.name, [...Object.values(PROGRAMS), 'base-files'], join(work, debian.name));
+  const packages = await fetchPackages(
+    debian.name,
+    [...Object.values(PROGRAMS), 'base-files'],
+    join(work, debian.name),
+  );
   const tools = await fetchPackages(host.name, ['patchelf'], join(work, 'tools'));
   const patchelf = await find(tools, 'usr/bin/patchelf');
   const printed = async (option: string, file: string): Promise<string[]> =>
@@ -114,7 +124,10 @@ async function make(architecture: Architecture, work: string): Promise<void> {
     entries.push({ path, content: await readFile(copy) });
   }
   const manifest: HelperManifest = {
-    hash: createHash('sha256').update(Buffer.concat(entries.map(({ content }) => content))).digest('hex').slice(0, 24),
+    hash: createHash('sha256')
+      .update(Buffer.concat(entries.map(({ content }) => content)))
+      .digest('hex')
+      .slice(0, 24),
     files: entries.map(({ path, content }) => ({ path, size: content.length })),
   };
   const contents = await compress(Buffer.concat(entries.map(({ content }) => content)), {
@@ -202,7 +215,8 @@ async function noticesOf(
     if (!used.has(each)) continue;
     const link = await readlink(join(each.root, 'usr/share/doc', each.name)).catch(() => each.name);
     const text = await readFile(await find(packages, `usr/share/doc/${basename(link)}/copyright`), 'utf8');
-    for (const [, license = ''] of text.matchAll(/common-licenses\/([A-Za-z]+(?:-[0-9.]*[0-9])?)/g)) common.add(license);
+    for (const [, license = ''] of text.matchAll(/common-licenses\/([A-Za-z]+(?:-[0-9.]*[0-9])?)/g))
+      common.add(license);
     const source = `Debian package ${each.name} ${each.version}; its source package is in the same archive.`;
     notices.push({ name: each.name, version: each.version, license: 'see its notice', text: `${source}\n\n${text}` });
   }

@@ -36,7 +36,9 @@ export async function thirdPartyNotices(
   packages.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
   const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages, ...carried];
   const list = notices.map(({ name, version, license }) => `  ${`${name} ${version}`.trim()} (${license})\n`).join('');
-  const texts = notices.map(({ name, version, text }) => `${RULE}\n${`${name} ${version}`.trim()}\n${RULE}\n\n${text.trim()}\n`);
+  const texts = notices.map(
+    ({ name, version, text }) => `${RULE}\n${`${name} ${version}`.trim()}\n${RULE}\n\n${text.trim()}\n`,
+  );
   return `Third-party software in this executable:\n\n${list}\n${texts.join('\n')}`;
 }
 

@@ -22,6 +22,16 @@ export interface HelperContents {
   contents(): Uint8Array;
 }
 
+/**
+ * Puts the carried programs in front of this process's search path; resolves with their directory. Undefined when the
+ * host's own are used.
+ */
+export async function useHelpers(settings: { readonly hostTools: boolean }): Promise<string | undefined> {
+  const directory = settings.hostTools ? undefined : await openHelpers();
+  if (directory !== undefined) process.env['PATH'] = `${directory}:${process.env['PATH'] ?? '/usr/sbin:/usr/bin'}`;
+  return directory;
+}
+
 /** Undefined for a start from source and in an executable that was built without them. */
 export function carriedHelpers(): HelperContents | undefined {
   if (!packaged || !getAssetKeys().includes('helpers.json')) return undefined;
