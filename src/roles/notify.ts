@@ -1,4 +1,7 @@
-/** Notifications for units of `Type=notify`, such as Debian's etcd.service. Source: sd_notify(3), sd_watchdog_enabled(3). */
+/**
+ * Notifications for units of `Type=notify`, such as Debian's etcd.service. Source: sd_notify(3),
+ * sd_watchdog_enabled(3).
+ */
 import { execFile } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';

@@ -11,6 +11,7 @@ import {
   readlink,
   rename,
   rm,
+  rmdir,
   symlink,
   writeFile,
 } from 'node:fs/promises';
@@ -93,6 +94,8 @@ export async function removeFiles(root: string): Promise<string[]> {
   };
   for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
   for (const name of [...FILES.keys(), EXECUTABLE]) await remove(name);
+  // Debian has no such directory of its own; one with other presets stays.
+  await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
   return removed;
 }
 

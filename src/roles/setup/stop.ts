@@ -37,7 +37,7 @@ export async function stopEverything(settings: Settings, progress: Progress): Pr
       await host.runtime.removePodSandbox(id).catch(note(`sandbox ${id}`));
     }
     await host.stop({ keepPods: false });
-    progress.step(`${sandboxes.length} pods are removed`);
+    progress.step('all pods are removed');
   } catch (error) {
     note('pods')(error);
   }

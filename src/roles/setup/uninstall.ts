@@ -1,4 +1,6 @@
-/** `hyperedge reset` and `hyperedge uninstall`: the host leaves its cluster; then nothing of the installation is left. */
+/**
+ * `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: nothing of the installation is left.
+ */
 import { rm } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { cacheDirectory } from '../assets.ts';
@@ -39,9 +41,12 @@ export async function uninstall(options: RemovalOptions): Promise<number> {
   if (settings.root === '/') await disableService('/');
   await stopEverything(settings, progress);
   await removeData(settings, options, progress);
+  const systemd = settings.root === '/' && (await systemdRuns());
+  // Without its unit file an active slice would stay until the next boot.
+  if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
   const removed = await removeFiles(settings.root);
   await rm(cacheDirectory(), { recursive: true, force: true });
-  if (settings.root === '/' && (await systemdRuns())) {
+  if (systemd) {
     await systemctl('daemon-reload').catch(() => {});
     await systemctl('reset-failed').catch(() => {});
   }
