@@ -6,6 +6,7 @@ import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
+import type { StoreAccess } from '../../components/etcd/administration/port.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
@@ -25,6 +26,7 @@ export interface Leaving {
 
 const ANSWER_MS = 10_000;
 const POLL_MS = 500;
+const REMOVAL_MS = 30_000;
 const NOTHING: Leaving = { finish: async () => {} };
 
 /** Throws CodedErrors of one line, before anything has changed, where leaving would harm the cluster. */
@@ -151,16 +153,27 @@ async function storeMember(
       );
     }
     return async () => {
-      const remover = access.open();
-      try {
-        await remover.removeMember(own.id);
-        progress.step(`store member ${nodeName} is removed`);
-      } finally {
-        remover.close();
-      }
+      await removeMember(access, own.id);
+      progress.step(`store member ${nodeName} is removed`);
     };
   } finally {
     admin.close();
+  }
+}
+
+/** A change of the leader interrupts the request; what it has done shows in the list of members. */
+async function removeMember(access: StoreAccess, id: string): Promise<void> {
+  for (const began = performance.now(); ; await sleep(POLL_MS)) {
+    const admin = access.open();
+    try {
+      const members = await admin.members(true, ANSWER_MS);
+      if (members.some((member) => member.id === id)) await admin.removeMember(id);
+      return;
+    } catch (error) {
+      if (performance.now() - began > REMOVAL_MS) throw error;
+    } finally {
+      admin.close();
+    }
   }
 }
 

@@ -23,35 +23,49 @@ export interface RemovalOptions {
 }
 
 /** Throws CodedErrors of one line; the host then still belongs to its cluster. */
-export async function reset(options: RemovalOptions): Promise<number> {
-  const { settings, progress } = await begin('reset', options);
-  const leave = await leaveCluster(settings, options, progress);
-  if (settings.root === '/') await disableService('/');
-  await stopEverything(settings, progress);
-  await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
-  await removeData(settings, options, progress);
-  if (settings.root === '/' && (await systemdRuns())) await systemctl('daemon-reload').catch(() => {});
-  options.write('this host belongs to no cluster; run hyperedge install to use it again\n');
-  return 0;
+export function reset(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('reset', options);
+    const leave = await leaveCluster(settings, options, progress);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
+    await removeData(settings, options, progress);
+    if (settings.root === '/' && (await systemdRuns())) await systemctl('daemon-reload').catch(() => {});
+    options.write('this host belongs to no cluster; run hyperedge install to use it again\n');
+    return 0;
+  });
 }
 
 /** Throws CodedErrors of one line. Does not leave the cluster: reset does that first. */
-export async function uninstall(options: RemovalOptions): Promise<number> {
-  const { settings, progress } = await begin('uninstall', options);
-  if (settings.root === '/') await disableService('/');
-  await stopEverything(settings, progress);
-  await removeData(settings, options, progress);
-  const systemd = settings.root === '/' && (await systemdRuns());
-  // Without its unit file an active slice would stay until the next boot.
-  if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
-  const removed = await removeFiles(settings.root);
-  await rm(cacheDirectory(), { recursive: true, force: true });
-  if (systemd) {
-    await systemctl('daemon-reload').catch(() => {});
-    await systemctl('reset-failed').catch(() => {});
+export function uninstall(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('uninstall', options);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await removeData(settings, options, progress);
+    const systemd = settings.root === '/' && (await systemdRuns());
+    // Without its unit file an active slice would stay until the next boot.
+    if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
+    const removed = await removeFiles(settings.root);
+    await rm(cacheDirectory(), { recursive: true, force: true });
+    if (systemd) {
+      await systemctl('daemon-reload').catch(() => {});
+      await systemctl('reset-failed').catch(() => {});
+    }
+    progress.step(`${removed.length} files are removed`);
+    return 0;
+  });
+}
+
+/** Time-outs of clients alone do not keep a process running. */
+async function holding<T>(body: () => Promise<T>): Promise<T> {
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    return await body();
+  } finally {
+    clearInterval(hold);
   }
-  progress.step(`${removed.length} files are removed`);
-  return 0;
 }
 
 async function begin(
