@@ -86,12 +86,26 @@ describe('a blank host', { skip: missing ?? false }, () => {
       ],
       [['--address', '10.9.9.9'], 1, /^hyperedge: --address: no link of this host has 10\.9\.9\.9; give one of /],
       [['--config', '/none.yaml'], 1, /^hyperedge: --config: cannot read \/none\.yaml/],
+      [
+        ['--host-tools'],
+        1,
+        /^hyperedge: this host lacks runc, conmon, nft, ip and hostTools is set; run apt-get install/,
+      ],
+      [['--node-name', 'x'], 1, /^hyperedge: port 8443 for the API server is in use; free it or set ports\.api/],
     ];
-    for (const [args, code, expected] of cases) {
-      const ran = await install(args);
-      assert.equal(ran.code, code, ran.stderr);
-      assert.match(ran.stderr.trim(), expected);
-      assert.equal(ran.stderr.trim().split('\n').length, 1, ran.stderr);
+    await host.must('systemd-run', ['--unit=taken', 'systemd-socket-activate', '-l', '8443', '/bin/cat']);
+    await eventually('a taken port', 10_000, async () =>
+      /:20FB /.test(await host.must('cat', ['/proc/net/tcp', '/proc/net/tcp6'])) ? true : undefined,
+    );
+    try {
+      for (const [args, code, expected] of cases) {
+        const ran = await install(args);
+        assert.equal(ran.code, code, ran.stderr);
+        assert.match(ran.stderr.trim(), expected);
+        assert.equal(ran.stderr.trim().split('\n').length, 1, ran.stderr);
+      }
+    } finally {
+      await host.must('systemctl', ['stop', 'taken']);
     }
     const before = await tree();
     assert.deepEqual(

@@ -3,6 +3,7 @@
  * from flags, the service started, and the wait until the node is Ready. A second run changes nothing, or upgrades.
  */
 import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
@@ -45,24 +46,15 @@ export async function install(options: InstallOptions): Promise<number> {
     terminal: process.stdout.isTTY === true,
     nowMs: () => performance.now(),
   });
+  const previous = await readFile(path, 'utf8').catch(() => undefined);
   const configured = await writeBootstrap(path, text);
-  const settings = await loadSettings({ root });
-  if (!settings.roles.has('node')) {
-    throw new CodedError(
-      'bad-config',
-      `${path}: roles: a host without the node role runs no pods; add node, or start hyperedge etcd by a unit of your own`,
-    );
-  }
-  // Later, components of this host may hold their ports while the host process is stopped; hyperedge run knows which.
-  if (start && !existsSync(settings.paths.nodeConfig)) await checkOwnPorts(settings);
-  const helpers = settings.hostTools ? undefined : await openHelpers();
-  const missing = helpers === undefined ? await missingPrograms() : [];
-  if (missing.length > 0) {
-    throw new CodedError(
-      'missing-program',
-      `this host lacks ${missing.join(', ')} and ${settings.hostTools ? 'hostTools is set in the bootstrap file' : 'this executable carries none'}; run apt-get install runc conmon nftables iproute2 socat`,
-    );
-  }
+  const prepared = await prepare(path, root, start).catch(async (error: unknown) => {
+    // A refused installation leaves no trace.
+    if (configured && previous === undefined) await rm(path, { force: true });
+    else await writeBootstrap(path, previous);
+    throw error;
+  });
+  const { settings, helpers } = prepared;
   progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);
   for (const each of foreign) progress.note(`${each} is of other software and is kept`);
@@ -85,6 +77,33 @@ export async function install(options: InstallOptions): Promise<number> {
   progress.step(`node ${status.node} is Ready`);
   options.write(next(settings, status));
   return 0;
+}
+
+/** The settings that the bootstrap file makes, checked against this host; the carried programs, unpacked. */
+async function prepare(
+  path: string,
+  root: string,
+  start: boolean,
+): Promise<{ readonly settings: Settings; readonly helpers: string | undefined }> {
+  const settings = await loadSettings({ root });
+  if (!settings.roles.has('node')) {
+    throw new CodedError(
+      'bad-config',
+      `${path}: roles: a host without the node role runs no pods; add node, or start hyperedge etcd by a unit of your own`,
+    );
+  }
+  const helpers = settings.hostTools ? undefined : await openHelpers();
+  const missing = helpers === undefined ? await missingPrograms() : [];
+  if (missing.length > 0) {
+    const why = settings.hostTools ? 'hostTools is set' : 'this executable carries none';
+    throw new CodedError(
+      'missing-program',
+      `this host lacks ${missing.join(', ')} and ${why}; run apt-get install runc conmon nftables iproute2 socat`,
+    );
+  }
+  // Later, components of this host may hold their ports while the host process is stopped; hyperedge run knows which.
+  if (start && !existsSync(settings.paths.nodeConfig)) await checkOwnPorts(settings);
+  return { settings, helpers };
 }
 
 async function checkMachine(start: boolean): Promise<void> {
