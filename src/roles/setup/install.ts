@@ -3,8 +3,9 @@
  * from flags, the service started, and the wait until the node is Ready. A second run changes nothing, or upgrades.
  */
 import { existsSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
 import { packaged } from '../assets.ts';
@@ -49,9 +50,11 @@ export async function install(options: InstallOptions): Promise<number> {
   const previous = await readFile(path, 'utf8').catch(() => undefined);
   const configured = await writeBootstrap(path, text);
   const prepared = await prepare(path, root, start).catch(async (error: unknown) => {
-    // A refused installation leaves no trace.
-    if (configured && previous === undefined) await rm(path, { force: true });
-    else await writeBootstrap(path, previous);
+    // A refused installation leaves no configuration behind.
+    if (configured && previous === undefined) {
+      await rm(path, { force: true });
+      await rmdir(dirname(path)).catch(() => {});
+    } else await writeBootstrap(path, previous);
     throw error;
   });
   const { settings, helpers } = prepared;
