@@ -31,8 +31,16 @@ export interface OpenedClient {
   close(): Promise<void>;
 }
 
-/** Throws CodedError 'bad-config' or 'unreadable' naming the file. */
-export async function openClient(kubeconfig: string, userAgent: string, context: ClientContext): Promise<OpenedClient> {
+/**
+ * `server`: another API server of the same cluster than the file names. Throws CodedError 'bad-config' or 'unreadable'
+ * naming the file.
+ */
+export async function openClient(
+  kubeconfig: string,
+  userAgent: string,
+  context: ClientContext,
+  server?: string,
+): Promise<OpenedClient> {
   const text = await readSecret(kubeconfig, 'kubeconfig');
   let access: ReturnType<typeof parseKubeconfig>;
   try {
@@ -42,7 +50,7 @@ export async function openClient(kubeconfig: string, userAgent: string, context:
   }
   const credentials = followCredentials(kubeconfig, access, context.log);
   const client = createApiClient({
-    server: access.server,
+    server: server ?? access.server,
     userAgent,
     log: context.log.named('client'),
     clock: context.clock,

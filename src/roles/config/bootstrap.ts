@@ -3,18 +3,8 @@
  * optional.
  */
 import { isIP } from 'node:net';
-import type { Field, Parsed } from './strict-yaml.ts';
-import {
-  boolean,
-  checkedString,
-  dictionary,
-  integer,
-  list,
-  object,
-  oneOf,
-  readConfigFile,
-  string,
-} from './strict-yaml.ts';
+import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
+import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -23,14 +13,15 @@ const NODE_NAME = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
   fix: 'use lower-case letters, digits, "-" and "."',
 };
-const ip = (): Field<string> => checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined));
+const ip = (): Field<string> =>
+  checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
 const cidr = (): Field<string> =>
   checkedString((text) => {
     const [address = '', length = '', ...rest] = text.split('/');
     const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
     const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
     return valid ? undefined : 'give an address range such as 172.30.0.0/16';
-  });
+  }, 'address range such as 172.30.0.0/16');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const linkName = (): Field<string> =>
@@ -56,6 +47,13 @@ const taint = (): Field<string> =>
     fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
   });
 
+/** `host` or `host:port` of a registry. */
+const registryHost = (): Field<string> =>
+  string({
+    pattern: /^([a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$/,
+    fix: 'give a registry such as mirror.lab:5000',
+  });
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Bootstrap'),
@@ -63,7 +61,11 @@ const shape = {
   join: object(
     {
       server: apiUrl(),
-      token: string({ pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/, fix: 'give a token of "hyperedge token create"' }),
+      token: string({
+        pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/,
+        fix: 'give a token of "hyperedge token create"',
+        secret: true,
+      }),
       caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
     },
     ['server', 'token', 'caHash'],
@@ -77,6 +79,8 @@ const shape = {
     encrypt: boolean(),
     mtu: integer(1280, 65_535),
   }),
+  registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
+  hostTools: boolean(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -133,7 +137,12 @@ export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
 
 export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
 
-/** Undefined when there is no file. Throws CodedError 'bad-config' with file, line and field. */
-export function readBootstrap(file: string): Promise<BootstrapFile | undefined> {
-  return readConfigFile(file, bootstrapField);
+/** What editors and `hyperedge config schema` show. */
+export function bootstrapSchema(): JsonSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'hyperedge bootstrap file',
+    description: '/etc/origin/bootstrap.yaml and files below /etc/origin/bootstrap.yaml.d',
+    ...schemaOf(bootstrapField),
+  };
 }

@@ -6,7 +6,8 @@ import { join, resolve } from 'node:path';
 import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
-import { type BootstrapFile, ROLES, type Role, readBootstrap } from './bootstrap.ts';
+import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
+import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 
 export interface Settings {
   readonly root: string;
@@ -24,6 +25,10 @@ export interface Settings {
   readonly nodeTaints: readonly string[];
   /** Present: this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  /** Mirrors and plain HTTP by registry. */
+  readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
+  /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
+  readonly hostTools: boolean;
   /** URLs of API servers that the bootstrap file names. */
   readonly masters: readonly string[];
   /** Families of pods, services and nodes, the primary one first. */
@@ -165,6 +170,13 @@ export interface SettingsFlags {
 
 /** Throws CodedError 'bad-config' with file, line and field. */
 export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
+  return (await loadWithOrigins(flags)).settings;
+}
+
+/** The settings and the files that they are from; undefined without any. */
+export async function loadWithOrigins(
+  flags: SettingsFlags,
+): Promise<{ readonly settings: Settings; readonly files: BootstrapFiles | undefined }> {
   const root = await canonicalRoot(flags.root);
   const bootstrapFile = flags.config === undefined ? join(root, 'etc/origin/bootstrap.yaml') : resolve(flags.config);
   const bootstrap = await readBootstrap(bootstrapFile);
@@ -173,7 +185,8 @@ export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
   }
   const remembered = await readFile(pathsBelow(root).podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
-  return settingsOf(root, bootstrapFile, bootstrap, flags.logLevel, host);
+  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host);
+  return { settings, files: bootstrap };
 }
 
 /** Absolute and without links, so that paths in mounts and in command lines are the same. */
@@ -213,6 +226,8 @@ export function settingsOf(
     nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
     nodeTaints: file?.taints ?? [],
     join: file?.join,
+    registries: file?.registries ?? new Map(),
+    hostTools: file?.hostTools ?? false,
     masters: file?.masters ?? [],
     ipFamilies: file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
     podNetwork: {

@@ -19,6 +19,7 @@ export interface ControlContext {
   readonly driver: string;
   readonly isReady: () => boolean;
   readonly snapshots: ScheduledSnapshots;
+  readonly endPods: () => void;
 }
 
 const RESTART_GRACE_SECONDS = 15;
@@ -40,6 +41,7 @@ export function controlHandlers({
   driver,
   isReady,
   snapshots,
+  endPods,
 }: ControlContext): ControlHandlers {
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
@@ -72,6 +74,7 @@ export function controlHandlers({
         })),
       };
     },
+    endPods,
     reloadSnapshots: () => snapshots.reload(),
     restart: async (component: string): Promise<void> => {
       const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);

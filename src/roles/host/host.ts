@@ -31,6 +31,7 @@ import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
+import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { serveControl } from './control.ts';
@@ -50,6 +51,8 @@ export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
   readonly kubeconfig: string;
+  /** True once a reset or uninstall has requested that the stop ends the pods. */
+  endsPods(): boolean;
   /** True while the machine itself is being shut down or rebooted. */
   goingDown(): Promise<boolean>;
   /** Aborting `hurry` kills pods without their grace periods; a stop after its timeout does so too. */
@@ -128,6 +131,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const proxyStarted = proxy.start().catch((error: unknown) => {
     log.error('service proxy not started', { error: messageOf(error) });
   });
+  let endPods = false;
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -143,6 +147,9 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       driver: driver.name,
       isReady: () => nodeReady,
       snapshots,
+      endPods: () => {
+        endPods = true;
+      },
     }),
     log.named('control'),
   );
@@ -165,6 +172,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   return {
     ready,
     kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    endsPods: () => endPods,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
       const stopping = stopAll(keepPods, hurry.signal);
@@ -191,10 +199,10 @@ async function prepareHost({ settings, log, progress }: HostOptions): Promise<Pr
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
-  const assets = await openAssets();
+  const [assets, helpers] = await Promise.all([openAssets(), useHelpers(settings)]);
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
-  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, log);
+  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
   await checkPorts(settings, runtime);
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
@@ -276,7 +284,8 @@ function hostKubelet({
   });
 }
 
-function hostProxy(
+/** The service proxy with this host's packet filter. */
+export function hostProxy(
   settings: Settings,
   informers: InformerFactory,
   nodeName: string,

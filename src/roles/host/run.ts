@@ -2,6 +2,7 @@
 import type { LogSink } from '../../base/log.ts';
 import { loadSettings } from '../config/settings.ts';
 import { collectWhenIdle } from '../heap.ts';
+import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
 import { startHost } from './host.ts';
 import { createProgress } from './progress.ts';
@@ -28,10 +29,14 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const lag = watchLag(log);
   // Keeps the process alive until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
+  let watchdog = { stop: (): void => {} };
   const hurry = new AbortController();
   const interrupted = untilSignal(log, () => hurry.abort());
   try {
     const host = await startHost({ settings, log, progress });
+    void tellReady(process.env, log).then(() => {
+      watchdog = keepWatchdog(process.env, log);
+    });
     collectWhenIdle();
     let stopped = false;
     void host.ready.then(() => {
@@ -48,7 +53,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     stopped = true;
     // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the
     // store.
-    const keepPods = options.keepPods && !(await host.goingDown());
+    const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
     );
@@ -56,6 +61,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     progress.step('stopped');
   } finally {
     interrupted.dispose();
+    watchdog.stop();
     lag.stop();
     clearInterval(hold);
   }

@@ -31,9 +31,11 @@ export async function startRuntime(
   serviceManager: ServiceManager | undefined,
   /** Available once the configuration files are written, before the pod network has its CIDR. */
   reservedPorts: () => readonly ReservedPort[],
+  /** The directory of carried programs; undefined: the host's own. */
+  helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({ root: settings.paths.images, trees, log });
+  const images = createImageStore({ root: settings.paths.images, trees, log, registry: registriesOf(settings) });
   const network = createBridgeNetwork({
     stateDirectory: settings.paths.networkState,
     bridge: settings.network.bridge,
@@ -56,6 +58,11 @@ export async function startRuntime(
     clock,
     log,
     hostRootVisible: ownFiles(),
+    ...(helpers === undefined
+      ? {}
+      : {
+          programs: { runc: join(helpers, 'runc'), conmon: join(helpers, 'conmon'), socat: join(helpers, 'socat') },
+        }),
   });
   try {
     await runtime.start();
@@ -72,6 +79,17 @@ export async function startRuntime(
       await runtime.stop();
       if (!keepPods) await network.destroy();
     },
+  };
+}
+
+function registriesOf({ registries }: Settings): {
+  mirrors: Record<string, readonly string[]>;
+  insecureRegistries: string[];
+} {
+  const entries = [...registries];
+  return {
+    mirrors: Object.fromEntries(entries.map(([host, { mirrors }]) => [host, mirrors ?? []])),
+    insecureRegistries: entries.filter(([, { insecure }]) => insecure === true).map(([host]) => host),
   };
 }
 
