@@ -1,5 +1,6 @@
 /** Certificates, keys, signing requests and kubeconfigs, and where OKD keeps them. */
 export { createAuthority, createSelfSigned, generateKey, issue, lifetimeFrom, loadAuthority } from './certificate.ts';
+export { writeWhole } from './files.ts';
 export { type InstallContext, installEtcd, installMaster, installNode, loadIfPresent } from './install.ts';
 export { etcdFiles, masterFiles, nodeFiles } from './layout.ts';
 export type { AlternativeNames } from './names.ts';

@@ -18,7 +18,10 @@ export async function checkPorts(settings: Settings, runtime: HostRuntime): Prom
   const wanted = [
     { address: any, port: ports.kubelet, field: 'ports.kubelet', what: 'the kubelet', component: undefined },
     ...(roles.has('etcd') && settings.storage === undefined
-      ? [{ address: '127.0.0.1', port: ports.etcd, field: 'ports.etcd', what: 'etcd', component: 'etcd' }]
+      ? [
+          { address: '127.0.0.1', port: ports.etcd, field: 'ports.etcd', what: 'etcd', component: 'etcd' },
+          { address: settings.nodeIpIsBridge ? '127.0.0.1' : settings.nodeIp, port: ports.etcdPeer, field: 'ports.etcdPeer', what: 'etcd peers', component: 'etcd' },
+        ]
       : []),
     ...(roles.has('master')
       ? [
