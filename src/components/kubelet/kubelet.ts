@@ -46,6 +46,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Serves new connections with the certificate that `servingCertificate` gives now. */
+  reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -134,6 +136,10 @@ class NodeKubelet implements Kubelet {
 
   forgetBackOff(podUid: string): void {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
+  }
+
+  async reloadCertificate(): Promise<void> {
+    await this.parts?.server.reload();
   }
 
   async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {

@@ -127,7 +127,11 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
  * A single member listens for other hosts too, so that others can join it: always with certificates of the store's own
  * CA, since peers access every key. The wildcard address survives a change of the host's address.
  */
-function listenersOf({ ports, nodeIp, nodeIpIsBridge }: Settings): Partial<EtcdConfig> {
+function listenersOf({
+  ports,
+  nodeIp,
+  nodeIpIsBridge,
+}: Settings): Pick<EtcdConfig, 'listen-client-urls' | 'advertise-client-urls' | 'listen-peer-urls'> {
   const local = `https://127.0.0.1:${ports.etcd}`;
   const own = `https://${host(nodeIp)}`;
   if (nodeIpIsBridge) {

@@ -7,7 +7,7 @@ import { CodedError } from '../../base/errors.ts';
 import { writeWhole } from '../../io/pki/index.ts';
 import { apiUrl, type BootstrapFile, cidr, DOMAIN, peerUrl, ROLES, type Role } from './bootstrap.ts';
 import type { Settings } from './settings.ts';
-import { dictionary, list, object, oneOf, type Parsed, readConfigFile, string } from './strict-yaml.ts';
+import { dictionary, list, object, oneOf, type Parsed, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
 const clusterShape = {
   clusterCIDR: cidr(),
@@ -16,6 +16,8 @@ const clusterShape = {
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
 } as const;
 
+const CLUSTER_FIELDS = ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'ipFamilies'] as const;
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Joined'),
@@ -23,7 +25,7 @@ const shape = {
   server: apiUrl(),
   apiServers: list(apiUrl()),
   roles: list(oneOf(...ROLES)),
-  cluster: object(clusterShape, ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'ipFamilies']),
+  cluster: object(clusterShape, CLUSTER_FIELDS),
   /** Of a host with a store of its own: the members at the time of the join, itself included. */
   etcd: object({ members: dictionary(peerUrl()), token: string() }, ['members']),
 } as const;
@@ -48,6 +50,13 @@ export function writeJoined(
     mode: 0o644,
     durable: true,
   });
+}
+
+/** Throws CodedError 'bad-config' with the object and the key. */
+export function parseClusterSettings(source: string, data: Readonly<Record<string, string>>): ClusterSettings {
+  const { clusterCIDR = '', serviceCIDR = '', clusterDomain = '', ipFamilies = '' } = data;
+  const document = { clusterCIDR, serviceCIDR, clusterDomain, ipFamilies: ipFamilies.split(',') };
+  return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));
 }
 
 /** Settings that joining hosts learn, as `kube-system/hyperedge-config` holds them. */

@@ -13,6 +13,8 @@ export interface Settings {
   readonly root: string;
   readonly bootstrapFile: string;
   readonly roles: ReadonlySet<Role>;
+  /** The bootstrap file names the roles. */
+  readonly rolesGiven: boolean;
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
@@ -110,8 +112,6 @@ export interface Paths {
   readonly nodeConfig: string;
   /** What this host has learnt when it joined. */
   readonly joined: string;
-  /** OKD's credentials of a host that has no certificate yet. */
-  readonly bootstrapKubeconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
   readonly etcdData: string;
@@ -144,7 +144,6 @@ export function pathsBelow(root: string): Paths {
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     joined: at('etc/origin/node/joined.yaml'),
-    bootstrapKubeconfig: at('etc/origin/node/bootstrap.kubeconfig'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
@@ -219,6 +218,7 @@ export function settingsOf(
     bootstrapFile,
     // A host that joins has the roles of its token.
     roles: new Set(file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node'])),
+    rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
     nodeIp,

@@ -21,7 +21,6 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
-import { readSecret } from '../config/files.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -35,9 +34,11 @@ import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
-import { checkPorts } from './port-check.ts';
+import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
@@ -45,7 +46,8 @@ import { type HostRuntime, startRuntime } from './runtime.ts';
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
-  readonly kubeconfig: string;
+  /** Of the administrator; undefined on a host that is no master. */
+  readonly kubeconfig: string | undefined;
   /** True while the machine itself is being shut down or rebooted. */
   goingDown(): Promise<boolean>;
   /** Aborting `hurry` kills pods without their grace periods; a stop after its timeout does so too. */
@@ -56,6 +58,10 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
+  /** The settings again, after this host has joined a cluster. */
+  readonly reload: () => Promise<Settings>;
+  /** Aborted when the process is asked to stop before the host has started. */
+  readonly signal: AbortSignal;
 }
 
 /** More than a pod's default grace period of 30 s. */
@@ -84,9 +90,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 }
 
-async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
+async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Host> {
   const startedAt = new Date().toISOString();
-  const prepared = await prepareHost({ settings, log, progress });
+  const { log, progress } = options;
+  const settings = await settingsOnceJoined(options);
+  const prepared = await prepareHost(settings, log, progress);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
@@ -114,8 +122,10 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   });
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   const streaming = createStreamingServer({ clock, log });
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
+  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming, certificates });
   await kubelet.start();
+  certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
@@ -144,6 +154,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
     snapshots.stop();
+    await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
@@ -158,7 +169,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   };
   return {
     ready,
-    kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    kubeconfig: settings.roles.has('master') ? masterFiles(settings.root).adminKubeconfig : undefined,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
       const stopping = stopAll(keepPods, hurry.signal);
@@ -181,7 +192,7 @@ interface PreparedHost {
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -189,7 +200,7 @@ async function prepareHost({ settings, log, progress }: HostOptions): Promise<Pr
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, log);
-  await checkPorts(settings, runtime);
+  await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
     nowMs: clock.nowMs(),
@@ -229,6 +240,7 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly certificates: NodeCertificates;
 }
 
 function hostKubelet({
@@ -240,6 +252,7 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  certificates,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   return createKubelet({
@@ -247,16 +260,13 @@ function hostKubelet({
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
-    host: createHostFacts({ nowMs: () => clock.nowMs() }),
+    host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createFileWatch(),
     mounts: createMounter(),
     trees,
     streaming,
     api: { client: api.client, informers: api.newInformers(), recorder },
-    servingCertificate: async () => {
-      const pem = await readSecret(files.serverCurrent, 'kubelet');
-      return { cert: pem, key: pem };
-    },
+    servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
     networkNotReady: network.notReady,
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),

@@ -152,10 +152,14 @@ export class KubeletServer {
     return { cert, key, ca };
   }
 
+  /** Established connections keep the certificate that they were made with. */
+  async reload(): Promise<void> {
+    this.server?.setSecureContext(await this.context());
+  }
+
   private arm(): void {
     this.timer = this.options.clock.setTimer(RELOAD_MS, () => {
-      this.context()
-        .then((context) => this.server?.setSecureContext(context))
+      this.reload()
         .catch((error: unknown) =>
           this.options.log.warn('serving certificate not reloaded', { error: messageOf(error) }),
         )
