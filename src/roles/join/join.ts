@@ -2,14 +2,13 @@
  * Joins this host to a cluster: verifies the cluster, learns its settings, has the kubelet's certificate signed (a node)
  * or receives the cluster's keys (a master). `joined.yaml` is written last: a join that was cut off is repeated.
  */
-import { access } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { apiServerSkew, kubeletSkew } from '../../base/version-skew.ts';
-import type { ApiClient } from '../../client/index.ts';
 import { createKubeconfig, masterFiles, nodeFiles, writeWhole } from '../../io/pki/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import type { Role } from '../config/bootstrap.ts';
@@ -51,6 +50,7 @@ export async function mustJoin(settings: Settings): Promise<boolean> {
 /** Throws CodedErrors of one line with the field and the fix; an ApiError of the cluster. */
 export async function joinCluster(settings: Settings, context: JoinContext): Promise<void> {
   await requireNew(settings);
+  await mkdir(nodeFiles(settings.root).certificates, { recursive: true, mode: 0o700 });
   const { join, bootstrapFile } = settings;
   const { bootstrapKubeconfig } = nodeFiles(settings.root);
   const token = join === undefined ? undefined : parseToken(join.token, `${bootstrapFile}: join.token`);
