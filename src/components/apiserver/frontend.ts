@@ -34,7 +34,7 @@ const TOO_MANY = 429;
 const MAX_DISCARDED = 256 * 1024;
 const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
-/** Joining hosts read it before they trust the server; the API's rights decide what an anonymous client may do there. */
+/** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;

@@ -1,6 +1,6 @@
 /**
- * Signs the kubeconfig in `kube-public/cluster-info` with each bootstrap token, so that a joining host can verify it by
- * its token. Source: k8s.io/kubernetes/pkg/controller/bootstrap/bootstrapsigner.go; detached JWS of RFC 7515 appendix F.
+ * Signs the kubeconfig in `kube-public/cluster-info` with each bootstrap token, so that a joining host can verify it.
+ * Source: k8s.io/kubernetes/pkg/controller/bootstrap/bootstrapsigner.go; detached JWS of RFC 7515 appendix F.
  */
 import { CompactSign } from 'jose';
 import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';

@@ -1,4 +1,4 @@
-/** Deletes bootstrap token secrets when they expire. Source: k8s.io/kubernetes/pkg/controller/bootstrap/tokencleaner.go. */
+/** Deletes expired bootstrap tokens. Source: k8s.io/kubernetes/pkg/controller/bootstrap/tokencleaner.go. */
 import type { Secret } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { deleteInMs, TOKEN_NAMESPACE, TOKEN_TYPE } from '../../core/reconcile/bootstrap-tokens/plan.ts';

@@ -5,7 +5,6 @@
 import { access } from 'node:fs/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import {
@@ -76,11 +75,7 @@ export async function nodeCertificates(
   return {
     serving,
     start: (kubelet) => {
-      const reload = (): void => {
-        kubelet
-          .reloadCertificate()
-          .catch((error: unknown) => log.warn('serving certificate not reloaded', { error: messageOf(error) }));
-      };
+      const reload = (): void => void kubelet.reloadCertificate();
       managers = [
         // The client follows the file behind the link by itself.
         manager(

@@ -4,8 +4,8 @@ import { checkPort } from './ports.ts';
 import type { HostRuntime } from './runtime.ts';
 
 /**
- * `running`: components that still run from an earlier host process, `kube-system/etcd`. Throws CodedError 'address-in-use' with the port and
- * its field.
+ * `running`: components that still run from an earlier host process, such as `kube-system/etcd`. Throws CodedError
+ * 'address-in-use' with the port and its field.
  */
 export async function checkPorts(settings: Settings, running: ReadonlySet<string>): Promise<void> {
   const { ports, roles } = settings;

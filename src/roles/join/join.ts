@@ -1,6 +1,6 @@
 /**
- * Joins this host to a cluster: verifies the cluster, learns its settings, has the kubelet's certificate signed (a node)
- * or receives the cluster's keys (a master). `joined.yaml` is written last: a join that was cut off is repeated.
+ * Joins this host to a cluster: verifies the cluster, learns its settings, has the kubelet's certificate signed (a
+ * node) or receives the cluster's keys (a master). `joined.yaml` is written last: a join that was cut off is repeated.
  */
 import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';

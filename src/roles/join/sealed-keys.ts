@@ -1,6 +1,6 @@
 /**
- * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC 5869)
- * of the token's whole secret. The cluster stores only a part of that secret and cannot open what it stores.
+ * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC
+ * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot open what it stores.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';

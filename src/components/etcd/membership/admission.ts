@@ -31,8 +31,8 @@ export interface AdmissionContext {
 }
 
 /**
- * Serves a request to join on the leader; a repeated one changes nothing. A host that has been a member and has lost its
- * data replaces that member. Throws CodedError 'not-leader', 'too-many-learners', 'unhealthy-cluster', 'refused'.
+ * Serves a request to join on the leader; a repeated one changes nothing. A host that has been a member and has lost
+ * its data replaces that member. Throws CodedError 'not-leader', 'too-many-learners', 'unhealthy-cluster', 'refused'.
  */
 export async function admitMember(
   engine: Engine,

@@ -1,4 +1,4 @@
-/** Completes the membership of learners that nobody promotes by hand: replacements and joining members. */
+/** Completes the membership of replacements and joining members, which no administrator promotes. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';

@@ -19,6 +19,6 @@ export interface CertificateFiles {
    * request waits for its approval repeats the same request. `digest` identifies key and content.
    */
   request(names: CertificateNames): Promise<{ readonly pem: string; readonly digest: string }>;
-  /** Writes certificate and pending key to a dated file and points the link at it. Throws CodedError 'bad-certificate'. */
+  /** Writes certificate and pending key to a dated file and points the link at it. CodedError 'bad-certificate'. */
   save(certificatePem: string, nowMs: number): Promise<void>;
 }

@@ -152,19 +152,15 @@ export class KubeletServer {
     return { cert, key, ca };
   }
 
-  /** Established connections keep the certificate that they were made with. */
   async reload(): Promise<void> {
-    this.server?.setSecureContext(await this.context());
+    const failed = (error: unknown) => this.options.log.warn('certificate not reloaded', { error: messageOf(error) });
+    await this.context()
+      .then((context) => this.server?.setSecureContext(context))
+      .catch(failed);
   }
 
   private arm(): void {
-    this.timer = this.options.clock.setTimer(RELOAD_MS, () => {
-      this.reload()
-        .catch((error: unknown) =>
-          this.options.log.warn('serving certificate not reloaded', { error: messageOf(error) }),
-        )
-        .finally(() => this.arm());
-    });
+    this.timer = this.options.clock.setTimer(RELOAD_MS, () => void this.reload().finally(() => this.arm()));
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse, connection: HttpConnection): Promise<void> {

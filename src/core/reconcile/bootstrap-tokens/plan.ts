@@ -1,5 +1,5 @@
 /**
- * Bootstrap token secrets: which are valid, which expire when, and what signs the config map `kube-public/cluster-info`.
+ * Bootstrap token secrets: which are valid, when they expire, and which sign config map `kube-public/cluster-info`.
  * Source: k8s.io/kubernetes/pkg/controller/bootstrap; docs "Authenticating with bootstrap tokens".
  */
 import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
