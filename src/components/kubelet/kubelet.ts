@@ -249,7 +249,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
-          notReady: services.view.failure ?? deps.networkNotReady?.(),
+          notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
           nowMs: deps.clock.nowMs(),

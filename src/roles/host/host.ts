@@ -42,6 +42,7 @@ import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -122,8 +123,20 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   });
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   const streaming = createStreamingServer({ clock, log });
+  const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming, certificates });
+  const kubelet = hostKubelet({
+    settings,
+    log,
+    prepared,
+    nodeConfig,
+    api,
+    recorder,
+    network,
+    streaming,
+    certificates,
+    versions,
+  });
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
@@ -147,12 +160,14 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       startedAt,
       driver: driver.name,
       isReady: () => nodeReady,
+      versions: () => versions.report(),
       snapshots,
     }),
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    versions.stop();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -241,6 +256,7 @@ interface KubeletParts {
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
   readonly certificates: NodeCertificates;
+  readonly versions: VersionFollower;
 }
 
 function hostKubelet({
@@ -253,6 +269,7 @@ function hostKubelet({
   network,
   streaming,
   certificates,
+  versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   return createKubelet({
@@ -268,7 +285,7 @@ function hostKubelet({
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    networkNotReady: network.notReady,
+    notReady: () => versions.notReady() ?? network.notReady(),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,

@@ -1,6 +1,7 @@
 /**
- * What a joining host learns from the cluster: the kubeconfig in `kube-public/cluster-info`, which anonymous clients may
- * read and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's cluster-info.
+ * What a joining host learns from the cluster: the kubeconfig in `kube-public/cluster-info`, which anonymous clients
+ * may read and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's
+ * cluster-info.
  */
 import type { ConfigMap, Endpoints } from 'kubernetes-types/core/v1';
 
