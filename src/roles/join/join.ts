@@ -11,8 +11,8 @@ import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { apiServerSkew, kubeletSkew } from '../../base/version-skew.ts';
 import { createKubeconfig, masterFiles, nodeFiles, writeWhole } from '../../io/pki/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
-import type { Role } from '../config/bootstrap.ts';
-import { type Joined, writeJoined } from '../config/joined.ts';
+import { type Role, readBootstrap } from '../config/bootstrap.ts';
+import { checkAgainstCluster, type Joined, writeJoined } from '../config/joined.ts';
 import type { Settings } from '../config/settings.ts';
 import { checkPorts } from '../host/port-check.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
@@ -85,6 +85,7 @@ async function joinWith(
   await checkPorts({ ...settings, roles: new Set(roles) }, new Set());
   await checkIdentity(client, settings.nodeName, context.machineId);
   const { cluster, apiServers } = await learnCluster(client, server);
+  checkAgainstCluster(settings.bootstrapFile, await readBootstrap(settings.bootstrapFile), cluster);
   if (caPem === undefined)
     throw new CodedError(
       'bad-config',
