@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { AttackLab } from './lab.ts';
 import type { AttackCase } from './port.ts';
 
-const CASE_TIMEOUT_MS = 60_000;
+const CASE_TIMEOUT_MS = 120_000;
 const directory = join(import.meta.dirname, 'cases');
 const cases: AttackCase[] = [];
 for await (const file of glob('*.ts', { cwd: directory }))

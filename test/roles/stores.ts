@@ -6,6 +6,9 @@ import { freePort } from '../ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
+/** Programs that start from their sources share the compiled ones. */
+const ENVIRONMENT = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] };
+
 const running = new Map<ChildProcess, Promise<void>>();
 
 /** Ends what a test has started and not stopped. */
@@ -27,7 +30,7 @@ export function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   return new Promise((resolve) => {
-    const options = { timeout: 30_000, maxBuffer: 64 << 20, env: { PATH: process.env['PATH'], ...env } };
+    const options = { timeout: 30_000, maxBuffer: 64 << 20, env: { ...ENVIRONMENT, ...env } };
     execFile(file, [...args], options, (error, out, err) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
     });
@@ -115,7 +118,7 @@ async function spawnReady(
 ): Promise<{ readonly child: ChildProcess; readonly exited: Promise<void>; log(): string }> {
   const child = spawn(command[0] as string, [...command.slice(1), ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'] },
+    env: ENVIRONMENT,
   });
   let log = '';
   const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));

@@ -1,7 +1,7 @@
 /** What another server says it has, read with care: only known fields of the right types, and of each only so many. */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { fieldOf, isObject } from '../structural/schema.ts';
-import type { AggregatedResource, GroupVersion } from './index.ts';
+import type { AggregatedResource, GroupVersion } from './discovery.ts';
 
 const MAX_RESOURCES = 2_000;
 const MAX_WORDS = 64;

@@ -124,13 +124,18 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
    */
   readonly skeleton?: JsonObject;
   /**
-   * A delete answers with the deleted object instead of a Status. Source: `ReturnDeletedObject` of upstream's
-   * registries.
+   * A delete answers with the deleted object instead of a Status; 'undocumented': although the documents of the API
+   * promise a Status. Source: `ReturnDeletedObject` of upstream's registries.
    */
-  readonly returnsDeleted?: boolean;
+  readonly returnsDeleted?: true | 'undocumented';
   /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
   readonly storagePrefix: string;
   readonly durability?: Durability;
+  /**
+   * Updates that the cluster's components may do although the disk is full, because they keep a node in the cluster:
+   * those of the object, or of its status.
+   */
+  readonly essentialUpdates?: readonly ('object' | 'status')[];
   /** Time to live of an object in seconds (events: 3600). */
   readonly ttlSeconds?: number;
   /** As of an alias: a kind of which there is no other version. */
@@ -169,8 +174,6 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly finalization?: Finalization<T>;
   /** Warnings of a delete, given its propagation policy; undefined: the request names none. */
   warningsOnDelete?(propagation: string | undefined): readonly string[];
-  /** A delete answers with the removed object instead of a Status, although the documents of the API say otherwise. */
-  readonly answersDeleted?: boolean;
   /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
   readonly defaultPropagation?: 'Background' | 'Orphan';
   /** Seconds of grace for a delete that names none; undefined: immediate. Only pods are deleted gracefully. */

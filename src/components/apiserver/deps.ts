@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { ProcessFacts } from '../../base/process-facts.ts';
 import type { Store } from '../../core/mvcc/port.ts';
 import type { ReadSigningRequest } from './admission/certificates.ts';
 import type { AuditSettings } from './audit/trail.ts';
@@ -32,6 +33,8 @@ export interface ApiServerDeps {
    * neither delays the start nor occupies memory before. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
+  /** For the metrics of the process; undefined: they are not shown. */
+  readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/io/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
 }

@@ -1,4 +1,5 @@
 /** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
+import type { ProcessFacts } from '../../base/process-facts.ts';
 import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
 import { authorityOf } from './aggregation/backend.ts';
 import type { ForeignDiscovery } from './aggregation/discovery.ts';
@@ -28,6 +29,7 @@ export interface EndpointsDeps {
   /** Debug pages by path; not listed in the index. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
+  readonly processFacts: ProcessFacts | undefined;
 }
 
 export interface Endpoints {
@@ -50,7 +52,10 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     [
       '/metrics',
       async (exchange) => {
-        const [ofProcess, ofStore] = await Promise.all([processMetrics(context.clock.nowMs()), storeSize(context)]);
+        const [ofProcess, ofStore] = await Promise.all([
+          processMetrics(context.clock.nowMs(), deps.processFacts),
+          storeSize(context),
+        ]);
         const text = `${metrics.render()}${ofStore}${ofProcess}\n`;
         exchange.sendBytes(200, Buffer.from(text), METRICS_TYPE);
       },

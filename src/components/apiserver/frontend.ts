@@ -1,5 +1,4 @@
 /** Request pipeline: request info, authentication, flow control, authorization, handler, then metrics and audit. */
-import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
@@ -19,7 +18,7 @@ import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './
 import type { Metrics } from './metrics.ts';
 import type { ServedKind } from './pipeline/kinds.ts';
 import { methodNotAllowed } from './pipeline/write-request.ts';
-import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
+import type { ConnectionInfo, HttpRequest, HttpResponse, IncomingMessage } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { dispatch } from './rest/dispatch.ts';
 import { noSuchResource, servedAt } from './rest/served-at.ts';

@@ -7,6 +7,8 @@ import type { Duplex, Readable } from 'node:stream';
 import type { GateLimits } from '../../base/connections/gate.ts';
 import type { Identified } from '../../base/connections/http-connection.ts';
 
+export type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+
 /**
  * Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is
  * used here.
@@ -159,6 +161,8 @@ export interface BackendRequest {
  * followed.
  */
 export interface BackendConnector {
+  /** PEM of the authorities that come with the runtime, for servers whose authority is not configured. */
+  readonly publicAuthorities: string;
   /**
    * Sends a request; `body` is piped when it is a stream. On a connection that was kept and turns out to be closed, a
    * GET, and a request whose body is at hand as a Buffer, are sent once more on a new one when nothing was answered:

@@ -1,8 +1,8 @@
 /** Process metrics of Prometheus' client libraries. */
-import { readdir, readFile } from 'node:fs/promises';
+import type { ProcessFacts } from '../../base/process-facts.ts';
 
 /** Without a line break at the end. What this system does not say is left out. */
-export async function processMetrics(nowMs: number): Promise<string> {
+export async function processMetrics(nowMs: number, facts: ProcessFacts | undefined): Promise<string> {
   const { user, system } = process.cpuUsage();
   const figures: (readonly [name: string, type: 'counter' | 'gauge', help: string, value: number | string])[] = [
     ['process_cpu_seconds_total', 'counter', 'Total user and system CPU time spent in seconds.', (user + system) / 1e6],
@@ -14,12 +14,8 @@ export async function processMetrics(nowMs: number): Promise<string> {
       (nowMs / 1000 - process.uptime()).toFixed(2),
     ],
   ];
-  const [open, limits, status] = await Promise.all([
-    readdir('/proc/self/fd').catch(() => undefined),
-    readFile('/proc/self/limits', 'utf8').catch(() => ''),
-    readFile('/proc/self/status', 'utf8').catch(() => ''),
-  ]);
-  if (open !== undefined) figures.push(['process_open_fds', 'gauge', 'Number of open file descriptors.', open.length]);
+  const [open, limits, status] = await Promise.all([facts?.openFiles(), facts?.limits() ?? '', facts?.status() ?? '']);
+  if (open !== undefined) figures.push(['process_open_fds', 'gauge', 'Number of open file descriptors.', open]);
   const most = /^Max open files +(\d+)/m.exec(limits)?.[1];
   if (most !== undefined) figures.push(['process_max_fds', 'gauge', 'Maximum number of open file descriptors.', most]);
   const virtual = /^VmSize:\s+(\d+) kB/m.exec(status)?.[1];

@@ -231,7 +231,7 @@ class Server implements ApiServer {
       isBuiltIn: (apiVersion) => this.#context.kinds.isBuiltIn(apiVersion),
       changed: () => this.#registration.customKindsChanged(),
     });
-    this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient });
+    this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
@@ -309,6 +309,7 @@ class Server implements ApiServer {
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
+      processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);

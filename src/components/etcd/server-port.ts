@@ -1,6 +1,8 @@
 /** What a store requires and what it offers to the composition. */
+
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { ProcessFacts } from '../../base/process-facts.ts';
 import type { PasswordHasher } from './auth/password.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { GossipHints } from './gossip-port.ts';
@@ -40,6 +42,8 @@ export interface EtcdServerDeps {
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
   /** File size from which writes are rejected, as etcd's `--quota-backend-bytes`; undefined: no quota. */
   readonly quotaBytes?: number;
+  /** For the metrics of the process; undefined: the figures of `/proc` are not shown. */
+  readonly processFacts?: ProcessFacts;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
   /** Learners that a cluster may have: 1 by default, 16 at most. */

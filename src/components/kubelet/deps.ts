@@ -6,8 +6,11 @@ import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
+import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
+import type { ProbeNetwork } from './probes/port.ts';
+import type { KubeletListen } from './server/port.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
 export interface ApiAccess {
@@ -30,10 +33,13 @@ export interface KubeletDeps {
   /** Present: the systemd cgroup driver is used; undefined: the cgroupfs driver. */
   readonly slices: SliceManager | undefined;
   readonly host: HostFacts;
-  readonly files: FileWatch;
+  readonly files: KubeletFiles;
+  readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
   readonly trees: Trees;
+  readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
+  readonly probeNetwork: ProbeNetwork;
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
   /** Asked at start and before every hour's renewal of the server's TLS context. */

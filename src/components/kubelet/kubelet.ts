@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
@@ -173,13 +172,19 @@ class NodeKubelet implements Kubelet {
   }
 
   private sources(manager: PodManager): ManifestSource[] {
-    const { config, clock, log, files } = this.deps;
-    const shared = { nodeName: config.nodeName, frequencyMs: config.fileCheckFrequencyMs, clock, log };
+    const { config, clock, log, fileWatch, files } = this.deps;
+    const shared = {
+      manifests: files.manifests,
+      nodeName: config.nodeName,
+      frequencyMs: config.fileCheckFrequencyMs,
+      clock,
+      log,
+    };
     const sources = [
       directorySource({
         ...shared,
         path: config.paths.staticPods,
-        files,
+        fileWatch,
         onPods: (pods) => manager.setStaticPods('file', pods),
       }),
     ];
@@ -305,7 +310,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     });
   }
   const directories = new PodDirectories(config.paths, deps.trees);
-  await mkdir(config.paths.volumes, { recursive: true, mode: 0o750 });
+  await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
   const disk = await host.fileSystem(config.paths.volumes);
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
   const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
@@ -338,6 +343,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     cgroups,
     volumes: new VolumeManager({
       directories,
+      files: deps.files.volumes,
       mounts: deps.mounts,
       config: configObjects,
       tokens,
@@ -347,8 +353,10 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     }),
     tokens,
     puller: new ImagePuller({ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls }),
+    probeNetwork: deps.probeNetwork,
     prober: new Prober({
       runtime,
+      network: deps.probeNetwork,
       clock,
       random,
       onVerdict: (uid) => manager.wake([uid]),
@@ -358,6 +366,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     events,
     directories,
     trees: deps.trees,
+    files: deps.files,
     host,
     hostInfo,
     hostIps: config.nodeIps,
@@ -386,6 +395,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const access = new Access({ nodeName: config.nodeName, clock, log: log.named('server') });
   const server = new KubeletServer({
+    listen: deps.listen,
     address: config.listen.address,
     port: config.listen.port,
     certificate: deps.servingCertificate,
@@ -396,7 +406,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager),
-    files: deps.files,
+    files: deps.files.logs,
+    fileWatch: deps.fileWatch,
     clock,
     log: log.named('server'),
   });

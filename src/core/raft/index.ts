@@ -2,8 +2,9 @@
  * Consensus: raft as a pure machine. Pre-vote, check-quorum, read-index without clocks, learners, joint configurations,
  * gossip as hints.
  */
+export type { Raft } from './contract.ts';
 export { RaftError } from './errors.ts';
-export { createRaft, emptyStorage, type Raft } from './raft.ts';
+export { createRaft, emptyStorage } from './raft.ts';
 export type {
   ConfChange,
   ConfState,

@@ -112,3 +112,12 @@ export function settingsFrame(settings: ReadonlyArray<readonly [id: number, valu
   });
   return frame(FrameType.settings, 0, 0, payload);
 }
+
+/** A violation of the protocol that ends the connection; `code` goes to the peer (RFC 9113, 5.4.1). */
+export class ConnectionError extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

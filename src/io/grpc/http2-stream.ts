@@ -1,5 +1,4 @@
 import type { HeaderField } from './hpack.ts';
-import type { Http2Connection } from './http2-connection.ts';
 import {
   ErrorCode,
   Flag,
@@ -10,6 +9,7 @@ import {
   putFrameHeader,
   resetFrame,
 } from './http2-frames.ts';
+import type { FrameSender, FrameSource } from './http2-sender.ts';
 
 export interface StreamEvents {
   headers?(fields: readonly HeaderField[], endStream: boolean): void;
@@ -18,6 +18,15 @@ export interface StreamEvents {
   lost(reason: string, code: number): void;
   /** Everything queued has been handed to the connection. */
   drained?(): void;
+}
+
+/** The connection of a stream, which sends its frames through the connection's `FrameSender`. */
+export interface StreamOwner {
+  readonly client: boolean;
+  /** The stream is finished on both sides or has been reset. */
+  release(stream: Http2Stream): void;
+  /** The peer has caused a stream to be reset (CVE-2025-8671). Throws when it does so too often. */
+  provoked(): void;
 }
 
 /** What one stream may have waiting before it asks its writer to pause. */
@@ -31,9 +40,10 @@ const MANY_PIECES = 1024;
 const NO_EVENTS: StreamEvents = { data: () => {}, lost: () => {} };
 
 /** One stream of an HTTP/2 connection. */
-export class Http2Stream {
+export class Http2Stream implements FrameSource {
   readonly id: number;
-  readonly #connection: Http2Connection;
+  readonly #owner: StreamOwner;
+  readonly #sender: FrameSender;
   events: StreamEvents = NO_EVENTS;
   sendWindow: number;
   receiveWindow = 4 << 20;
@@ -48,8 +58,9 @@ export class Http2Stream {
   #receivedEnd = false;
   #gone = false;
 
-  constructor(connection: Http2Connection, id: number, sendWindow: number) {
-    this.#connection = connection;
+  constructor(owner: StreamOwner, sender: FrameSender, id: number, sendWindow: number) {
+    this.#owner = owner;
+    this.#sender = sender;
     this.id = id;
     this.sendWindow = sendWindow;
   }
@@ -60,7 +71,7 @@ export class Http2Stream {
 
   sendHeaders(block: Buffer, endStream: boolean): void {
     if (!this.open) return;
-    this.#connection.write(headersFrames(this.id, block, endStream));
+    this.#sender.write(headersFrames(this.id, block, endStream));
     if (endStream) this.#ended();
   }
 
@@ -71,8 +82,8 @@ export class Http2Stream {
   sendAll(headers: Buffer, prefix: Buffer, message: Uint8Array, trailers: Buffer | undefined): void {
     if (!this.open) return;
     const length = prefix.length + message.length;
-    const fits = length <= MAX_FRAME && length <= this.sendWindow && !this.#connection.congested;
-    if (!fits || !this.#connection.takeWholeWindow(length)) {
+    const fits = length <= MAX_FRAME && length <= this.sendWindow && !this.#sender.congested;
+    if (!fits || !this.#sender.takeWholeWindow(length)) {
       this.sendPieces(headers, [prefix, message], trailers);
       return;
     }
@@ -90,8 +101,8 @@ export class Http2Stream {
       at = putFrameHeader(out, at, trailers.length, FrameType.headers, Flag.endHeaders | Flag.endStream, this.id);
       out.set(trailers, at);
     }
-    if (this.#connection.client) this.#connection.request(out);
-    else this.#connection.write(out);
+    if (this.#owner.client) this.#sender.request(out);
+    else this.#sender.write(out);
     this.#ended();
   }
 
@@ -114,8 +125,8 @@ export class Http2Stream {
       this.#queue.push(piece);
       this.#queueBytes += piece.length;
     }
-    if (wasEmpty && this.#queueBytes > 0) this.#connection.enqueue(this);
-    return this.#queueBytes < HIGH_WATER && !this.#connection.congested;
+    if (wasEmpty && this.#queueBytes > 0) this.#sender.enqueue(this);
+    return this.#queueBytes < HIGH_WATER && !this.#sender.congested;
   }
 
   /** Ends our side once the queue is empty, with trailers when given. */
@@ -129,8 +140,8 @@ export class Http2Stream {
   reset(code: number): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#connection.write(resetFrame(this.id, code));
-    this.#connection.release(this);
+    this.#sender.write(resetFrame(this.id, code));
+    this.#owner.release(this);
     this.#drop();
     this.events = NO_EVENTS;
   }
@@ -141,7 +152,7 @@ export class Http2Stream {
     const { events } = this;
     this.reset(code);
     events.lost('stream was reset for a violation of the protocol', code);
-    this.#connection.provoked();
+    this.#owner.provoked();
   }
 
   /** Sends what the windows allow, as much as one turn takes. */
@@ -149,9 +160,9 @@ export class Http2Stream {
     if (this.#gone || this.#queueBytes === 0) return;
     for (let left = TURN; this.#queueBytes > 0 && left > 0; ) {
       const wanted = Math.min(this.#queueBytes, MAX_FRAME, this.sendWindow);
-      const length = wanted <= 0 ? 0 : this.#connection.takeWindow(wanted);
+      const length = wanted <= 0 ? 0 : this.#sender.takeWindow(wanted);
       if (length <= 0) {
-        this.#connection.stall(this);
+        this.#sender.stall(this);
         return;
       }
       this.sendWindow -= length;
@@ -160,7 +171,7 @@ export class Http2Stream {
       this.#sendFrame(length, last ? Flag.endStream : 0);
       if (last) this.#ended();
     }
-    if (this.#queueBytes > 0) this.#connection.enqueue(this);
+    if (this.#queueBytes > 0) this.#sender.enqueue(this);
     else if (this.#endAfterData) this.#sendEnd();
     else this.events.drained?.();
   }
@@ -190,7 +201,7 @@ export class Http2Stream {
   receiveReset(code: number): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#connection.release(this);
+    this.#owner.release(this);
     this.#drop();
     this.events.lost(`stream was reset by the peer (code ${code})`, code);
   }
@@ -204,14 +215,14 @@ export class Http2Stream {
 
   #sendEnd(): void {
     if (!this.open) return;
-    if (this.#trailers !== undefined) this.#connection.write(headersFrames(this.id, this.#trailers, true));
+    if (this.#trailers !== undefined) this.#sender.write(headersFrames(this.id, this.#trailers, true));
     else this.#sendFrame(0, Flag.endStream);
     this.#ended();
   }
 
   #ended(): void {
     this.#sentEnd = true;
-    if (!this.#connection.client && !this.#receivedEnd) {
+    if (!this.#owner.client && !this.#receivedEnd) {
       // An answer before the request has ended: the client need not send the rest (RFC 9113, 8.1).
       this.reset(ErrorCode.none);
       return;
@@ -222,7 +233,7 @@ export class Http2Stream {
   #settle(): void {
     if (this.#gone || !this.#sentEnd || !this.#receivedEnd) return;
     this.#gone = true;
-    this.#connection.release(this);
+    this.#owner.release(this);
     // The connection's tables may keep a stream for a while: release its listeners.
     this.events = NO_EVENTS;
   }
@@ -237,12 +248,12 @@ export class Http2Stream {
   #sendFrame(length: number, flags: number): void {
     const header = Buffer.allocUnsafe(FRAME_HEADER);
     putFrameHeader(header, 0, length, FrameType.data, flags, this.id);
-    this.#connection.write(header);
+    this.#sender.write(header);
     for (let left = length; left > 0; ) {
       const piece = this.#queue[this.#first] as Uint8Array;
       const end = Math.min(piece.length, this.#firstOffset + left);
       const whole = this.#firstOffset === 0 && end === piece.length;
-      this.#connection.write(whole ? piece : piece.subarray(this.#firstOffset, end));
+      this.#sender.write(whole ? piece : piece.subarray(this.#firstOffset, end));
       left -= end - this.#firstOffset;
       this.#firstOffset = end === piece.length ? 0 : end;
       if (end === piece.length) this.#first += 1;

@@ -1,4 +1,5 @@
-/** This host as the kubelet sees it. */
+/** This host as the kubelet sees it, and this process. */
 export { createHostFacts } from './facts.ts';
 export { createMounter } from './mounts.ts';
+export { processFacts } from './process-facts.ts';
 export { createFileWatch } from './watch.ts';

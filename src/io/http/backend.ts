@@ -9,7 +9,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls, rootCertificates } from 'node:tls';
 import { isAddress } from '../../base/destinations.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type {
@@ -235,6 +235,7 @@ async function answered(
 
 export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): BackendConnector {
   return {
+    publicAuthorities: rootCertificates.join('\n'),
     async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
       const answer = await answered(target, body, egress.get(target.network));
       if (answer.upgraded) {

@@ -1,7 +1,9 @@
-/** The API server's network: TLS listener and connections to kubelets. */
+/** Network of the API server, TLS listener and connections to kubelets, and the listener of the kubelet. */
 import type { EgressProxy, HttpPort, Network } from '../../components/apiserver/port.ts';
 import { createBackends } from './backend.ts';
 import { listen } from './listener.ts';
+
+export { listenKubelet } from './kubelet-listener.ts';
 
 /** `egress`: the networks that are reached through a proxy. */
 export function createHttp(egress: ReadonlyMap<Network, EgressProxy> = new Map()): HttpPort {

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerOptions } from 'node:http';
 import {
   createSecureServer,
+  type Http2SecureServer,
   Http2ServerRequest,
   Http2ServerResponse,
   type SecureServerOptions,
@@ -13,7 +14,7 @@ import {
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
+import type { SecureContext, TLSSocket } from 'node:tls';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
 import { GatedServer } from '../../base/connections/gated-server.ts';
 import type {
@@ -21,11 +22,11 @@ import type {
   HttpResponse,
   Listener,
   ListenOptions,
-  NamedCertificate,
   TlsMaterial,
 } from '../../components/apiserver/port.ts';
 import { Http1Message } from './message.ts';
 import { TlsConnection } from './tls-connection.ts';
+import { contextOf, namedContexts } from './tls-contexts.ts';
 import { WebSocketAnswer } from './websocket-answer.ts';
 
 /** Streams one HTTP/2 client may have open at once, unless said otherwise. */
@@ -63,34 +64,20 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
 /** What a request says of its version is the client's word; what it came by is not. */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
-const contextOf = (tls: TlsMaterial, { certificate, key }: Pick<NamedCertificate, 'certificate' | 'key'> = tls) => ({
-  cert: certificate,
-  key,
-  ca: [...tls.clientAuthorities],
-  minVersion: tls.minVersion ?? ('TLSv1.2' as const),
-  ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
-  ...(tls.curves === undefined ? {} : { ecdhCurve: tls.curves }),
-});
-
-/** What is shown to whom by the name they ask for: the name itself before one that it only fits. */
-function namedContexts(tls: TlsMaterial): (name: string) => SecureContext | undefined {
-  const contexts = new Map<string, SecureContext>();
-  for (const named of tls.named ?? []) {
-    const context = createSecureContext(contextOf(tls, named));
-    for (const name of named.names) if (!contexts.has(name)) contexts.set(name, context);
-  }
-  return (asked) => {
-    const name = asked.toLowerCase();
-    return contexts.get(name) ?? contexts.get(name.replace(/^[^.]*/, '*'));
-  };
-}
-
 const isHttp1 = (protocol: string): boolean => protocol === 'http/1.1';
 
 export async function listen(options: ListenOptions): Promise<Listener> {
-  // Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts.
-  let contextFor = namedContexts(options.tls);
-  const settings: SecureServerOptions & ServerOptions = {
+  const listener = new HttpsListener(options);
+  await listener.open();
+  return listener;
+}
+
+/** Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts. */
+function serverSettings(
+  options: ListenOptions,
+  contextFor: (name: string) => SecureContext | undefined,
+): SecureServerOptions & ServerOptions {
+  return {
     ...contextOf(options.tls),
     ...(options.tls.named === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name)) }),
     allowHTTP1: true,
@@ -116,42 +103,112 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     optimizeEmptyRequests: true,
     IncomingMessage: Http1Message,
   };
-  const server = createSecureServer(settings);
-  const gate = new ConnectionGate(options.limits ?? LIMITS);
-  const gated = new GatedServer(
-    server,
-    gate,
-    (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
-  );
-  const bySession = new WeakMap<object, TlsConnection>();
-  const sockets = new Set<TLSSocket>();
-  const sessions = new Set<ServerHttp2Session>();
-  let closing = false;
-  // Before Node's own listener, which makes the session.
-  server.prependListener('secureConnection', (socket) => {
+}
+
+class HttpsListener implements Listener {
+  readonly #options: ListenOptions;
+  readonly #server: Http2SecureServer;
+  readonly #gate: ConnectionGate;
+  readonly #gated: GatedServer<TLSSocket, TlsConnection>;
+  readonly #bySession = new WeakMap<object, TlsConnection>();
+  readonly #sockets = new Set<TLSSocket>();
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #closed = Promise.withResolvers<void>();
+  #contextFor: (name: string) => SecureContext | undefined;
+  #closing = false;
+  #port = 0;
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+    this.#contextFor = namedContexts(options.tls);
+    this.#server = createSecureServer(serverSettings(options, (name) => this.#contextFor(name)));
+    this.#gate = new ConnectionGate(options.limits ?? LIMITS);
+    this.#gated = new GatedServer(
+      this.#server,
+      this.#gate,
+      (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
+    );
+    // Before Node's own listener, which makes the session.
+    this.#server.prependListener('secureConnection', (socket) => this.#secured(socket));
+    this.#server.on('session', (session) => this.#begun(session));
+    this.#server.on('request', (request, response) => {
+      const answer = response as unknown as HttpResponse;
+      if (isHttp2(request)) this.#requested2(request, answer);
+      else this.#requested1(request as unknown as HttpRequest, answer);
+    });
+    this.#server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) =>
+      this.#upgraded(request, duplex as TLSSocket, head),
+    );
+  }
+
+  async open(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      const { port, bindAddress: host, sharesPort: reusePort = false } = this.#options;
+      this.#server.listen({ port, host, reusePort }, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  updateTls(tls: TlsMaterial): void {
+    this.#server.setSecureContext(contextOf(tls));
+    this.#contextFor = namedContexts(tls);
+  }
+
+  drain(): void {
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#gate.stop();
+    this.#server.close(() => this.#closed.resolve());
+    for (const session of this.#sessions) session.close();
+    // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
+    for (const socket of this.#sockets)
+      if ((this.#gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.drain();
+    const timer = setTimeout(() => {
+      for (const session of this.#sessions) session.destroy();
+      for (const socket of this.#sockets) socket.destroy();
+    }, graceMs);
+    await this.#closed.promise;
+    clearTimeout(timer);
+  }
+
+  #secured(socket: TLSSocket): void {
     socket.on('error', () => socket.destroy());
-    if (gated.secured(socket) === undefined) {
+    if (this.#gated.secured(socket) === undefined) {
       socket.destroy();
       return;
     }
     socket.setNoDelay(true);
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  server.on('session', (session) => {
-    sessions.add(session);
-    session.once('close', () => sessions.delete(session));
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  #begun(session: ServerHttp2Session): void {
+    this.#sessions.add(session);
+    session.once('close', () => this.#sessions.delete(session));
     session.on('error', () => session.destroy());
-    const connection = gated.named(session.socket);
+    const connection = this.#gated.named(session.socket);
     if (connection === undefined) {
       session.destroy();
       return;
     }
     connection.session = session;
-    bySession.set(session, connection);
-  });
-  const requested1 = (request: HttpRequest, response: HttpResponse): void => {
-    const connection = gated.of(request.socket);
+    this.#bySession.set(session, connection);
+  }
+
+  #requested1(request: HttpRequest, response: HttpResponse): void {
+    const connection = this.#gated.of(request.socket);
     if (connection === undefined || !connection.admits()) {
       request.destroy();
       return;
@@ -165,34 +222,30 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     // Once, as streams close; `once` would cost each request another function.
     response.on('close', () => {
       connection.inFlight -= 1;
-      if (closing && connection.inFlight === 0) request.socket.end();
+      if (this.#closing && connection.inFlight === 0) request.socket.end();
     });
-    options.request(request, response, connection);
-  };
-  const requested2 = (request: Http2ServerRequest, response: HttpResponse): void => {
+    this.#options.request(request, response, connection);
+  }
+
+  #requested2(request: Http2ServerRequest, response: HttpResponse): void {
     const { stream } = request;
     const { session } = stream;
-    const connection = session === undefined ? undefined : bySession.get(session);
+    const connection = session === undefined ? undefined : this.#bySession.get(session);
     if (connection === undefined || !connection.admits()) {
       stream.close(ERROR_REFUSED_STREAM);
       return;
     }
-    if (options.isLast?.() === true) session?.close();
+    if (this.#options.isLast?.() === true) session?.close();
     connection.inFlight += 1;
     response.on('close', () => {
       connection.inFlight -= 1;
       if (stream.rstCode > 0) connection.streamReset();
     });
-    options.request(request as unknown as HttpRequest, response, connection);
-  };
-  server.on('request', (request, response) => {
-    const answer = response as unknown as HttpResponse;
-    if (isHttp2(request)) requested2(request, answer);
-    else requested1(request as unknown as HttpRequest, answer);
-  });
-  server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
-    const socket = duplex as TLSSocket;
-    const connection = gated.of(socket);
+    this.#options.request(request as unknown as HttpRequest, response, connection);
+  }
+
+  #upgraded(request: IncomingMessage, socket: TLSSocket, head: Buffer): void {
+    const connection = this.#gated.of(socket);
     socket.on('error', () => socket.destroy());
     if (connection === undefined || !connection.admits()) {
       socket.destroy();
@@ -204,42 +257,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
     connection.inFlight += 1;
     const inMessages = () => new WebSocketAnswer(request, socket, head) as unknown as HttpResponse;
-    options.upgrade(request, socket, head, connection, inMessages);
-  });
-  const closed = Promise.withResolvers<void>();
-  const drain = (): void => {
-    if (closing) return;
-    closing = true;
-    gate.stop();
-    server.close(() => closed.resolve());
-    for (const session of sessions) session.close();
-    // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
-    for (const socket of sockets)
-      if ((gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
-  };
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    const { port, bindAddress: host, sharesPort: reusePort = false } = options;
-    server.listen({ port, host, reusePort }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    updateTls: (tls) => {
-      server.setSecureContext(contextOf(tls));
-      contextFor = namedContexts(tls);
-    },
-    drain,
-    close: async (graceMs) => {
-      drain();
-      const timer = setTimeout(() => {
-        for (const session of sessions) session.destroy();
-        for (const socket of sockets) socket.destroy();
-      }, graceMs);
-      await closed.promise;
-      clearTimeout(timer);
-    },
-  };
+    this.#options.upgrade(request, socket, head, connection, inMessages);
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * Space that is set aside so that what is under way can be finished when the disk is full, and what is left of the disk
- * beside it. What the database keeps in itself for the time after that is `StoreFile.setAside`: other programs cannot
+ * beside it. What the database keeps in itself for the time after that is `FileSpace.setAside`: other programs cannot
  * take it.
  */
 import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';

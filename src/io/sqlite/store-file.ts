@@ -1,51 +1,30 @@
-/**
- * The SQLite file behind the log, and the housekeeping that keeps it small. Synchronous: it lives on a worker thread.
- * Exclusive locking, so that a second process is refused.
- *
- * Commits arrive in bulk from the journal, so SQLite uses a rollback journal instead of a write-ahead log: appended
- * pages are written once, not twice, and the flushes of its transactions are off the commit path.
- */
-import { join } from 'node:path';
+/** The SQLite file behind the log. Synchronous: it lives on a worker thread. */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { splitEvents } from '../../api/etcd/event.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
 import {
   type AppliedChanges,
   type Discard,
   EntryKind,
   type LogPosition,
-  type LogSize,
   type LogState,
   type SnapshotHead,
   type StoredEntry,
   type StoredHardState,
   type StoreIdentity,
 } from '../../components/etcd/port.ts';
-import { keepPrivate, noteOwner, ownerOf } from './data-directory.ts';
+import { FileSpace } from './file-space.ts';
 import { LogMap } from './log-map.ts';
+import { openDatabase } from './open-database.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
-import { checksum, createSchema, setJournalInUse } from './schema.ts';
-import { OWN_FILE } from './snapshot-kind.ts';
+import { fromEntry, fromRevision } from './rows.ts';
+import { checksum, setJournalInUse } from './schema.ts';
 import { StateTables } from './state-tables.ts';
-import { ASIDE, type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
-import { checkWriteAheadLog } from './write-ahead-log.ts';
+import { prepare, type Statements } from './statements.ts';
 
-/** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
-const OLDEST_SQLITE = [3, 51, 3];
 const PIECE_BYTES = 1 << 20;
-/** Of new files. */
-const PAGE_BYTES = 1024;
-const VACUUM_BYTES = 256 << 10;
-/** Free pages that are not worth giving back. */
-const SPARE_BYTES = 4 << 20;
-const FILE_NAME = 'revisions.db';
-/** What stays of SQLite's own journal. */
-const JOURNAL_BYTES = 256 << 10;
-const JOURNAL_SLACK_BYTES = 32 << 10;
-/** Of `auto_vacuum`. */
-const INCREMENTAL = 2;
+const STORE_FILE_NAME = 'revisions.db';
 
 export class StoreFile {
   readonly #db: Database.Database;
@@ -55,18 +34,15 @@ export class StoreFile {
   /** Where in the log the rows of `revision` stand, as far back as the log goes. */
   readonly #map: LogMap;
   #lastIndex: number;
-  readonly #pageBytes: number;
-  /** What `setAside` made free last. */
-  #asideBytes = 0;
+  /** Its pages, used and free. */
+  readonly space: FileSpace;
 
   private constructor(db: Database.Database) {
     this.#db = db;
     this.#statements = prepare(db);
     this.#state = new StateTables(db);
     this.#state.requireIndexes();
-    // What a crash left of `setAside`.
-    this.#statements.removeAside.run();
-    this.#pageBytes = pragmaNumber(db, 'page_size');
+    this.space = new FileSpace(db, this.#statements);
     this.#inTransaction = db.transaction((bodies: readonly CommitBody[], sequence: number) => {
       for (const body of bodies) this.#write(body);
       this.#state.setNumber(JOURNAL_SEQUENCE, sequence);
@@ -86,35 +62,8 @@ export class StoreFile {
    * Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. `flush`: false trusts that the
    * power stays on.
    */
-  static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = FILE_NAME): StoreFile {
-    const path = join(directory, name);
-    let db: Database.Database | undefined;
-    try {
-      checkWriteAheadLog(`${path}-wal`);
-      keepPrivate(path);
-      db = new Database(path, { timeout: 1000, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
-      checkVersion(db);
-      db.pragma(`page_size = ${PAGE_BYTES}`);
-      db.pragma('locking_mode = EXCLUSIVE');
-      db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
-      // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be
-      // found again.
-      db.pragma('journal_mode = PERSIST');
-      db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
-      if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
-      // From here on no other process reads or writes it: the journal in front of it is private to this process as
-      // well. This creates the first page of a new file.
-      db.exec('BEGIN EXCLUSIVE; COMMIT');
-      db.pragma('cache_size = -4096');
-      db.pragma('temp_store = MEMORY');
-      createSchema(db, path);
-      if (pragmaNumber(db, 'application_id') !== OWN_FILE) db.pragma(`application_id = ${OWN_FILE}`);
-      noteOwner(directory);
-      return new StoreFile(db);
-    } catch (error) {
-      db?.close();
-      throw openFailure(error, directory, path);
-    }
+  static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = STORE_FILE_NAME): StoreFile {
+    return openDatabase({ directory, name, nativeBinding, flush }, (db) => new StoreFile(db));
   }
 
   state(): LogState {
@@ -264,51 +213,6 @@ export class StoreFile {
     }
   }
 
-  /** Without what is set aside. */
-  size(): LogSize {
-    const pages = pragmaNumber(this.#db, 'page_count');
-    const free = pragmaNumber(this.#db, 'freelist_count');
-    const aside = Math.min(free * this.#pageBytes, this.#asideBytes);
-    return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
-  }
-
-  /**
-   * Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none.
-   */
-  vacuumStep(all: boolean): boolean {
-    const free = pragmaNumber(this.#db, 'freelist_count');
-    const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
-    if (free === 0 || (!all && few)) return false;
-    this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
-    // A file that cannot be made shorter stays as it is.
-    return pragmaNumber(this.#db, 'freelist_count') < free;
-  }
-
-  /** Free inside the file. */
-  get freeBytes(): number {
-    return pragmaNumber(this.#db, 'freelist_count') * this.#pageBytes;
-  }
-
-  /**
-   * Keeps about `bytes` of this file free inside, and SQLite's journal long enough, so that small commits need nothing
-   * more of a full disk. Throws SQLITE_FULL when there is no room for that.
-   */
-  setAside(bytes: number): void {
-    const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
-    this.#asideBytes = bytes + journalBytes;
-    if (this.freeBytes >= bytes / 2) return;
-    const { insertAside, changeAside, removeAside } = this.#statements;
-    try {
-      // What a row is made of is written, and then free. Changing it in its place puts its former pages into the
-      // journal.
-      insertAside.run(ASIDE, bytes);
-      insertAside.run(`${ASIDE}-journal`, journalBytes);
-      changeAside.run(journalBytes, `${ASIDE}-journal`);
-    } finally {
-      removeAside.run();
-    }
-  }
-
   async copyTo(path: string): Promise<void> {
     await this.#db.backup(path);
   }
@@ -451,60 +355,3 @@ const INCOMING = '.incoming';
 /** Among the numbers. */
 const JOURNAL_ID = 'journal_id';
 const JOURNAL_SEQUENCE = 'journal_sequence';
-
-function fromRevision(row: RevisionRow): StoredEntry {
-  const { revision, idx, term, crc, events, lease } = row;
-  if (checksum(events, idx, term) !== crc >>> 0) {
-    throw new CodedError('corrupt', `revision ${revision} is damaged on disk`);
-  }
-  const kind = lease === null ? EntryKind.revision : EntryKind.revoke;
-  return { index: idx, term, kind, revision, lease: lease === null ? 0n : BigInt(lease), body: events };
-}
-
-function fromEntry({ idx, term, kind, crc, body }: EntryRow): StoredEntry {
-  if (checksum(body, idx, term) !== crc >>> 0)
-    throw new CodedError('corrupt', `entry ${idx} of the log is damaged on disk`);
-  return { index: idx, term, kind, revision: 0, lease: 0n, body };
-}
-
-function checkVersion(db: Database.Database): void {
-  const row = db.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get();
-  const parts = (row?.version ?? '0').split('.').map(Number);
-  for (let i = 0; i < OLDEST_SQLITE.length; i += 1) {
-    const difference = (parts[i] ?? 0) - (OLDEST_SQLITE[i] as number);
-    if (difference > 0) return;
-    if (difference < 0) {
-      throw new CodedError(
-        'unsupported',
-        `SQLite ${row?.version} can lose commits; ${OLDEST_SQLITE.join('.')} or later is needed`,
-      );
-    }
-  }
-}
-
-function pragmaNumber(db: Database.Database, name: string): number {
-  return Number(db.pragma(name, { simple: true }));
-}
-
-function openFailure(error: unknown, directory: string, path: string): CodedError {
-  if (error instanceof CodedError) return error;
-  const code = sqliteCode(error);
-  if (code === 'SQLITE_BUSY') {
-    return new CodedError('in-use', `${directory} is in use by process ${ownerOf(directory)}; stop it first`);
-  }
-  if (code === 'SQLITE_FULL' || (error as NodeJS.ErrnoException).code === 'ENOSPC')
-    return new CodedError('no-space', `${directory}: no space left on the device`);
-  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
-    return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
-  }
-  // Its version says that the tables are there which this program makes, and they are not.
-  if (code === 'SQLITE_ERROR') {
-    return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
-  }
-  return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
-}
-
-/** The extended result code of an SQLite error, '' for others. */
-export function sqliteCode(error: unknown): string {
-  return error instanceof Database.SqliteError ? error.code : '';
-}

@@ -8,11 +8,12 @@ import { Ballast } from './ballast.ts';
 import type { JournalPart } from './journal.ts';
 import { JournalFile, lastRevisionIn } from './journal-file.ts';
 import type { JournalRecord } from './journal-format.ts';
+import { sqliteCode } from './open-database.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, type PackedEntries } from './packed-entries.ts';
 import type { NumberedRequest, Opening, WorkerAnswers, WorkerFailure, WorkerReply, WorkerRequest } from './protocol.ts';
 import { lastIntactRevision, sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
-import { StoreFile, sqliteCode } from './store-file.ts';
+import { StoreFile } from './store-file.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this is the entry of a worker thread');
@@ -110,7 +111,7 @@ function keepHouse(): void {
   houseKeeping = undefined;
   if (file === undefined) return;
   try {
-    if (mayHaveFreePages) mayHaveFreePages = file.vacuumStep(false);
+    if (mayHaveFreePages) mayHaveFreePages = file.space.vacuumStep(false);
     if (mayBeShort) mayBeShort = journal?.prepare() ?? false;
     if (mayHaveFreePages || mayBeShort) scheduleHousekeeping();
   } catch (error) {
@@ -147,7 +148,7 @@ async function scrub(from: number): Promise<number> {
 }
 
 async function defragment(): Promise<undefined> {
-  while (opened().vacuumStep(true)) await new Promise((resolve) => setImmediate(resolve));
+  while (opened().space.vacuumStep(true)) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function snapshot(upTo: number): Promise<string> {
@@ -255,12 +256,12 @@ function look(): WorkerAnswers['look'] {
   const room = ballast?.room();
   let full = room?.full === true;
   try {
-    if (room !== undefined) target.setAside(room.asideBytes);
+    if (room !== undefined) target.space.setAside(room.asideBytes);
   } catch (error) {
     if (!isFull(error)) throw error;
     full = true;
   }
-  return { full, asideBytes: target.freeBytes };
+  return { full, asideBytes: target.space.freeBytes };
 }
 
 function opening(): Opening {
@@ -324,7 +325,7 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
     case 'scrub':
       return scrub(request.after);
     case 'size':
-      return opened().size();
+      return opened().space.size();
     case 'defragment':
       return defragment();
     case 'snapshot':

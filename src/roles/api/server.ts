@@ -5,6 +5,7 @@ import type { Log } from '../../base/log.ts';
 import { createApiServer } from '../../components/apiserver/index.ts';
 import type { Store } from '../../core/mvcc/port.ts';
 import { createEtcdStore } from '../../io/grpc/index.ts';
+import { processFacts } from '../../io/host/index.ts';
 import { createHttp } from '../../io/http/index.ts';
 import { parseSigningRequest } from '../../io/pki/index.ts';
 import { loadJsonAsset } from '../assets.ts';
@@ -176,6 +177,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ownAddresses: () =>
       Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address)),
     readSigningRequest: parseSigningRequest,
+    processFacts,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),
     ...(authorizers === undefined ? {} : { authorizers }),

@@ -20,6 +20,7 @@ import {
   type TlsMaterials,
   type TlsSource,
 } from '../../io/grpc/index.ts';
+import { processFacts } from '../../io/host/index.ts';
 import { createSqliteLog } from '../../io/sqlite/index.ts';
 import { openAssets } from '../assets.ts';
 import { type EtcdSettings, type EtcdUrl, isSecure } from '../config/etcd/index.ts';
@@ -104,6 +105,7 @@ export async function startEtcd({
     ...(await forceNewCluster(settings)),
     slow: settings.slow,
     extensiveMetrics: settings.extensiveMetrics,
+    processFacts,
     compareMs: settings.corruption.intervalMs,
     compareAtStart: settings.corruption.checkAtStart,
     defer: atTurnEnd,

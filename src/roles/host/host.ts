@@ -14,8 +14,11 @@ import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
+import { listenKubelet } from '../../io/http/index.ts';
+import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
 import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import { probeNetwork } from '../../io/probing/index.ts';
 import { createStreamingServer } from '../../io/streaming/index.ts';
 import { createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
@@ -272,16 +275,20 @@ function hostKubelet({
   versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
+  const mounts = createMounter();
   return createKubelet({
     config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
-    files: createFileWatch(),
-    mounts: createMounter(),
+    files: createKubeletFiles(mounts),
+    fileWatch: createFileWatch(),
+    mounts,
     trees,
+    listen: listenKubelet,
     streaming,
+    probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),

@@ -20,6 +20,7 @@ import {
 } from '../../../src/components/apiserver/index.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
+import { processFacts } from '../../../src/io/host/index.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
 import { type Authority, createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
 import { createKubeconfig } from '../../../src/io/pki/kubeconfig.ts';
@@ -116,6 +117,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     clock: options.clock ?? systemClock,
     random: systemRandom,
     readSigningRequest: parseSigningRequest,
+    processFacts,
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.identities === undefined ? {} : { identities: options.identities }),

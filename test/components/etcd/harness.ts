@@ -10,6 +10,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../../src/components/etcd/index.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createEtcdStore, createRpcListener, type EtcdStoreOptions } from '../../../src/io/grpc/index.ts';
+import { processFacts } from '../../../src/io/host/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 import { freePort } from '../../ports.ts';
 
@@ -84,6 +85,7 @@ export async function startHere(
     clock,
     log: silentLog,
     name: 'test',
+    processFacts,
     clientUrls: ['https://127.0.0.1:2379'],
     onFatal: (error) => fatal.push(error),
     ...overrides,

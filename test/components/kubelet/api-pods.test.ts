@@ -8,6 +8,8 @@ import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
 import { rotatedLogs, rotateLogs } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
+import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
@@ -317,8 +319,10 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     const follow = lab.get('/containerLogs/default/busy/main?follow=true&limitBytes=1490');
     const settings = { containerLogMaxBytes: 4_000, containerLogMaxFiles: 3 };
     const containers = await lab.runtime().listContainers();
+    const files = createKubeletFiles(createMounter());
     const services = {
       settings,
+      files,
       view: { uids: () => ['all'], get: () => ({ sandboxes: [], containers }) },
       runtime: lab.runtime(),
       clock: { nowMs: () => Date.now() + rotations++ * 1000 },
@@ -331,7 +335,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
       return rotations >= 3 || undefined;
     });
     assert.equal((await follow).body, Array.from({ length: 400 }, (_, index) => `${index}\n`).join(''));
-    assert.equal((await rotatedLogs(logged)).length, 2);
+    assert.equal((await rotatedLogs(files.logs, logged)).length, 2);
   });
 
   it('give their log as it grows, in part and with times', async () => {

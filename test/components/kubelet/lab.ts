@@ -16,10 +16,13 @@ import {
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
+import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../../src/io/oci/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { probeNetwork } from '../../../src/io/probing/index.ts';
 import { createStreamingServer } from '../../../src/io/streaming/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
@@ -154,10 +157,13 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         cgroups: createCgroupFileSystem(),
         slices: undefined,
         host: createHostFacts({ root: '/', nowMs: Date.now }),
-        files: createFileWatch(),
+        files: createKubeletFiles(mounts),
+        fileWatch: createFileWatch(),
         mounts,
         trees,
+        listen: listenKubelet,
         streaming,
+        probeNetwork,
         api,
         servingCertificate: async () => ({ cert: serving.certPem, key: serving.keyPem }),
         clientCa: async () => authority.certPem,

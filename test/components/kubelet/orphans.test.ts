@@ -10,6 +10,8 @@ import type { PodManager } from '../../../src/components/kubelet/pods/pod-manage
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
 import { collectOrphans } from '../../../src/components/kubelet/upkeep/collection.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
+import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
 
 describe('what pods left behind', () => {
@@ -44,6 +46,7 @@ describe('what pods left behind', () => {
       const services = {
         view: { uids: () => ['kept'] },
         directories,
+        files: createKubeletFiles(createMounter()),
         cgroups,
         volumes: { tearDown: async () => {} },
         log: silentLog,

@@ -16,6 +16,8 @@ import {
   unsupportedField,
 } from '../../../src/components/kubelet/pods/unsupported-fields.ts';
 import { VolumeManager } from '../../../src/components/kubelet/volumes/manager.ts';
+import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { realClock } from './lab.ts';
 import { FORBIDDEN_BY_VALIDATION, HONOURED, REFUSED, type Refusal } from './pod-fields.ts';
 
@@ -166,6 +168,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
   try {
     const manager = new VolumeManager({
       directories: new PodDirectories({ volumes: directory } as never, {} as never),
+      files: createKubeletFiles(createMounter()).volumes,
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
       tokens: {} as never,

@@ -5,14 +5,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { terminationMessage } from '../../../src/components/kubelet/pods/termination-message.ts';
 import type { ContainerStatus } from '../../../src/core/podplan/port.ts';
+import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 
 test('the first 4 KB of a termination message are read, and no more of it stays on disk', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-message-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, 'message');
   await writeFile(path, `${'a'.repeat(4096)}${'b'.repeat(1 << 20)}`);
+  const files = createKubeletFiles(createMounter());
   const status = { annotations: {}, exitCode: 0, message: 'other' } as unknown as ContainerStatus;
-  assert.equal(await terminationMessage(status, path), 'a'.repeat(4096));
+  assert.equal(await terminationMessage(files, status, path), 'a'.repeat(4096));
   assert.equal((await stat(path)).size, 4096);
-  assert.equal(await terminationMessage(status, path), 'a'.repeat(4096));
+  assert.equal(await terminationMessage(files, status, path), 'a'.repeat(4096));
 });

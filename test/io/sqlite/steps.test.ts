@@ -46,16 +46,16 @@ it('vacuum gives back no more than a quarter of a megabyte at a time, until litt
     const rows = Array.from({ length: 400 }, (_, i) => row(i + 2, 50_000));
     file.commit([{ entries: pack(rows), discards: [] }], 1);
     file.commit([{ entries: pack([]), discards: rows.slice(1).map(({ revision }) => ({ revision })) }], 2);
-    const full = file.size();
+    const full = file.space.size();
     assert.ok(full.bytes > 19_000_000 && full.inUseBytes < 1_000_000, JSON.stringify(full));
     let steps = 0;
-    for (let was = full.bytes; file.vacuumStep(false); steps += 1) {
-      const { bytes } = file.size();
+    for (let was = full.bytes; file.space.vacuumStep(false); steps += 1) {
+      const { bytes } = file.space.size();
       assert.ok(bytes < was && was - bytes <= STEP_BYTES, `${was - bytes} bytes in one step`);
       was = bytes;
     }
     assert.ok(steps > 50, `${steps} steps`);
-    assert.ok(file.size().bytes < 6_000_000, `${file.size().bytes} bytes are left`);
+    assert.ok(file.space.size().bytes < 6_000_000, `${file.space.size().bytes} bytes are left`);
   } finally {
     file.close();
   }

@@ -38,6 +38,7 @@ export const leases: KindDefinition<Lease> = {
   storagePrefix: 'leases',
   // A heartbeat that is lost with the power is a heartbeat of a node that is off.
   durability: 'relaxed',
+  essentialUpdates: ['object'],
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   aliases: [sameShape('coordination.k8s.io', 'v1beta1', '1.19', '1.22')],

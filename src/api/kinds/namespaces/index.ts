@@ -78,7 +78,7 @@ export const namespaces: KindDefinition<Namespace> = {
   },
   strategy,
   statusStrategy,
-  answersDeleted: true,
+  returnsDeleted: 'undocumented',
   finalization: {
     isHeld: (namespace) => (namespace.spec?.finalizers ?? []).length > 0,
     mark(namespace) {

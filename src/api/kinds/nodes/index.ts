@@ -89,6 +89,7 @@ export const nodes: KindDefinition<Node> = {
   schemaName: 'io.k8s.api.core.v1.Node',
   skeleton: { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: {} }, nodeInfo: {} } },
   storagePrefix: 'minions',
+  essentialUpdates: ['object', 'status'],
   setDefaults(node) {
     const { spec } = node;
     // The single range is the first of all; where they differ it was written by somebody who knows only it.

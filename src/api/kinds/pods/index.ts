@@ -90,6 +90,7 @@ export const pods: KindDefinition<Pod> = {
   skeleton: { spec: { containers: null }, status: {} },
   returnsDeleted: true,
   storagePrefix: 'pods',
+  essentialUpdates: ['status'],
   setDefaults: setPodDefaults,
   strategy,
   statusStrategy: { ...statusStrategy, warnings: podStatusWarnings },

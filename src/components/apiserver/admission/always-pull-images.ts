@@ -6,7 +6,7 @@
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;

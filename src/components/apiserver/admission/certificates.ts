@@ -14,7 +14,7 @@ import { inferredSigner } from '../../../core/reconcile/certificatesigningreques
 import type { CertificateRequestFacts } from '../../../core/reconcile/certificatesigningrequest/port.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 const GROUP = 'certificates.k8s.io';

@@ -12,6 +12,7 @@ import { randomSuffix } from '../pipeline/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
+import { createAdmission } from './admission.ts';
 import { alwaysPullImages } from './always-pull-images.ts';
 import {
   certificateApproval,
@@ -28,7 +29,6 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
-import { createAdmission } from './index.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';

@@ -7,7 +7,7 @@ import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
 import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';

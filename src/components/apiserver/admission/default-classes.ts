@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { isFor } from './subject.ts';
 
 const STORAGE_DEFAULT = [

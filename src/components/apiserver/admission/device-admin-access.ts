@@ -7,7 +7,7 @@ import type { ClaimSpec, DeviceRequest, ResourceClaim, ResourceClaimTemplate } f
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import type { NamespaceSource } from './namespace-lifecycle.ts';
 import { isFor } from './subject.ts';
 

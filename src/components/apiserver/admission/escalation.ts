@@ -4,7 +4,7 @@ import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kuberne
 import { bindingEscalation, roleEscalation } from '../../../core/authz/index.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid } from './subject.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';

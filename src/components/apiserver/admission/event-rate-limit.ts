@@ -6,7 +6,7 @@
 import type { Event } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import type { EventLimit } from './settings.ts';
 
 /** Tokens come at `qps`, at most `burst` of them are kept. */

@@ -3,7 +3,7 @@
  * plugin/pkg/admission/network/denyserviceexternalips.
  */
 import type { Service } from 'kubernetes-types/core/v1';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 export const denyServiceExternalIps: AdmissionPlugin = {

@@ -5,7 +5,7 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 import { hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';
 import { nodeNameOf } from '../../../core/authz/index.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
 export const hostRootImage: AdmissionPlugin = {

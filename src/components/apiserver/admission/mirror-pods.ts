@@ -1,6 +1,6 @@
 /** Mirror pods have no service account, and the mirror annotation is immutable. */
 import type { Pod } from 'kubernetes-types/core/v1';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
 
 export const mirrorPods: AdmissionPlugin = {

@@ -2,7 +2,7 @@
 
 import { errors } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import type { NamespaceSource } from './matching.ts';
 
 const isInside = ({ kind, namespace }: AdmissionRequest): boolean => kind.definition.namespaced && namespace !== '';

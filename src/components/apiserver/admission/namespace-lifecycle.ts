@@ -7,7 +7,7 @@ import type { Namespace } from 'kubernetes-types/core/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 const IMMORTAL: ReadonlySet<string> = new Set([

@@ -12,8 +12,8 @@ import { errors } from '../../../api/meta/status.ts';
 import { type Decision, nodeNameOf } from '../../../core/authz/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import type { AccessSource } from './authorizer.ts';
-import type { AdmissionPlugin } from './index.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
 import { type AudienceSources, wantsAudience } from './token-audiences.ts';
 

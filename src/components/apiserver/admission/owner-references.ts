@@ -8,7 +8,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid } from './subject.ts';
 
 type OwnerReference = NonNullable<ObjectMeta['ownerReferences']>[number];

@@ -6,7 +6,7 @@
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './index.ts';
+import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './admission.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];

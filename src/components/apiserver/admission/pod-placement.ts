@@ -7,7 +7,7 @@ import type { Binding, Pod } from 'kubernetes-types/core/v1';
 import { type Labels, labelsOfText } from '../../../base/selector.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodNodeSelectorSettings } from './settings.ts';
 import { forbid, isFor } from './subject.ts';

@@ -28,7 +28,7 @@ import {
 } from '../../../core/podsecurity/policy.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodSecuritySettings } from './settings.ts';
 import { forbid, isFor } from './subject.ts';

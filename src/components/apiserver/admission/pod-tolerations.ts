@@ -9,7 +9,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { qosClassOf } from '../../../api/podspec/qos.ts';
 import { isExtended } from '../../../api/podspec/resources.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { type NamespaceSource, namespaceOf } from './matching.ts';
 import type { PodTolerationSettings } from './settings.ts';
 import { forbid, forbidPlainly, isFor } from './subject.ts';

@@ -4,7 +4,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 export function priority(classes: () => KindCache): AdmissionPlugin {

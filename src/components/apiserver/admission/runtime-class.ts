@@ -5,7 +5,7 @@ import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
 
 export function runtimeClass(classes: (name: string) => CachedObject | undefined): AdmissionPlugin {

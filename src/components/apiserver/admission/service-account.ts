@@ -4,7 +4,7 @@ import type { Container, Pod, PodSpec, ServiceAccount, Volume } from 'kubernetes
 import type { Clock } from '../../../base/clock.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';

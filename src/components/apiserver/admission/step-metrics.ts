@@ -6,7 +6,7 @@
 import { Histogram } from '../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../metrics.ts';
 import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
-import type { AdmissionStep } from './index.ts';
+import type { AdmissionStep } from './admission.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];

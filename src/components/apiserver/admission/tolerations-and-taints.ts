@@ -1,6 +1,6 @@
 /** Sources: plugin/pkg/admission/defaulttolerationseconds and nodetaint. */
 import type { Node, Pod, Toleration } from 'kubernetes-types/core/v1';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import type { TolerationSeconds } from './settings.ts';
 import { isFor } from './subject.ts';
 

@@ -1,7 +1,6 @@
 /** This server's own requests to aggregated API servers: discovery, probes, OpenAPI. Bounded in time and size. */
-import type { IncomingHttpHeaders } from 'node:http';
 import { CodedError } from '../../../base/errors.ts';
-import type { BackendRequest, BackendTls } from '../port.ts';
+import type { BackendRequest, BackendTls, IncomingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { type HostPort, serviceEndpoints } from '../webhooks/service-endpoints.ts';
 import { AGGREGATOR, identityHeaders } from './identity.ts';

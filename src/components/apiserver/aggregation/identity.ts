@@ -1,6 +1,7 @@
 /** Front-proxy headers with the user's identity. Source: k8s.io/client-go/transport SetAuthProxyHeaders. */
-import type { OutgoingHttpHeaders } from 'node:http';
+
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { OutgoingHttpHeaders } from '../port.ts';
 
 /** This server's own identity there, for discovery and probes. */
 export const AGGREGATOR: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] };

@@ -3,7 +3,6 @@
  * certificate. The client's credentials are not forwarded. Source:
  * k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go.
  */
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -11,7 +10,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
-import type { BackendRequest, ConnectionInfo, HttpRequest } from '../port.ts';
+import type { BackendRequest, ConnectionInfo, HttpRequest, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
 import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';

@@ -2,13 +2,12 @@
  * The groups and versions that are registered, and which server has them: what the APIServices in the watch cache say,
  * so every member of a control plane delegates the same. Source: k8s.io/kube-aggregator/pkg/apiserver.
  */
-import { rootCertificates } from 'node:tls';
 import type { GroupVersion } from '../../../api/discovery/index.ts';
 import type { Priority } from '../../../api/discovery/priorities.ts';
 import { type APIService, availableCondition, DEFAULT_PORT } from '../../../api/kinds/apiservices/conditions.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { BackendTls } from '../port.ts';
+import type { BackendConnector, BackendTls } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 
@@ -50,11 +49,10 @@ export interface ApiServicesDeps {
   readonly log: Log;
   /** What we show to servers that extend this one. */
   readonly proxyClient: ClientCertificate | undefined;
+  readonly backends: Pick<BackendConnector, 'publicAuthorities'>;
 }
 
 const isDelegated = (each: Registered): each is Delegated => each.service !== undefined;
-
-const publicAuthorities = rootCertificates.join('\n');
 
 export class ApiServices {
   readonly #deps: ApiServicesDeps;
@@ -163,7 +161,8 @@ export class ApiServices {
 
   #tlsOf(spec: APIService['spec']): BackendTls {
     const { service, caBundle = '', insecureSkipTLSVerify = false } = spec ?? {};
-    const trusted = caBundle === '' ? publicAuthorities : Buffer.from(caBundle, 'base64').toString('utf8');
+    const trusted =
+      caBundle === '' ? this.#deps.backends.publicAuthorities : Buffer.from(caBundle, 'base64').toString('utf8');
     return {
       ...this.#deps.proxyClient,
       serverName: `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`,

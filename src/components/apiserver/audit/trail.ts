@@ -1,12 +1,11 @@
 /** Audit events of requests. Source: audit.k8s.io/v1 Event; k8s.io/apiserver/pkg/audit, filters/audit.go. */
-import type { IncomingMessage } from 'node:http';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { parseJson } from '../../../base/json.ts';
 import type { Decision } from '../../../core/authz/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
-import type { ConnectionInfo } from '../port.ts';
+import type { ConnectionInfo, IncomingMessage } from '../port.ts';
 import { AUDIT_LEVELS, type AuditDecision, type AuditPolicy, type AuditStage, decideAudit } from './policy.ts';
 import type { AuditSink } from './port.ts';
 

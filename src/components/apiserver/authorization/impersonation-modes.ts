@@ -7,7 +7,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type Action, PRIVILEGED_GROUP, type ResourceAction } from '../../../core/authz/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
-import { actionOf, denied } from './index.ts';
+import { actionOf, denied } from './authorization.ts';
 
 /** As whom, by the headers. */
 export interface Asked {

@@ -7,8 +7,8 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { HttpRequest } from '../port.ts';
+import type { Authorization } from './authorization.ts';
 import { type Asked, checksOf, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
-import type { Authorization } from './index.ts';
 
 const EXTRA_PREFIX = 'impersonate-extra-';
 /** Users whose mode is remembered. */

@@ -3,8 +3,8 @@ import type { Metrics } from '../metrics.ts';
 import type { RestContext } from '../rest/context.ts';
 import { FlowConfigController } from './config-controller.ts';
 import { dumpsOf } from './dump.ts';
+import { FlowGate, type Waiters } from './flow-gate.ts';
 import { type Gate, InFlightGate } from './gate.ts';
-import { FlowGate, type Waiters } from './index.ts';
 import { renderFlows } from './metrics.ts';
 
 /** Upstream's --max-requests-inflight and --max-mutating-requests-inflight. */

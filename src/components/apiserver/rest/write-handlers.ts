@@ -114,8 +114,7 @@ export const remove: Handler = async (context, exchange, kind, info) => {
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(options.propagation) ?? []));
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
-  const shows = kind.definition.returnsDeleted === true || kind.definition.answersDeleted === true;
-  if (deleted.removed && !shows) {
+  if (deleted.removed && kind.definition.returnsDeleted === undefined) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
     // Upstream tells that something is left only those who ask for it so; others were used to 200.

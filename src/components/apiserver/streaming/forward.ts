@@ -1,9 +1,8 @@
 /** Shared steps of proxied requests and upgrades. */
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../../api/meta/status.ts';
 import { failureOf } from '../http/failures.ts';
-import type { BackendRequest } from '../port.ts';
+import type { BackendRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 
 /** Meant for the next hop only, or for us (RFC 9110 §7.6.1). */

@@ -2,7 +2,6 @@
  * The proxy. Requests are piped; upgrades are spliced byte for byte once the back end has answered 101. Any other
  * answer to an upgrade is returned and both connections are closed, so that no second request follows a failed upgrade.
  */
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -10,7 +9,13 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { BackendRequest, HttpResponse } from '../port.ts';
+import type {
+  BackendRequest,
+  HttpResponse,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+} from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from './forward.ts';

@@ -2,7 +2,6 @@
  * Webhook calls: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
  * Source: k8s.io/apiserver/pkg/util/webhook.
  */
-import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -91,7 +90,7 @@ export class WebhookCaller {
             ...(authorization === undefined ? {} : { authorization }),
           },
           tls: {
-            authority: authorityOf(client),
+            authority: authorityOf(client, backends.publicAuthorities),
             ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
             ...(client.service === undefined ? {} : { serverName: address.serverName }),
           },
@@ -176,7 +175,7 @@ function refusal(code: number, body: Buffer): string {
   return `the server responded with the status code ${code} but did not return more information`;
 }
 
-function authorityOf(client: WebhookClient): string {
-  if (client.caBundle === undefined || client.caBundle === '') return rootCertificates.join('\n');
+function authorityOf(client: WebhookClient, publicAuthorities: string): string {
+  if (client.caBundle === undefined || client.caBundle === '') return publicAuthorities;
   return Buffer.from(client.caBundle, 'base64').toString('utf8');
 }

@@ -1,5 +1,4 @@
 /** JSON requests to servers of the configuration: HTTPS, verified, no redirects, bounded in time and size. */
-import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -103,7 +102,7 @@ export async function askRemote(
         ...(secure
           ? {
               tls: {
-                authority: endpoint.ca ?? rootCertificates.join('\n'),
+                authority: endpoint.ca ?? backends.publicAuthorities,
                 ...(endpoint.certificate === undefined ? {} : { certificate: endpoint.certificate }),
                 ...(endpoint.key === undefined ? {} : { key: endpoint.key }),
                 ...(endpoint.serverName === undefined ? {} : { serverName: endpoint.serverName }),

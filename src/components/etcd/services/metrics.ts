@@ -2,10 +2,11 @@
  * `/metrics` under etcd's names, for dashboards and alerts made for etcd. Parts of the store count events in
  * `EtcdMetrics`; replication state is read when metrics are scraped. Source: etcd's metrics documentation.
  */
-import { readdir, readFile } from 'node:fs/promises';
+
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
 import { doubling, Histogram } from '../../../base/histogram.ts';
 import type { Log } from '../../../base/log.ts';
+import type { ProcessFacts } from '../../../base/process-facts.ts';
 import type { DecidedRevision } from '../../../core/mvcc/machine.ts';
 import { isDelete } from '../../../core/mvcc/version.ts';
 import type { LogSize } from '../port.ts';
@@ -162,6 +163,8 @@ export interface MetricsSources {
   readonly authRevision: () => number;
   /** 0: no quota. */
   readonly quotaBytes: number;
+  /** Undefined: the figures of `/proc` are not shown. */
+  readonly processFacts: ProcessFacts | undefined;
 }
 
 export async function showMetrics(sources: MetricsSources): Promise<string> {
@@ -170,7 +173,7 @@ export async function showMetrics(sources: MetricsSources): Promise<string> {
   showStore(text, sources, await sources.size());
   showLeases(text, sources.leases);
   sources.rpc.show(text);
-  await showProcess(text, sources.nowMs());
+  await showProcess(text, sources.nowMs(), sources.processFacts);
   return text.toString();
 }
 
@@ -297,7 +300,7 @@ function showLeases(text: MetricsText, leases: LeaseCounts): void {
 }
 
 /** As Prometheus' client libraries show the process. */
-async function showProcess(text: MetricsText, nowMs: number): Promise<void> {
+async function showProcess(text: MetricsText, nowMs: number, facts: ProcessFacts | undefined): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter('process_cpu_seconds_total', 'User and system CPU time, in seconds.', (user + system) / 1e6);
   text.gauge('process_resident_memory_bytes', 'Resident memory, in bytes.', process.memoryUsage.rss());
@@ -306,19 +309,9 @@ async function showProcess(text: MetricsText, nowMs: number): Promise<void> {
     'Start of the process, in seconds since 1970.',
     nowMs / 1000 - process.uptime(),
   );
-  let open: number;
-  let limits: string;
-  let status: string;
-  try {
-    open = (await readdir('/proc/self/fd')).length;
-    [limits, status] = await Promise.all([
-      readFile('/proc/self/limits', 'utf8'),
-      readFile('/proc/self/status', 'utf8'),
-    ]);
-  } catch {
-    // Without /proc these figures are not shown.
-    return;
-  }
+  if (facts === undefined) return;
+  const [open, limits, status] = await Promise.all([facts.openFiles(), facts.limits(), facts.status()]);
+  if (open === undefined) return;
   text.gauge('process_open_fds', 'Open file descriptors.', open);
   text.gauge('os_fd_used', 'Open file descriptors.', open);
   const most = /^Max open files +(\d+)/m.exec(limits)?.[1];

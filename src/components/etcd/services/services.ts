@@ -146,6 +146,7 @@ export function createServices(parts: ServiceParts): Services {
     nowMs: () => clock.nowMs(),
     authRevision: () => auth.machine.revision,
     quotaBytes: deps.quotaBytes ?? 0,
+    processFacts: deps.processFacts,
   });
   return { service, watches, leases };
 }

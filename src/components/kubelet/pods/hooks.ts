@@ -3,12 +3,14 @@ import type { Container, LifecycleHandler } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
 import type { Runtime } from '../../../core/podplan/port.ts';
-import { httpGet, portOf } from '../probes/checks.ts';
+import { portOf } from '../probes/checks.ts';
+import type { ProbeNetwork } from '../probes/port.ts';
 
 const MAX_OUTPUT_BYTES = 1024;
 
 export interface HookTarget {
   readonly runtime: Runtime;
+  readonly network: ProbeNetwork;
   readonly clock: Clock;
   readonly container: Container;
   readonly containerId: string;
@@ -40,7 +42,7 @@ export async function runHook(handler: LifecycleHandler, target: HookTarget, tim
       'user-agent': `kube-lifecycle/${KUBERNETES_VERSION.major}.${KUBERNETES_VERSION.minor}`,
     };
     for (const header of httpHeaders ?? []) headers[header.name.toLowerCase()] = header.value;
-    const answer = await httpGet(url, headers, AbortSignal.timeout(timeoutMs));
+    const answer = await target.network.httpGet(url, headers, AbortSignal.timeout(timeoutMs));
     if (answer.code >= 400) throw new Error(`Http lifecycle hook (${path}) failed with statuscode: ${answer.code}`);
     return;
   }

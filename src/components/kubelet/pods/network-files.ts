@@ -1,8 +1,6 @@
 /**
  * resolv.conf and hosts of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go managedHostsFileContent.
  */
-import { mkdir, rename, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { SandboxConfig } from '../../../core/podplan/port.ts';
 
@@ -131,12 +129,4 @@ export function hostsFile(
     ...podIps.map((ip) => `${ip}\t${names}`),
   ];
   return `${lines.join('\n')}\n${aliasText}`;
-}
-
-/** Writes the file that is mounted over /etc/hosts; the containers of a pod share it. */
-export async function writeHostsFile(path: string, content: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o750 });
-  const temporary = `${path}.new`;
-  await writeFile(temporary, content, { mode: 0o644 });
-  await rename(temporary, path);
 }

@@ -1,4 +1,3 @@
-import { mkdir, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
 import {
@@ -18,11 +17,10 @@ import { containerConfig } from './container-config.ts';
 import { environmentOf } from './environment.ts';
 import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
-import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname, writeHostsFile } from './network-files.ts';
+import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname } from './network-files.ts';
 import { portMappings } from './port-mappings.ts';
 import { registryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
-import { makeTerminationFile } from './termination-message.ts';
 import { unsupportedContainerField } from './unsupported-fields.ts';
 
 type Kill = Extract<PodAction, { type: 'killContainer' }>;
@@ -56,7 +54,7 @@ export class PodExecutor {
       services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
     }
     // First of all: what is found later without an owner is known by this directory.
-    await mkdir(services.directories.pod(uid), { recursive: true, mode: 0o750 });
+    await services.files.pods.makeDirectory(services.directories.pod(uid), 0o750);
     try {
       await services.volumes.setUp(pod, { podIps: [], hostIps: services.hostIps });
     } catch (error) {
@@ -66,7 +64,7 @@ export class PodExecutor {
     try {
       const cgroupParent = await services.cgroups.ensurePod(pod);
       const logDirectory = services.directories.logs(pod);
-      await mkdir(logDirectory, { recursive: true, mode: 0o755 });
+      await services.files.pods.makeDirectory(logDirectory, 0o755);
       const spec = pod.spec;
       await services.runtime.runPodSandbox({
         name,
@@ -163,7 +161,7 @@ export class PodExecutor {
     action: Kill,
     first: boolean,
   ): Promise<void> {
-    const { clock, runtime, events } = this.services;
+    const { clock, runtime, events, probeNetwork: network } = this.services;
     const startedMs = clock.monotonicMs();
     const preStop = container?.lifecycle?.preStop;
     if (first && container !== undefined && preStop !== undefined && action.graceSeconds > 0) {
@@ -174,7 +172,7 @@ export class PodExecutor {
         await Promise.race([
           runHook(
             preStop,
-            { runtime, clock, container: container as Container, containerId: action.containerId, ip },
+            { runtime, network, clock, container: container as Container, containerId: action.containerId, ip },
             limitMs,
           ),
           this.containerGone(action.containerId, pod),
@@ -217,7 +215,7 @@ export class PodExecutor {
     signal: AbortSignal,
   ): Promise<void> {
     const { services } = this;
-    const { runtime, events, clock } = services;
+    const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
     if (hostRoot && !mayUseHostRoot(this.source)) {
@@ -270,7 +268,7 @@ export class PodExecutor {
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
       });
-      await mkdir(join(services.directories.logs(pod), container.name), { recursive: true, mode: 0o755 });
+      await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
     }
@@ -295,7 +293,14 @@ export class PodExecutor {
       await orAbandoned(
         runHook(
           postStart,
-          { runtime, clock, container: container as Container, containerId: id, ip: addresses.podIps[0] ?? '' },
+          {
+            runtime,
+            network,
+            clock,
+            container: container as Container,
+            containerId: id,
+            ip: addresses.podIps[0] ?? '',
+          },
           POST_START_LIMIT_MS,
         ),
         signal,
@@ -333,7 +338,7 @@ export class PodExecutor {
     const own: Mount[] = [];
     if (!present.some((mount) => mount.containerPath === '/etc/hosts')) {
       const path = services.directories.etcHosts(uid);
-      await writeHostsFile(
+      await services.files.pods.replace(
         path,
         hostsFile(pod, podIps, podHostname(pod, services.hostInfo.hostname), {
           clusterDomain: services.settings.clusterDomain,
@@ -345,7 +350,7 @@ export class PodExecutor {
     const messagePath = container.terminationMessagePath ?? '/dev/termination-log';
     if (messagePath !== '') {
       const path = services.directories.terminationMessage(uid, container.name, attempt);
-      await makeTerminationFile(path);
+      await services.files.pods.makeMessageFile(path);
       own.push({ hostPath: path, containerPath: messagePath, readOnly: false, propagation: 'private' });
     }
     return own;
@@ -353,12 +358,10 @@ export class PodExecutor {
 
   /** `<pod>_<namespace>_<container>-<id>.log`, which log collectors look for. */
   private async linkLog(pod: Pod, container: string, id: string, path: string): Promise<void> {
-    const directory = this.services.settings.paths.containerLogs;
-    const link = join(directory, `${pod.metadata?.name}_${pod.metadata?.namespace}_${container}-${id}.log`);
+    const { containerLogs } = this.services.settings.paths;
+    const link = join(containerLogs, `${pod.metadata?.name}_${pod.metadata?.namespace}_${container}-${id}.log`);
     try {
-      await mkdir(directory, { recursive: true, mode: 0o755 });
-      await unlink(link).catch(() => {});
-      await symlink(path, link);
+      await this.services.files.pods.link(path, link);
     } catch (error) {
       this.services.log.v(2, 'log link not made', { link, error: messageOf(error) });
     }

@@ -1,11 +1,10 @@
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodSource } from '../../../api/podspec/host-root-image.ts';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import { EVICTED } from '../../../core/eviction/messages.ts';
-import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
-import { graceOf, type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
+import { graceOf, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import {
   containersOf,
@@ -16,11 +15,14 @@ import {
 } from '../../../core/podplan/snapshot.ts';
 import { type PodStatus, podStatus } from '../../../core/podplan/status.ts';
 import { downwardFilesChange } from '../volumes/sources.ts';
-import { StartError } from './image-puller.ts';
 import { PodExecutor } from './pod-executor.ts';
+import { type Kept, releasePod } from './pod-release.ts';
+import { PodStarts, type StartAction, stepOf } from './pod-starts.ts';
 import { PodResize } from './resize.ts';
+import { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
 import { terminationMessage } from './termination-message.ts';
+import { VolumeRefresh } from './volume-refresh.ts';
 
 export interface Termination {
   readonly startedAtMs: number;
@@ -42,11 +44,10 @@ export class PodWorker {
   private readonly resize: PodResize;
   private resizing = false;
   private readonly startedAtMs: number;
-  private readonly startFailures = new Map<string, WaitingReason>();
-  private readonly backOff = new Map<string, BackOffEntry>();
-  private readonly retries = new Map<string, { attempts: number; atMs: number }>();
+  private readonly starts: PodStarts;
+  private readonly volumes: VolumeRefresh;
+  private readonly retries = new Retries({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
   private readonly messages = new Map<string, string>();
-  private readonly restartCounts = new Map<string, number>();
   private readonly assumedReady = new Set<string>();
   private announced = new Set<string>();
   private lastStatus: PodStatus;
@@ -54,13 +55,11 @@ export class PodWorker {
   private failure: { readonly reason: string; readonly message: string } | undefined;
   private blocked: WaitingReason | undefined;
   private timer: Timer | undefined;
-  private renewal: Timer | undefined;
   private starting = false;
   private abandon = new AbortController();
   private dirty = false;
   private looping = false;
   private stopped = false;
-  private refreshVolumes = false;
   private released = false;
   private refused = false;
   private onFinished: (() => void) | undefined;
@@ -74,6 +73,15 @@ export class PodWorker {
     this.startedAtMs = services.clock.nowMs();
     this.lastStatus = (pod.status ?? {}) as PodStatus;
     this.executor = new PodExecutor(services, source, () => this.wake());
+    this.volumes = new VolumeRefresh(services, this.uid, () => this.wake());
+    this.starts = new PodStarts({
+      services,
+      executor: this.executor,
+      retries: this.retries,
+      pod: () => this.currentPod,
+      allottedPod: () => this.allottedPod,
+      onSandbox: () => this.volumes.awaitRenewal(),
+    });
     this.resize = new PodResize(pod, {
       services,
       restart: (container, status) =>
@@ -92,7 +100,7 @@ export class PodWorker {
     });
     for (const status of [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]) {
       if (status.containerID === undefined || status.containerID === '') continue;
-      this.restartCounts.set(status.name, status.restartCount);
+      this.starts.restartCounts.set(status.name, status.restartCount);
       if (status.ready) this.assumedReady.add(status.containerID.replace(/^.*:\/\//, ''));
     }
     if (isOver(pod)) this.terminate(0);
@@ -127,7 +135,7 @@ export class PodWorker {
   update(pod: Pod): void {
     const before = this.currentPod;
     this.currentPod = pod;
-    if (downwardFilesChange(before, pod)) this.refreshVolumes = true;
+    if (downwardFilesChange(before, pod)) this.volumes.due = true;
     this.wake();
   }
 
@@ -141,19 +149,19 @@ export class PodWorker {
   block(why: WaitingReason): void {
     this.blocked = why;
     for (const { name } of [...initContainersOf(this.currentPod), ...containersOf(this.currentPod)])
-      this.startFailures.set(name, { reason: 'Blocked', message: why.message });
+      this.starts.failures.set(name, { reason: 'Blocked', message: why.message });
   }
 
   /** The content of a config map or secret changed, or a token is due. */
   configChanged(): void {
-    this.refreshVolumes = true;
+    this.volumes.due = true;
     this.retries.clear();
     this.wake();
   }
 
   /** Containers that wait for their back-off are started at once, and the next failure counts as the first. */
   forgetBackOff(): void {
-    this.backOff.clear();
+    this.starts.backOff.clear();
     this.wake();
   }
 
@@ -206,7 +214,7 @@ export class PodWorker {
     this.stopped = true;
     this.abandon.abort();
     this.timer?.cancel();
-    this.renewal?.cancel();
+    this.volumes.stop();
     this.services.prober.remove(this.uid);
   }
 
@@ -218,7 +226,7 @@ export class PodWorker {
         await this.sync();
       } catch (error) {
         this.services.log.error('pod not synced', { pod: this.name, error: messageOf(error) });
-        this.wakeAt(this.services.clock.nowMs() + this.retryDelay('sync'));
+        this.wakeAt(this.services.clock.nowMs() + this.retries.delayMs('sync'));
       }
     }
     this.looping = false;
@@ -243,18 +251,18 @@ export class PodWorker {
       await this.release();
       return;
     }
-    if (this.refreshVolumes && !this.starting && this.termination === undefined) await this.updateVolumes();
+    if (this.volumes.due && !this.starting && this.termination === undefined) await this.updateVolumes();
     this.execute(plan, snapshot);
     this.advanceResize(snapshot);
   }
 
   private advanceResize(snapshot: PodSnapshot): void {
-    const retry = this.retries.get('resize');
+    const retryAtMs = this.retries.dueAtMs('resize');
     const idle = !this.starting && !this.resizing && this.termination === undefined;
     const due = this.resize.state !== undefined || this.resize.pending(this.currentPod).length > 0;
     if (!idle || !due) return;
-    if (retry !== undefined && retry.atMs > this.services.clock.nowMs()) {
-      this.wakeAt(retry.atMs);
+    if (retryAtMs !== undefined && retryAtMs > this.services.clock.nowMs()) {
+      this.wakeAt(retryAtMs);
       return;
     }
     const before = this.resize.state;
@@ -265,10 +273,10 @@ export class PodWorker {
         snapshot.containers.filter((status) => status.state === 'running'),
       )
       .then(
-        () => this.retries.delete('resize'),
+        () => this.retries.succeeded('resize'),
         (error: unknown) => {
           this.services.log.warn('pod not resized', { pod: this.name, error: messageOf(error) });
-          this.retryAfter('resize');
+          this.retries.failed('resize', this.services.clock.nowMs());
         },
       )
       .finally(() => {
@@ -289,9 +297,9 @@ export class PodWorker {
       sandboxes: view.sandboxes,
       containers,
       verdicts: this.services.prober.verdictsFor(containers.map((status) => status.id)),
-      startFailures: this.startFailures,
-      backOff: this.backOff,
-      restartCounts: this.restartCounts,
+      startFailures: this.starts.failures,
+      backOff: this.starts.backOff,
+      restartCounts: this.starts.restartCounts,
       ...(this.termination === undefined ? {} : { termination: this.termination }),
       startedAtMs: Date.parse(this.lastStatus.startTime ?? '') || this.startedAtMs,
     };
@@ -301,7 +309,7 @@ export class PodWorker {
     const known = this.messages.get(status.id);
     if (known !== undefined) return known;
     const path = this.services.directories.terminationMessage(this.uid, status.name, status.attempt);
-    const message = await terminationMessage(status, path);
+    const message = await terminationMessage(this.services.files, status, path);
     this.messages.set(status.id, message);
     return message;
   }
@@ -359,14 +367,10 @@ export class PodWorker {
     this.announced = new Set(plan.waiting.keys());
   }
 
-  /** Gives back what the pod held. Container records stay for `logs --previous` until the pod object is gone. */
   private async release(): Promise<void> {
     if (this.released) return;
     const { services } = this;
-    services.prober.remove(this.uid);
-    await services.volumes.tearDown(this.uid);
-    await services.cgroups.removePod(this.uid);
-    await this.freeDisk();
+    await releasePod(services, this.currentPod, () => this.kept());
     this.released = true;
     this.finished = true;
     services.tokens.forget(this.uid);
@@ -378,150 +382,40 @@ export class PodWorker {
     services.onFinished(this.uid);
   }
 
-  /**
-   * A pod that is over keeps nothing but its containers' last words, and an evicted one not even those: its object may
-   * stay for ever. What the host only stops is started again and keeps its volumes.
-   */
-  private async freeDisk(): Promise<void> {
-    const { directories, runtime, view } = this.services;
+  private kept(): Kept {
     const stopped = this.termination !== undefined && this.failure === undefined && !isOver(this.currentPod);
-    if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return;
-    await directories.removeVolumes(this.uid);
-    if (!this.evicted) return;
-    const { containers, sandboxes } = view.get(this.uid);
-    for (const { id } of containers) await runtime.removeContainer(id);
-    for (const { id } of sandboxes) await runtime.removePodSandbox(id);
-    await directories.removePod(this.uid);
-    await directories.removeLogs(this.currentPod);
-    await view.refresh();
+    if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return 'volumes';
+    return this.evicted ? 'nothing' : 'records';
   }
 
   private async updateVolumes(): Promise<void> {
-    const ready = readySandboxes(this.services.view.get(this.uid).sandboxes)[0];
-    if (ready === undefined) return;
-    this.refreshVolumes = false;
-    try {
-      await this.services.volumes.setUp(this.currentPod, this.services.addresses(this.currentPod, ready));
-      this.retries.delete('volumes');
-    } catch (error) {
-      this.refreshVolumes = true;
-      this.services.events.pod(this.currentPod, 'Warning', 'FailedMount', messageOf(error));
-      this.services.log.warn('volumes not updated', { pod: this.name, error: messageOf(error) });
-      this.wakeAt(this.services.clock.nowMs() + this.retryDelay('volumes'));
-    }
-    const renewal = this.services.tokens.renewalAtMs(this.uid);
-    if (renewal !== undefined) this.renewAt(renewal);
-  }
-
-  private renewAt(atMs: number): void {
-    const delay = Math.max(1_000, Math.min(atMs - this.services.clock.nowMs(), 3600_000));
-    this.renewal?.cancel();
-    this.renewal = this.services.clock.setTimer(delay, () => {
-      this.refreshVolumes = true;
-      this.wake();
-    });
+    if (await this.volumes.run(this.currentPod)) return;
+    this.wakeAt(this.services.clock.nowMs() + this.retries.delayMs('volumes'));
   }
 
   private execute(plan: PodPlan, snapshot: PodSnapshot): void {
     if (this.blocked !== undefined) return;
     const nowMs = this.services.clock.nowMs();
-    const starts: PodAction[] = [];
+    const starts: StartAction[] = [];
     for (const action of plan.actions) {
       if (action.type === 'killContainer') {
-        const container = this.containerNamed(action.name);
+        const container = this.starts.containerNamed(action.name);
         this.executor.kill(this.currentPod, container, action, this.termination !== undefined);
       } else if (action.type === 'stopSandbox') {
         if (!this.starting) this.executor.stopSandbox(this.currentPod, action.sandboxId);
       } else {
-        const retry = this.retries.get(action.type === 'createSandbox' ? 'sandbox' : action.name);
-        if (retry !== undefined && retry.atMs > nowMs) this.wakeAt(retry.atMs);
+        const retryAtMs = this.retries.dueAtMs(stepOf(action));
+        if (retryAtMs !== undefined && retryAtMs > nowMs) this.wakeAt(retryAtMs);
         else starts.push(action);
       }
     }
     if (starts.length > 0 && !this.starting && this.termination === undefined) {
       this.starting = true;
-      void this.start(starts, snapshot).finally(() => {
+      void this.starts.run(starts, snapshot, this.abandon.signal).finally(() => {
         this.starting = false;
         this.wake();
       });
     }
-  }
-
-  private async start(actions: readonly PodAction[], snapshot: PodSnapshot): Promise<void> {
-    const { signal } = this.abandon;
-    for (const action of actions) {
-      if (signal.aborted || this.stopped) return;
-      if (action.type === 'createSandbox') await this.createSandbox(action);
-      else if (action.type === 'startContainer') await this.startContainer(action, snapshot, signal);
-    }
-    await this.services.view.refresh();
-  }
-
-  private async createSandbox(action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
-    try {
-      await this.executor.createSandbox(this.allottedPod, action);
-      this.retries.delete('sandbox');
-      const renewal = this.services.tokens.renewalAtMs(this.uid);
-      if (renewal !== undefined) this.renewAt(renewal);
-    } catch (error) {
-      this.retryAfter('sandbox');
-      this.services.log.warn('pod sandbox not created', { pod: this.name, error: messageOf(error) });
-    }
-  }
-
-  private async startContainer(
-    action: Extract<PodAction, { type: 'startContainer' }>,
-    snapshot: PodSnapshot,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const container = this.containerNamed(action.name);
-    const sandbox = snapshot.sandboxes.find((each) => each.id === action.sandboxId);
-    if (container === undefined || sandbox === undefined) return;
-    try {
-      await this.executor.startContainer(this.allottedPod, container, sandbox, action, this.backOff, signal);
-      this.startFailures.delete(action.name);
-      this.retries.delete(action.name);
-      this.restartCounts.delete(action.name);
-    } catch (error) {
-      if (signal.aborted) return;
-      const failure =
-        error instanceof StartError
-          ? error
-          : new StartError({ reason: 'RunContainerError', message: messageOf(error) });
-      this.startFailures.set(action.name, failure.waiting);
-      this.services.events.pod(
-        this.currentPod,
-        'Warning',
-        'Failed',
-        `Error: ${failure.waiting.reason === 'ErrImagePull' || failure.waiting.reason === 'ImagePullBackOff' ? failure.waiting.reason : failure.waiting.message}`,
-        action.name,
-      );
-      this.services.log.v(2, 'container not started', {
-        pod: this.name,
-        container: action.name,
-        reason: failure.waiting.reason,
-        error: failure.waiting.message,
-      });
-      if (failure.retryAtMs === undefined) this.retryAfter(action.name);
-      else this.retries.set(action.name, { attempts: 0, atMs: failure.retryAtMs });
-    }
-  }
-
-  private containerNamed(name: string): Container | EphemeralContainer | undefined {
-    const spec = this.allottedPod.spec;
-    return [...(spec?.containers ?? []), ...(spec?.initContainers ?? []), ...(spec?.ephemeralContainers ?? [])].find(
-      (each) => each.name === name,
-    );
-  }
-
-  private retryAfter(key: string): void {
-    const delay = this.retryDelay(key);
-    const attempts = (this.retries.get(key)?.attempts ?? 0) + 1;
-    this.retries.set(key, { attempts, atMs: this.services.clock.nowMs() + delay });
-  }
-
-  private retryDelay(key: string): number {
-    return Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.retries.get(key)?.attempts ?? 0));
   }
 
   private wakeAt(atMs: number): void {

@@ -6,7 +6,9 @@ import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../../core/podp
 import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
+import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
+import type { ProbeNetwork } from '../probes/port.ts';
 import type { Prober } from '../probes/prober.ts';
 import type { ConfigObjects } from '../volumes/config-objects.ts';
 import type { PodAddresses, VolumeManager } from '../volumes/manager.ts';
@@ -29,10 +31,12 @@ export interface PodServices {
   readonly tokens: TokenSource;
   readonly puller: ImagePuller;
   readonly prober: Prober;
+  readonly probeNetwork: ProbeNetwork;
   readonly statuses: StatusManager;
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;
   readonly trees: Trees;
+  readonly files: KubeletFiles;
   readonly host: HostFacts;
   readonly hostInfo: HostInfo;
   readonly hostIps: readonly string[];

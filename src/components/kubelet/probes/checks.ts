@@ -1,13 +1,10 @@
 /** One attempt of a probe. Source: pkg/probe/{exec,http,tcp,grpc}. */
-import { request as httpRequest } from 'node:http';
-import { constants, connect as http2Connect } from 'node:http2';
-import { request as httpsRequest } from 'node:https';
-import { connect as tcpConnect } from 'node:net';
 import type { Container, HTTPGetAction, Probe } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
 import { type Runtime, RuntimeError } from '../../../core/podplan/port.ts';
 import type { ProbeOutcome } from '../../../core/podplan/probe.ts';
+import { MAX_PROBE_OUTPUT_BYTES, type ProbeNetwork } from './port.ts';
 
 export interface CheckResult {
   readonly outcome: ProbeOutcome;
@@ -16,13 +13,13 @@ export interface CheckResult {
 
 export interface CheckTarget {
   readonly runtime: Runtime;
+  readonly network: ProbeNetwork;
   readonly container: Container;
   readonly containerId: string;
   /** Address of the pod, or of the node for host-network pods. */
   readonly ip: string;
 }
 
-const MAX_OUTPUT = 10 * 1024;
 const MAX_REDIRECTS = 10;
 
 /** Never rejects: whatever goes wrong is a failure. */
@@ -32,10 +29,10 @@ export async function check(probe: Probe, target: CheckTarget, timeoutMs: number
     if (probe.httpGet !== undefined) return await checkHttp(target, probe.httpGet, timeoutMs);
     if (probe.tcpSocket !== undefined) {
       const port = portOf(probe.tcpSocket.port, target.container);
-      return await checkTcp(probe.tcpSocket.host || target.ip, port, timeoutMs);
+      return await checkTcp(target.network, probe.tcpSocket.host || target.ip, port, timeoutMs);
     }
     if (probe.grpc !== undefined) {
-      return await checkGrpc(target.ip, probe.grpc.port, probe.grpc.service ?? '', timeoutMs);
+      return await checkGrpc(target, probe.grpc.port, probe.grpc.service ?? '', timeoutMs);
     }
     return { outcome: 'failure', output: `missing probe handler for ${target.container.name}` };
   } catch (error) {
@@ -54,9 +51,9 @@ export function portOf(port: number | string, container: Container): number {
 
 async function checkExec(target: CheckTarget, command: readonly string[], timeoutMs: number): Promise<CheckResult> {
   try {
-    const options = { timeoutMs, maxOutputBytes: MAX_OUTPUT };
+    const options = { timeoutMs, maxOutputBytes: MAX_PROBE_OUTPUT_BYTES };
     const result = await target.runtime.execSync(target.containerId, command, options);
-    const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, MAX_OUTPUT).toString('utf8');
+    const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, MAX_PROBE_OUTPUT_BYTES).toString('utf8');
     return { outcome: result.exitCode === 0 ? 'success' : 'failure', output };
   } catch (error) {
     if (error instanceof RuntimeError && error.code === 'timeout') {
@@ -69,18 +66,9 @@ async function checkExec(target: CheckTarget, command: readonly string[], timeou
   }
 }
 
-function checkTcp(host: string, port: number, timeoutMs: number): Promise<CheckResult> {
-  return new Promise((resolve) => {
-    const socket = tcpConnect({ host, port });
-    const finish = (outcome: ProbeOutcome, output: string): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve({ outcome, output });
-    };
-    const timer = setTimeout(() => finish('failure', `dial tcp ${host}:${port}: i/o timeout`), timeoutMs);
-    socket.once('connect', () => finish('success', ''));
-    socket.once('error', (error) => finish('failure', `dial tcp ${host}:${port}: ${error.message}`));
-  });
+async function checkTcp(network: ProbeNetwork, host: string, port: number, timeoutMs: number): Promise<CheckResult> {
+  await network.connect(host, port, timeoutMs);
+  return { outcome: 'success', output: '' };
 }
 
 async function checkHttp(target: CheckTarget, action: HTTPGetAction, timeoutMs: number): Promise<CheckResult> {
@@ -102,7 +90,7 @@ async function checkHttp(target: CheckTarget, action: HTTPGetAction, timeoutMs: 
   const signal = AbortSignal.timeout(timeoutMs);
   let current = url;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
-    const answer = await httpGet(current, headers, signal);
+    const answer = await target.network.httpGet(current, headers, signal);
     if (answer.code >= 300 && answer.code < 400 && answer.location !== undefined) {
       const next = new URL(answer.location, current);
       if (next.hostname !== url.hostname) {
@@ -118,117 +106,9 @@ async function checkHttp(target: CheckTarget, action: HTTPGetAction, timeoutMs: 
   return { outcome: 'failure', output: `stopped after ${MAX_REDIRECTS} redirects` };
 }
 
-export interface HttpAnswer {
-  readonly code: number;
-  readonly location: string | undefined;
-  readonly body: string;
-}
-
-/** GET with a connection of its own; a server certificate is not verified, as it is the pod's own matter. */
-export function httpGet(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
-  return new Promise((resolve, reject) => {
-    const options = { headers, signal, agent: false as const };
-    const request =
-      url.protocol === 'https:'
-        ? httpsRequest(url, { ...options, rejectUnauthorized: false })
-        : httpRequest(url, options);
-    request.once('error', (error) =>
-      reject(
-        new Error(
-          signal.aborted
-            ? `Get ${JSON.stringify(url.href)}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
-            : `Get ${JSON.stringify(url.href)}: ${error.message}`,
-          { cause: error },
-        ),
-      ),
-    );
-    request.once('response', (response) => {
-      let body = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk: string) => {
-        if (body.length < MAX_OUTPUT) body += chunk;
-        else response.destroy();
-      });
-      response.once('error', reject);
-      response.once('close', () =>
-        resolve({
-          code: response.statusCode ?? 0,
-          location: response.headers.location,
-          body: body.slice(0, MAX_OUTPUT),
-        }),
-      );
-    });
-    request.end();
-  });
-}
-
-const SERVING = 1;
-
-/** grpc.health.v1.Health/Check in plain HTTP/2. Source: grpc/grpc doc/health-checking.md. */
-function checkGrpc(ip: string, port: number, service: string, timeoutMs: number): Promise<CheckResult> {
-  return new Promise((resolve) => {
-    const authority = `${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
-    const session = http2Connect(`http://${authority}`);
-    const finish = (outcome: ProbeOutcome, output: string): void => {
-      clearTimeout(timer);
-      session.destroy();
-      resolve({ outcome, output });
-    };
-    const timer = setTimeout(
-      () =>
-        finish(
-          'failure',
-          `timeout: failed to connect service ${JSON.stringify(authority)} within ${timeoutMs / 1000}s`,
-        ),
-      timeoutMs,
-    );
-    session.once('error', (error) => finish('failure', `failed to connect to ${authority}: ${error.message}`));
-    const stream = session.request({
-      [constants.HTTP2_HEADER_METHOD]: 'POST',
-      [constants.HTTP2_HEADER_PATH]: '/grpc.health.v1.Health/Check',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let status: string | undefined;
-    stream.on('response', (headers) => {
-      status = textOf(headers['grpc-status']);
-    });
-    stream.on('trailers', (headers) => {
-      status = textOf(headers['grpc-status']);
-    });
-    stream.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MAX_OUTPUT) chunks.push(chunk);
-      else finish('failure', `health rpc answered with more than ${MAX_OUTPUT} bytes`);
-    });
-    stream.once('error', (error) => finish('failure', error.message));
-    stream.once('end', () => {
-      if (status !== undefined && status !== '0') finish('failure', `health rpc failed with status ${status}`);
-      else {
-        const serving = servingStatus(Buffer.concat(chunks));
-        if (serving === SERVING) finish('success', 'service healthy');
-        else
-          finish('failure', `service unhealthy (responded with ${JSON.stringify(STATUS_NAMES[serving] ?? serving)})`);
-      }
-    });
-    const name = Buffer.from(service, 'utf8').subarray(0, 127);
-    const message = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, name.length]), name]);
-    const frame = Buffer.alloc(5 + message.length);
-    frame.writeUInt32BE(message.length, 1);
-    message.copy(frame, 5);
-    stream.end(frame);
-  });
-}
-
-const STATUS_NAMES = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
-
-/** Field 1 of HealthCheckResponse; an absent field is UNKNOWN. */
-function servingStatus(frame: Buffer): number {
-  return frame.length >= 7 && frame[5] === 0x08 ? (frame[6] ?? 0) : 0;
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' ? value : value?.[0];
+async function checkGrpc(target: CheckTarget, port: number, service: string, timeoutMs: number): Promise<CheckResult> {
+  const status = await target.network.grpcHealth(target.ip, port, service, timeoutMs);
+  return status === 'SERVING'
+    ? { outcome: 'success', output: 'service healthy' }
+    : { outcome: 'failure', output: `service unhealthy (responded with ${JSON.stringify(status)})` };
 }

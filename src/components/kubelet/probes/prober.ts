@@ -10,6 +10,7 @@ import {
 } from '../../../core/podplan/probe.ts';
 import type { ProbeVerdicts } from '../../../core/podplan/snapshot.ts';
 import { check } from './checks.ts';
+import type { ProbeNetwork } from './port.ts';
 
 interface Loop {
   readonly kind: ProbeKind;
@@ -31,6 +32,7 @@ interface Target {
 
 export interface ProberOptions {
   readonly runtime: Runtime;
+  readonly network: ProbeNetwork;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** A verdict changed. */
@@ -154,9 +156,10 @@ export class Prober {
     loop.running = true;
     const timing = probeTiming(loop.probe);
     const startedMs = this.options.clock.monotonicMs();
+    const { runtime, network } = this.options;
     const result = await check(
       loop.probe,
-      { runtime: this.options.runtime, container: target.container, containerId: target.status.id, ip: target.ip },
+      { runtime, network, container: target.container, containerId: target.status.id, ip: target.ip },
       timing.timeoutMs,
     );
     loop.running = false;

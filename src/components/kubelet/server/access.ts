@@ -3,12 +3,11 @@
  * subresources.
  */
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient } from '../../../client/types.ts';
+import type { PeerSubject } from './port.ts';
 
 export interface Caller {
   readonly name: string;
@@ -47,20 +46,15 @@ export class Access {
   }
 
   /** Undefined: unauthenticated; the answer is 401. */
-  async authenticate(request: IncomingMessage): Promise<Caller | undefined> {
-    const { socket } = request;
-    if (socket instanceof TLSSocket && socket.authorized) {
-      const subject = socket.getPeerCertificate().subject as
-        | { CN?: string | string[]; O?: string | string[] }
-        | undefined;
-      const name = typeof subject?.CN === 'string' ? subject.CN : undefined;
-      if (name !== undefined && name !== '') {
-        const groups = subject?.O === undefined ? [] : typeof subject.O === 'string' ? [subject.O] : subject.O;
-        return { name, groups: [...groups, 'system:authenticated'] };
-      }
+  async authenticate(
+    authorization: string | undefined,
+    certificate: PeerSubject | undefined,
+  ): Promise<Caller | undefined> {
+    if (certificate !== undefined) {
+      const { commonName: name, organizations } = certificate;
+      return { name, groups: [...organizations, 'system:authenticated'] };
     }
-    const header = request.headers.authorization;
-    const token = header === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(header)?.[1];
+    const token = authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1];
     return token === undefined ? undefined : this.reviewToken(token);
   }
 

@@ -1,6 +1,6 @@
 /** A container's log as `kubectl logs` asks for it. Source: pkg/kubelet/kuberuntime/logs, core/v1 PodLogOptions. */
-import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { LogFiles, OpenLog } from '../files-port.ts';
 import type { FileWatch } from '../port.ts';
 import { type LogLine, NEWLINE, parseLogLine, tailOffset } from './log-lines.ts';
 
@@ -19,7 +19,8 @@ export interface LogSource {
   readonly running: () => boolean;
   /** Calls back when that may have changed. Returns an unsubscribe. */
   readonly onChange: (listener: () => void) => () => void;
-  readonly files: FileWatch;
+  readonly files: LogFiles;
+  readonly fileWatch: FileWatch;
   readonly signal: AbortSignal;
 }
 
@@ -33,7 +34,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
   const wakeup = new Wakeup();
   const closers: (() => void)[] = [];
   if (options.follow) {
-    const watcher = source.files.watch(dirname(source.path), () => wakeup.notify());
+    const watcher = source.fileWatch.watch(dirname(source.path), () => wakeup.notify());
     closers.push(
       () => watcher.close(),
       source.onChange(() => wakeup.notify()),
@@ -42,15 +43,15 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
     source.signal.addEventListener('abort', onAbort);
     closers.push(() => source.signal.removeEventListener('abort', onAbort));
   }
-  let offset = options.tailLines === undefined ? 0 : await tailOffset(source.path, options.tailLines);
-  let file = await open(source.path, 'r');
+  let offset = options.tailLines === undefined ? 0 : await tailOffset(source.files, source.path, options.tailLines);
+  let file: OpenLog = await source.files.open(source.path);
   let rest: Buffer = Buffer.alloc(0);
   try {
     while (!source.signal.aborted && !formatter.full) {
       // Asked before reading: what a container wrote before it ended is then surely read.
       const last = !options.follow || !source.running();
       const buffer = Buffer.allocUnsafe(CHUNK);
-      const { bytesRead } = await file.read(buffer, 0, CHUNK, offset);
+      const bytesRead = await file.read(buffer, offset);
       if (bytesRead > 0) {
         offset += bytesRead;
         const data =
@@ -62,7 +63,8 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
         if (out.length > 0) yield out;
         continue;
       }
-      const renewed = options.follow ? await reopened(source.path, file, offset) : undefined;
+      // Rotation renames the log; what was written to it before is read first.
+      const renewed = options.follow ? await file.reopened(offset) : undefined;
       if (renewed !== undefined) {
         await file.close();
         file = renewed;
@@ -77,13 +79,6 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
     await file.close();
     for (const close of closers) close();
   }
-}
-
-/** The new file when the log was rotated away under us (or cut), and ours is read to its end. */
-async function reopened(path: string, file: FileHandle, offset: number): Promise<FileHandle | undefined> {
-  const [now, ours] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
-  if (now === undefined || (now.ino === ours.ino && now.size >= offset)) return undefined;
-  return open(path, 'r').catch(() => undefined);
 }
 
 /** Remembers a notification that arrives while no reader waits. */

@@ -2,7 +2,7 @@
  * The CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`; P is a part of a line that goes on.
  * Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
  */
-import { open } from 'node:fs/promises';
+import type { LogFiles } from '../files-port.ts';
 
 export interface LogLine {
   /** As written. */
@@ -43,17 +43,17 @@ const CHUNK = 64 * 1024;
  * The offset at which the last `lines` lines of the file begin. Reads backwards, so that the size of the log does not
  * matter.
  */
-export async function tailOffset(path: string, lines: number): Promise<number> {
-  const file = await open(path, 'r');
+export async function tailOffset(files: LogFiles, path: string, lines: number): Promise<number> {
+  const file = await files.open(path);
   try {
-    const { size } = await file.stat();
+    const size = await file.size();
     if (lines <= 0) return size;
     let seen = 0;
     let end = size;
     const buffer = Buffer.alloc(CHUNK);
     while (end > 0) {
       const start = Math.max(0, end - CHUNK);
-      const { bytesRead } = await file.read(buffer, 0, end - start, start);
+      const bytesRead = await file.read(buffer.subarray(0, end - start), start);
       for (let index = bytesRead - 1; index >= 0; index -= 1) {
         if (buffer[index] !== NEWLINE || start + index === size - 1) continue;
         seen += 1;
@@ -69,17 +69,18 @@ export async function tailOffset(path: string, lines: number): Promise<number> {
 
 /** The last lines as text, both streams, at most `bytes`. */
 export async function tailOfLog(
+  files: LogFiles,
   path: string,
   limit: { readonly lines: number; readonly bytes: number },
 ): Promise<string> {
-  const offset = await tailOffset(path, limit.lines);
-  const file = await open(path, 'r');
+  const offset = await tailOffset(files, path, limit.lines);
+  const file = await files.open(path);
   try {
-    const { size } = await file.stat();
+    const size = await file.size();
     const length = Math.min(size - offset, 4 * limit.bytes + CHUNK);
     const start = Math.max(offset, size - length);
     const buffer = Buffer.alloc(size - start);
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, start);
+    const bytesRead = await file.read(buffer, start);
     const parts: Buffer[] = [];
     for (const raw of splitLines(buffer.subarray(0, bytesRead))) {
       const line = parseLogLine(raw);

@@ -119,3 +119,7 @@ export function routeOf(method: string, url: string): Route | undefined {
       return undefined;
   }
 }
+
+/** Whether a query parameter is set, as Go reads booleans. */
+export const flag = (query: URLSearchParams, name: string): boolean =>
+  ['1', 'true', 'True', 'TRUE', 't'].includes(query.get(name) ?? '');

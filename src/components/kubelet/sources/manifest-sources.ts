@@ -1,9 +1,9 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Manifests } from '../files-port.ts';
 import type { FileWatch } from '../port.ts';
 import { decodeStaticPod } from './static-pod.ts';
 
@@ -21,6 +21,7 @@ export interface ManifestSource {
 interface SourceOptions {
   readonly nodeName: string;
   readonly frequencyMs: number;
+  readonly manifests: Manifests;
   readonly clock: Clock;
   readonly log: Log;
   /** All pods of the source; called at the first look and at every change. */
@@ -29,9 +30,9 @@ interface SourceOptions {
 
 /** A directory of manifests, one pod each: looked at on every inotify event and every 20 s. */
 export function directorySource(
-  options: SourceOptions & { readonly path: string; readonly files: FileWatch },
+  options: SourceOptions & { readonly path: string; readonly fileWatch: FileWatch },
 ): ManifestSource {
-  const { path, clock, log } = options;
+  const { path, manifests, clock, log } = options;
   /**
    * What a file last was, so that an unchanged one keeps its pod (and its config.seen), and a broken one is complained
    * of once.
@@ -40,17 +41,17 @@ export function directorySource(
 
   const look = async (): Promise<void> => {
     const seen = new Set<string>();
-    for (const file of await manifestFiles(path)) {
+    for (const file of await manifestFiles(manifests, path)) {
       const full = join(path, file);
       try {
-        const found = await stat(full);
-        if (!found.isFile()) continue;
+        const found = await manifests.look(full);
+        if (found === undefined) continue;
         seen.add(file);
-        const stamp = `${found.mtimeMs}/${found.size}/${found.ino}`;
+        const { stamp, sizeBytes } = found;
         if (known.get(file)?.stamp === stamp) continue;
-        if (found.size > MAX_MANIFEST_BYTES)
+        if (sizeBytes > MAX_MANIFEST_BYTES)
           throw new Error(`static pod ${full}: larger than ${MAX_MANIFEST_BYTES} bytes`);
-        const content = await readFile(full, 'utf8');
+        const content = await manifests.read(full);
         try {
           const pod = decodeStaticPod(content, {
             nodeName: options.nodeName,
@@ -76,7 +77,7 @@ export function directorySource(
   let watcher: { close(): void } | undefined;
   return {
     async start() {
-      watcher = options.files.watch(path, loop.kick);
+      watcher = options.fileWatch.watch(path, loop.kick);
       await loop.start();
     },
     stop() {
@@ -86,26 +87,19 @@ export function directorySource(
   };
 }
 
-async function manifestFiles(path: string): Promise<string[]> {
-  try {
-    const names = await readdir(path);
-    return names
-      .filter((name) => !name.startsWith('.'))
-      .sort()
-      .slice(0, MAX_MANIFESTS);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
-    throw error;
-  }
+async function manifestFiles(manifests: Manifests, path: string): Promise<string[]> {
+  const names = await manifests.names(path);
+  return names
+    .filter((name) => !name.startsWith('.'))
+    .sort()
+    .slice(0, MAX_MANIFESTS);
 }
 
 /** A manifest (a Pod or a PodList) behind an address, fetched every 20 s. A failed fetch changes nothing. */
 export function urlSource(options: SourceOptions & { readonly url: string }): ManifestSource {
   let last: string | undefined;
   const look = async (): Promise<void> => {
-    const response = await fetch(options.url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
-    if (!response.ok) throw new Error(`${options.url}: HTTP ${response.status}`);
-    const content = await response.text();
+    const content = await options.manifests.fetch(options.url, FETCH_TIMEOUT_MS);
     if (content === last) return;
     if (content.length > MAX_MANIFEST_BYTES) throw new Error(`${options.url}: larger than ${MAX_MANIFEST_BYTES} bytes`);
     const pod = decodeStaticPod(content, {

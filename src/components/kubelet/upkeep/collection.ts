@@ -1,6 +1,4 @@
 /** What pods leave behind. Source: kuberuntime_gc.go, pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go. */
-import { access, readdir, readlink, rm, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -49,30 +47,21 @@ export async function collectContainers(services: PodServices, ended: ReadonlySe
     }
   }
   if (removed) await services.view.refresh();
-  await removeDanglingLinks(services.settings.paths.containerLogs);
+  await services.files.pods.removeDanglingLinks(services.settings.paths.containerLogs);
 }
 
 async function removeContainer(services: PodServices, status: ContainerStatus): Promise<boolean> {
   try {
     await services.runtime.removeContainer(status.id);
     if (status.logPath !== '') {
-      for (const old of await rotatedLogs(status.logPath).catch(() => [])) await rm(old, { force: true });
-      await rm(status.logPath, { force: true });
+      const { logs } = services.files;
+      for (const old of await rotatedLogs(logs, status.logPath).catch(() => [])) await logs.remove(old);
+      await logs.remove(status.logPath);
     }
     return true;
   } catch (error) {
     services.log.v(2, 'container not removed', { container: status.id, error: messageOf(error) });
     return false;
-  }
-}
-
-async function removeDanglingLinks(directory: string): Promise<void> {
-  const names = await readdir(directory).catch((): string[] => []);
-  for (const name of names) {
-    const link = join(directory, name);
-    const target = await readlink(link).catch(() => undefined);
-    if (target === undefined) continue;
-    await access(target).catch(() => unlink(link).catch(() => {}));
   }
 }
 
@@ -83,7 +72,7 @@ async function removeDanglingLinks(directory: string): Promise<void> {
 export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
   if (!pods.apiHasSynced) return;
   const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
-  const names = await readdir(services.directories.pods).catch((): string[] => []);
+  const names = await services.files.pods.names(services.directories.pods);
   const orphans = names.filter((uid) => !known.has(uid));
   if (orphans.length === 0) return;
   const cgroups = await services.cgroups.list();

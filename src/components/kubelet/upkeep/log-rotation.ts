@@ -1,6 +1,6 @@
-import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
+import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
 
 /**
@@ -8,16 +8,17 @@ import type { PodServices } from '../pods/services.ts';
  * Source: pkg/kubelet/logs/container_log_manager.go.
  */
 export async function rotateLogs(services: PodServices): Promise<void> {
+  const { logs } = services.files;
   const { containerLogMaxBytes, containerLogMaxFiles } = services.settings;
   for (const uid of services.view.uids()) {
     for (const container of services.view.get(uid).containers) {
       if (container.state !== 'running' || container.logPath === '') continue;
       try {
-        const { size } = await stat(container.logPath);
+        const size = await logs.size(container.logPath);
         if (size < containerLogMaxBytes) continue;
-        await removeOldest(container.logPath, containerLogMaxFiles - 2);
+        await removeOldest(logs, container.logPath, containerLogMaxFiles - 2);
         const stamp = new Date(services.clock.nowMs()).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '');
-        await rename(container.logPath, `${container.logPath}.${stamp}`);
+        await logs.rename(container.logPath, `${container.logPath}.${stamp}`);
         await services.runtime.reopenContainerLog(container.id);
       } catch (error) {
         if (error instanceof Error && 'code' in error && error.code === 'ENOENT') continue;
@@ -27,15 +28,16 @@ export async function rotateLogs(services: PodServices): Promise<void> {
   }
 }
 
-async function removeOldest(path: string, keep: number): Promise<void> {
-  for (const old of (await rotatedLogs(path)).slice(0, -Math.max(0, keep) || undefined)) await rm(old, { force: true });
+async function removeOldest(logs: LogFiles, path: string, keep: number): Promise<void> {
+  const rotated = await rotatedLogs(logs, path);
+  for (const old of rotated.slice(0, -Math.max(0, keep) || undefined)) await logs.remove(old);
 }
 
 /** Oldest first. */
-export async function rotatedLogs(path: string): Promise<string[]> {
+export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[]> {
   const directory = dirname(path);
   const prefix = `${basename(path)}.`;
-  const names = await readdir(directory);
+  const names = await logs.names(directory);
   return names
     .filter((name) => name.startsWith(prefix))
     .sort()

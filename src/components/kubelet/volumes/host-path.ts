@@ -1,32 +1,21 @@
-import { lstat, mkdir, open, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { HostPathVolumeSource } from 'kubernetes-types/core/v1';
+import type { VolumeFiles } from '../files-port.ts';
 
 /** Checks (or makes) what the volume's type asks for. Throws with upstream's text. Source: pkg/volume/hostpath. */
-export async function prepareHostPath(source: HostPathVolumeSource): Promise<string> {
+export async function prepareHostPath(source: HostPathVolumeSource, files: VolumeFiles): Promise<string> {
   const { path } = source;
   if (path.split('/').includes('..')) throw new Error(`invalid path ${JSON.stringify(path)}: must not contain '..'`);
   const type = source.type ?? '';
-  if (type === 'DirectoryOrCreate') await mkdir(path, { recursive: true, mode: 0o755 });
-  if (type === 'FileOrCreate') {
-    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-    await (await open(path, 'a', 0o644)).close();
-  }
+  if (type === 'DirectoryOrCreate') await files.makeDirectory(path);
+  if (type === 'FileOrCreate') await files.makeFile(path);
   if (type === '') {
     // The runtime binds it; where nothing is, a directory is what container engines make of it.
-    await lstat(path).catch(() => mkdir(path, { recursive: true, mode: 0o755 }));
+    if (!(await files.isPresent(path))) await files.makeDirectory(path);
     return path;
   }
   const expected = type.replace('OrCreate', '');
-  const found = await stat(path).catch(() => undefined);
-  const fits =
-    found !== undefined &&
-    ((expected === 'Directory' && found.isDirectory()) ||
-      (expected === 'File' && found.isFile()) ||
-      (expected === 'Socket' && found.isSocket()) ||
-      (expected === 'CharDevice' && found.isCharacterDevice()) ||
-      (expected === 'BlockDevice' && found.isBlockDevice()));
-  if (!fits) throw new Error(`hostPath type check failed: ${path} is not ${DESCRIPTION[expected] ?? `a ${expected}`}`);
+  if ((await files.kindOf(path)) !== expected)
+    throw new Error(`hostPath type check failed: ${path} is not ${DESCRIPTION[expected] ?? `a ${expected}`}`);
   return path;
 }
 

@@ -1,5 +1,3 @@
-import { chmod, chown, lstat, mkdir, readdir, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Container, Pod, Volume, VolumeMount } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -7,14 +5,13 @@ import { parseBytes, type Quantity } from '../../../base/quantity.ts';
 import { podAmount } from '../../../core/cgroup/resources.ts';
 import type { Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
+import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/expansion.ts';
 import type { Mounter } from '../port.ts';
-import { writeAtomically } from './atomic-writer.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { prepareHostPath } from './host-path.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
-import { bindSubPath } from './sub-path.ts';
 import type { TokenSource } from './tokens.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
@@ -32,6 +29,7 @@ export interface PodAddresses {
 
 export interface VolumeManagerOptions {
   readonly directories: PodDirectories;
+  readonly files: VolumeFiles;
   readonly mounts: Mounter;
   readonly config: ConfigReader;
   readonly tokens: TokenSource;
@@ -75,7 +73,7 @@ export class VolumeManager {
   ): Promise<void> {
     const uid = pod.metadata?.uid ?? '';
     if (volume.hostPath !== undefined) {
-      await prepareHostPath(volume.hostPath);
+      await prepareHostPath(volume.hostPath, this.options.files);
       return;
     }
     const plugin = pluginOf(volume);
@@ -91,7 +89,8 @@ export class VolumeManager {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
       const made = await this.directory(directory, memory, 0o777, memory ? memorySize(pod, volume) : undefined);
-      if (made && fsGroup !== undefined) await ownByGroup(directory, fsGroup);
+      // `fsGroupChangePolicy` is about volumes that outlive a pod: this node has none.
+      if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
       return;
     }
     await this.directory(directory, plugin !== 'configmap', 0o755, undefined);
@@ -105,7 +104,7 @@ export class VolumeManager {
       },
       volume,
     );
-    await writeAtomically(directory, payload ?? new Map(), {
+    await this.options.files.writeAtomically(directory, payload ?? new Map(), {
       nowMs: this.options.clock.nowMs(),
       ...(fsGroup === undefined ? {} : { gid: fsGroup }),
     });
@@ -131,8 +130,7 @@ export class VolumeManager {
       if (subPath !== '') {
         hostPath = this.options.directories.subPath(pod.metadata?.uid ?? '', mount.name, container.name, index);
         try {
-          // Links on the way to the volume are the administrator's business, those below it are not.
-          await bindSubPath(await realpath(path), subPath, hostPath, this.options.mounts);
+          await this.options.files.bindSubPath(path, subPath, hostPath);
         } catch (error) {
           throw new Error(
             `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}": ${messageOf(error)}`,
@@ -175,14 +173,12 @@ export class VolumeManager {
     mode: number,
     sizeBytes: number | undefined,
   ): Promise<boolean> {
-    const made = (await mkdir(path, { recursive: true, mode: 0o755 })) !== undefined;
-    if (memory) {
-      if (await this.options.mounts.isMountPoint(path)) return false;
-      await this.options.mounts.tmpfs(path, { mode, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
-      return true;
-    }
-    if (made) await chmod(path, mode);
-    return made;
+    const { files, mounts } = this.options;
+    if (!memory) return files.makeDirectory(path, mode);
+    await files.makeDirectory(path);
+    if (await mounts.isMountPoint(path)) return false;
+    await mounts.tmpfs(path, { mode, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
+    return true;
   }
 }
 
@@ -221,17 +217,4 @@ function memorySize(pod: Pod, volume: Volume): number | undefined {
   if (volume.emptyDir?.sizeLimit !== undefined) limits.push(parseBytes(volume.emptyDir.sizeLimit));
   const set = limits.filter((limit) => limit > 0);
   return set.length === 0 ? undefined : Math.min(...set);
-}
-
-/**
- * Source: pkg/volume/volume_linux.go SetVolumeOwnership. `fsGroupChangePolicy` is about volumes that outlive a pod:
- * this node has none.
- */
-async function ownByGroup(path: string, gid: number): Promise<void> {
-  const found = await lstat(path);
-  if (found.isSymbolicLink()) return;
-  await chown(path, found.uid, gid);
-  await chmod(path, (found.mode & 0o7777) | (found.isDirectory() ? 0o2770 : 0o660));
-  if (!found.isDirectory()) return;
-  for (const name of await readdir(path)) await ownByGroup(join(path, name), gid);
 }

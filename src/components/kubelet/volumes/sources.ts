@@ -13,9 +13,9 @@ import type {
 } from 'kubernetes-types/core/v1';
 import type { Quantity } from '../../../base/quantity.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
+import type { ProjectedFile } from '../files-port.ts';
 import type { ExpansionBudget } from '../pods/expansion.ts';
 import { fieldValue, resourceValue } from '../pods/field-path.ts';
-import type { ProjectedFile } from './atomic-writer.ts';
 import type { ConfigData, ConfigReader } from './config-objects.ts';
 import type { TokenSource } from './tokens.ts';
 

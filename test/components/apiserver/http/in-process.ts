@@ -67,6 +67,7 @@ export class InProcess {
         return { port: 6443, updateTls: () => {}, drain: () => {}, close: async () => {} };
       },
       backends: {
+        publicAuthorities: '',
         request: async (request) => note(request) as IncomingMessage,
         upgrade: async (request) => ({ upgraded: false, response: note(request) as IncomingMessage }),
       },

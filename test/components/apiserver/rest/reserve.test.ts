@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { configMaps as configmaps } from '../../../../src/api/kinds/configmaps/index.ts';
+import { leases } from '../../../../src/api/kinds/leases/index.ts';
+import { nodes } from '../../../../src/api/kinds/nodes/index.ts';
+import { pods } from '../../../../src/api/kinds/pods/index.ts';
 import type { WriteRequest } from '../../../../src/components/apiserver/pipeline/write-request.ts';
 import { mayUseReserve } from '../../../../src/components/apiserver/rest/reserve.ts';
 
+const KINDS = { configmaps, leases, nodes, pods };
 const NODE = { name: 'system:node:a', groups: ['system:nodes', 'system:authenticated'] };
 const CONTROLLER = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] };
 const COLLECTOR = {
@@ -29,6 +34,6 @@ for (const [user, plural, subresource, object, may] of [
   [TENANT, 'pods', '', ENDING, false],
 ] as const)
   test(`${user.name} updates ${plural}${subresource === '' ? '' : `/${subresource}`}${object === ENDING ? ' that is being deleted' : ''}: ${may}`, () => {
-    const request = { user, kind: { plural }, subresource } as unknown as WriteRequest;
+    const request = { user, kind: { definition: KINDS[plural] }, subresource } as unknown as WriteRequest;
     assert.equal(mayUseReserve(request, object), may);
   });

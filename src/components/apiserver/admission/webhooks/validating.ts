@@ -1,7 +1,7 @@
 /** Validating webhooks: in parallel. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
 import type { Kinds } from '../../pipeline/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
-import type { AdmissionPlugin } from '../index.ts';
+import type { AdmissionPlugin } from '../admission.ts';
 import { isExempt } from '../matching.ts';
 import { annotations } from './annotations.ts';
 import type { HookCaller } from './call.ts';

@@ -18,21 +18,12 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-
-export interface ProjectedFile {
-  readonly bytes: Uint8Array;
-  readonly mode: number;
-  /** Owner; root when absent. */
-  readonly uid?: number;
-}
-
-/** By path relative to the volume. */
-export type Payload = ReadonlyMap<string, ProjectedFile>;
+import type { Payload, ProjectedFile } from '../../components/kubelet/files-port.ts';
 
 const DATA = '..data';
 const NEW_DATA = '..data_tmp';
 
-/** Returns whether anything changed. Throws for a path that would leave the volume. */
+/** See `VolumeFiles.writeAtomically`. */
 export async function writeAtomically(
   directory: string,
   payload: Payload,

@@ -1,10 +1,10 @@
-/** Probes of servers that do not keep to the protocol. */
+/** Health checks of servers that do not keep to the protocol. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { type CheckTarget, check } from '../../../src/components/kubelet/probes/checks.ts';
+import { probeNetwork } from '../../../src/io/probing/index.ts';
 
 test('a gRPC probe ends when the answer has no end', async () => {
   const server = createServer();
@@ -23,10 +23,10 @@ test('a gRPC probe ends when the answer has no end', async () => {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   try {
-    const target = { container: { name: 'c' }, containerId: 'c', ip: '127.0.0.1' } as CheckTarget;
     const begun = performance.now();
-    const result = await check({ grpc: { port } }, target, 20_000);
-    assert.deepEqual(result, { outcome: 'failure', output: 'health rpc answered with more than 10240 bytes' });
+    await assert.rejects(probeNetwork.grpcHealth('127.0.0.1', port, '', 20_000), {
+      message: 'health rpc answered with more than 10240 bytes',
+    });
     assert.ok(performance.now() - begun < 5_000);
   } finally {
     for (const session of sessions) session.destroy();

@@ -7,17 +7,13 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Mounter } from '../port.ts';
+import type { Mounter } from '../../components/kubelet/port.ts';
 
 /** Linux' O_PATH, which Node does not name. */
 const O_PATH = 0o10000000;
 const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
-/**
- * Binds `subPath` of `volume` on `target` (made as file or directory to fit). A missing directory is made, as upstream
- * does. What is bound there already stays when it is the same file; a file that has been replaced since, as a changed
- * key of a config map is, takes its place.
- */
+/** See `VolumeFiles.bindSubPath`. */
 export async function bindSubPath(volume: string, subPath: string, target: string, mounts: Mounter): Promise<void> {
   const base = await realpath(volume);
   const parts = await resolveBelow(base, subPath);

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { parseLogLine, tailOffset } from '../../../src/components/kubelet/server/log-lines.ts';
-import { type Payload, writeAtomically } from '../../../src/components/kubelet/volumes/atomic-writer.ts';
-import { bindSubPath } from '../../../src/components/kubelet/volumes/sub-path.ts';
+import type { Payload } from '../../../src/components/kubelet/files-port.ts';
 import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 
 let directory = '';
 const mounts = createMounter();
+const { writeAtomically, bindSubPath } = createKubeletFiles(mounts).volumes;
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'kubelet-files-'));
 });
@@ -58,13 +58,13 @@ describe('sub-paths', () => {
     const volume = join(directory, 'sub');
     await mkdir(volume);
     await writeFile(join(volume, 'file'), 'content');
-    await bindSubPath(volume, 'x/y', join(directory, 'target/dir'), mounts);
+    await bindSubPath(volume, 'x/y', join(directory, 'target/dir'));
     await writeFile(join(directory, 'target/dir/z'), '');
     assert.deepEqual(await readdir(join(volume, 'x/y')), ['z']);
-    await bindSubPath(volume, 'file', join(directory, 'target/file'), mounts);
+    await bindSubPath(volume, 'file', join(directory, 'target/file'));
     assert.equal(await readFile(join(directory, 'target/file'), 'utf8'), 'content');
     // Again, as after a restart of the kubelet: no second mount on top.
-    await bindSubPath(volume, 'file', join(directory, 'target/file'), mounts);
+    await bindSubPath(volume, 'file', join(directory, 'target/file'));
     const mountinfo = await readFile('/proc/self/mountinfo', 'utf8');
     assert.equal(mountinfo.split(`${directory}/target/file`).length, 2);
   });
@@ -74,7 +74,7 @@ describe('sub-paths', () => {
     await mkdir(volume);
     const target = join(directory, 'target/key');
     const bound = async (): Promise<string> => {
-      await bindSubPath(volume, 'd/key', target, mounts);
+      await bindSubPath(volume, 'd/key', target);
       return readFile(target, 'utf8');
     };
     await writeAtomically(volume, payload({ 'd/key': 'one' }), { nowMs: 0 });
@@ -107,67 +107,9 @@ describe('sub-paths', () => {
       'dangling/x',
       'round',
     ]) {
-      await assert.rejects(bindSubPath(volume, path, join(directory, 'evil-target'), mounts), path);
+      await assert.rejects(bindSubPath(volume, path, join(directory, 'evil-target')), path);
     }
     const mountinfo = await readFile('/proc/self/mountinfo', 'utf8');
     assert.ok(!mountinfo.includes('evil-target'));
-  });
-});
-
-describe('tmpfs for secrets', () => {
-  it('is mounted once and goes with everything below it', async () => {
-    const target = join(directory, 'memory with space');
-    await mkdir(target);
-    await mounts.tmpfs(target, { mode: 0o755, sizeBytes: 1 << 20 });
-    assert.equal(await mounts.isMountPoint(target), true);
-    await chmod(target, 0o700);
-    await mkdir(join(target, 'inner'));
-    await mounts.tmpfs(join(target, 'inner'), { mode: 0o755 });
-    await mounts.unmountTree(target);
-    assert.equal(await mounts.isMountPoint(target), false);
-    assert.deepEqual(await readdir(target), []);
-    await mounts.unmountTree(target);
-  });
-  it('says what could not be mounted', async () => {
-    await assert.rejects(mounts.tmpfs(join(directory, 'absent'), { mode: 0o755 }), {
-      code: 'mount',
-      message: /absent/,
-    });
-  });
-});
-
-describe('log lines', () => {
-  it('are read as the format says', () => {
-    const parse = (text: string) => {
-      const line = parseLogLine(Buffer.from(text));
-      return line === undefined ? undefined : `${line.stream}${line.partial ? '+' : ''}:${line.text}`;
-    };
-    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F hello world'), 'stdout:hello world');
-    assert.equal(parse('2026-01-01T00:00:00.1Z stderr P part'), 'stderr+:part');
-    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F '), 'stdout:');
-    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F'), 'stdout:');
-    for (const broken of ['', 'x', 'time stdin F x', 'time stdout X x', 'half']) assert.equal(parse(broken), undefined);
-  });
-
-  it('are found from the end as by counting from the start', async () => {
-    const path = join(directory, 'log');
-    for (const [count, width] of [
-      [0, 1],
-      [1, 10],
-      [5, 70_000],
-      [3000, 60],
-    ] as const) {
-      const lines = Array.from({ length: count }, (_, index) => `${index}${'x'.repeat(width)}`);
-      const text = lines.map((line) => `${line}\n`).join('');
-      await writeFile(path, text);
-      for (const wanted of [0, 1, 2, count - 1, count, count + 1].filter((each) => each >= 0)) {
-        const oracle = lines
-          .slice(Math.max(0, count - wanted))
-          .map((line) => `${line}\n`)
-          .join('');
-        const offset = await tailOffset(path, wanted);
-        assert.equal(text.slice(offset), wanted === 0 ? '' : oracle, `${wanted} of ${count}`);
-      }
-    }
   });
 });

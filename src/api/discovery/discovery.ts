@@ -1,0 +1,315 @@
+/**
+ * Discovery documents, computed from the kinds. Pure: the API server caches what it serves.
+ * Source: metav1.APIVersions, APIGroupList, APIResourceList; KEP-3352 (aggregated discovery).
+ */
+
+import { compareVersions } from '../kinds/customresourcedefinitions/names.ts';
+import { apiVersionOf } from '../meta/object.ts';
+import type { KindDefinition } from '../registry/definition.ts';
+import { builtinPriority, CUSTOM_PRIORITY, type Priority } from './priorities.ts';
+
+export interface ApiResource {
+  name: string;
+  singularName: string;
+  namespaced: boolean;
+  group?: string;
+  version?: string;
+  kind: string;
+  verbs: string[];
+  shortNames?: string[];
+  categories?: string[];
+  storageVersionHash?: string;
+}
+
+export interface ApiResourceList {
+  kind: 'APIResourceList';
+  apiVersion: 'v1';
+  groupVersion: string;
+  resources: ApiResource[];
+}
+
+export interface ApiGroup {
+  kind: 'APIGroup';
+  apiVersion: 'v1';
+  name: string;
+  versions: { groupVersion: string; version: string }[];
+  preferredVersion: { groupVersion: string; version: string };
+}
+
+export interface DiscoveryDocuments {
+  /** GET /api; the server adds its addresses. */
+  readonly apiVersions: { kind: 'APIVersions'; versions: string[]; serverAddressByClientCIDRs: unknown[] };
+  /** GET /apis. */
+  readonly apiGroups: { kind: 'APIGroupList'; apiVersion: 'v1'; groups: ApiGroup[] };
+  /** GET /apis/GROUP. */
+  readonly groups: ReadonlyMap<string, ApiGroup>;
+  /** GET /api/v1 and /apis/GROUP/VERSION, by groupVersion (`v1`, `apps/v1`). */
+  readonly resources: ReadonlyMap<string, ApiResourceList>;
+  /** GET /api or /apis as one document; see `aggregatedContentType`. */
+  aggregated(root: 'api' | 'apis', version: AggregatedVersion): unknown;
+}
+
+export type AggregatedVersion = 'v2' | 'v2beta1';
+
+/** The media type under which clients ask for, and get, aggregated discovery. */
+export function aggregatedContentType(version: AggregatedVersion): string {
+  return `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
+}
+
+export interface GroupVersion {
+  readonly group: string;
+  readonly version: string;
+}
+
+/** A group and version that another server has. */
+export interface ForeignVersion extends GroupVersion {
+  readonly priority: Priority;
+  /** As in aggregated discovery. */
+  readonly resources: readonly AggregatedResource[];
+  /** Stale: that server could not be asked lately. */
+  readonly freshness: 'Current' | 'Stale';
+}
+
+export interface DiscoveryOptions {
+  /** What is registered of our own groups and versions, by `group/version`; others have their usual places. */
+  readonly registered?: ReadonlyMap<string, Priority>;
+  /** Instead of our own, where both have the same. */
+  readonly foreign?: readonly ForeignVersion[];
+  /**
+   * Short for `group/version/Kind`, the stored version. Undefined: resources do not tell in which one they are stored.
+   */
+  readonly storageHash?: (stored: string) => string;
+}
+
+interface Served extends GroupVersion {
+  readonly kind: KindDefinition;
+}
+
+export function discoveryDocuments(
+  kinds: readonly KindDefinition[],
+  { registered, foreign = [], storageHash }: DiscoveryOptions = {},
+): DiscoveryDocuments {
+  const theirs = new Map(foreign.map((each) => [nameOf(each), each]));
+  const served = servedKinds(kinds).filter((each) => !theirs.has(nameOf(each)));
+  const places: Placed[] = versionsOf(served).map((each) => ({
+    ...each,
+    priority: registered?.get(nameOf(each)) ?? each.priority,
+  }));
+  const groupVersions = inOrder([...places, ...foreign]);
+  const kindsOf = Map.groupBy(served, nameOf);
+  const resources = new Map<string, ApiResourceList>();
+  for (const groupVersion of groupVersions) {
+    if (theirs.has(nameOf(groupVersion))) continue;
+    const own = kindsOf.get(nameOf(groupVersion)) ?? [];
+    resources.set(apiVersionOf(groupVersion), {
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: apiVersionOf(groupVersion),
+      resources: own.toSorted(byPlural).flatMap((each) => resourcesOf(each, storageHash)),
+    });
+  }
+  const groups = groupsOf(groupVersions);
+  const versionOf = (groupVersion: GroupVersion): object => {
+    const { version } = groupVersion;
+    const other = theirs.get(nameOf(groupVersion));
+    if (other !== undefined) return { version, resources: other.resources, freshness: other.freshness };
+    const own = (kindsOf.get(nameOf(groupVersion)) ?? []).map(aggregatedResource);
+    return { version, resources: own.sort((a, b) => (a.resource < b.resource ? -1 : 1)), freshness: 'Current' };
+  };
+  return {
+    apiVersions: {
+      kind: 'APIVersions',
+      versions: groupVersions.filter(({ group }) => group === '').map(({ version }) => version),
+      serverAddressByClientCIDRs: [],
+    },
+    apiGroups: { kind: 'APIGroupList', apiVersion: 'v1', groups: [...groups.values()] },
+    groups,
+    resources,
+    aggregated(root, version) {
+      const wanted = root === 'api' ? [''] : [...groups.keys()];
+      return {
+        kind: 'APIGroupDiscoveryList',
+        apiVersion: `apidiscovery.k8s.io/${version}`,
+        metadata: {},
+        items: wanted.map((group) => ({
+          metadata: group === '' ? { creationTimestamp: null } : { name: group, creationTimestamp: null },
+          versions: groupVersions.filter((each) => each.group === group).map(versionOf),
+        })),
+      };
+    },
+  };
+}
+
+function groupsOf(groupVersions: readonly GroupVersion[]): Map<string, ApiGroup> {
+  const groups = new Map<string, ApiGroup>();
+  for (const { group, version } of groupVersions) {
+    if (group === '') continue;
+    const entry = { groupVersion: `${group}/${version}`, version };
+    const known = groups.get(group);
+    if (known !== undefined) known.versions.push(entry);
+    else {
+      groups.set(group, {
+        kind: 'APIGroup',
+        apiVersion: 'v1',
+        name: group,
+        versions: [entry],
+        preferredVersion: entry,
+      });
+    }
+  }
+  return groups;
+}
+
+/** Every group and version that is served, core first, then in order of preference. */
+export function servedGroupVersions(kinds: readonly KindDefinition[]): GroupVersion[] {
+  return inOrder(versionsOf(servedKinds(kinds))).map(({ group, version }) => ({ group, version }));
+}
+
+const nameOf = ({ group, version }: GroupVersion): string => `${group}/${version}`;
+
+interface Placed extends GroupVersion {
+  readonly priority: Priority;
+}
+
+function versionsOf(served: readonly Served[]): Placed[] {
+  const found = new Map<string, Placed>();
+  for (const { group, version, kind } of served) {
+    const name = `${group}/${version}`;
+    if (found.has(name)) continue;
+    const priority = kind.custom === undefined ? builtinPriority(group, version) : CUSTOM_PRIORITY;
+    found.set(name, { group, version, priority });
+  }
+  return [...found.values()];
+}
+
+/**
+ * Groups by the highest priority among their versions; Source:
+ * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper SortedByGroupAndVersion.
+ */
+function inOrder(versions: readonly Placed[]): Placed[] {
+  const highest = new Map<string, number>();
+  for (const { group, priority } of versions) highest.set(group, Math.max(highest.get(group) ?? 0, priority.group));
+  return [...versions].sort((a, b) => {
+    if (a.group !== b.group) {
+      if (a.group === '' || b.group === '') return a.group === '' ? -1 : 1;
+      const order = (highest.get(b.group) ?? 0) - (highest.get(a.group) ?? 0);
+      return order !== 0 ? order : a.group < b.group ? -1 : 1;
+    }
+    return b.priority.version - a.priority.version || compareVersions(a.version, b.version);
+  });
+}
+
+/** Kinds once per version they are served in. */
+export function servedKinds(kinds: readonly KindDefinition[]): Served[] {
+  return kinds.flatMap((kind) =>
+    [kind, ...(kind.aliases ?? [])]
+      .filter((each) => kind.unserved?.has(nameOf(each)) !== true)
+      .map(({ group, version }) => ({ group, version, kind })),
+  );
+}
+
+function sameGroupVersion(a: GroupVersion, b: GroupVersion): boolean {
+  return a.group === b.group && a.version === b.version;
+}
+
+/** A sub-resource as discovery names it. */
+export interface Subresource {
+  readonly name: string;
+  readonly kind: string;
+  readonly group: string;
+  readonly version: string;
+  readonly verbs: readonly string[];
+}
+
+/** Status, scale and all others of a kind. */
+export function subresourcesOf({ kind, group, version }: Served): Subresource[] {
+  const found: Subresource[] = [];
+  const readWrite = ['get', 'patch', 'update'];
+  if (kind.statusStrategy !== undefined) {
+    found.push({ name: 'status', kind: kind.kind, group, version, verbs: readWrite });
+  }
+  if (kind.scale !== undefined) {
+    found.push({ name: 'scale', kind: 'Scale', group: 'autoscaling', version: 'v1', verbs: readWrite });
+  }
+  for (const extra of kind.extraSubresources ?? []) {
+    found.push({
+      name: extra.name,
+      kind: extra.kind,
+      group: extra.group ?? group,
+      version: extra.version ?? version,
+      verbs: extra.verbs,
+    });
+  }
+  return found;
+}
+
+/** Which version a kind is stored in, for clients that compare. */
+function storedIn(kind: KindDefinition, hash: DiscoveryOptions['storageHash']): { storageVersionHash?: string } {
+  const version = kind.custom === undefined ? kind.version : kind.custom.storageVersion;
+  if (hash === undefined || version === undefined || !kind.verbs.includes('watch')) return {};
+  return { storageVersionHash: hash(`${kind.group}/${version}/${kind.kind}`) };
+}
+
+/** Those of a group that is no longer served elsewhere would only make kubectl warn that there are two of the name. */
+function shortNamesOf({ kind, group, version }: Served): { shortNames?: string[] } {
+  const alias = kind.aliases?.find((each) => each.group === group && each.version === version);
+  if (kind.shortNames === undefined || (group !== kind.group && alias?.deprecated !== undefined)) return {};
+  return { shortNames: [...kind.shortNames] };
+}
+
+const byPlural = (a: Served, b: Served): number => (a.kind.plural < b.kind.plural ? -1 : 1);
+
+function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash']): ApiResource[] {
+  const { kind } = served;
+  const list: ApiResource[] = [
+    {
+      name: kind.plural,
+      singularName: kind.singular,
+      namespaced: kind.namespaced,
+      kind: kind.kind,
+      verbs: [...kind.verbs],
+      ...shortNamesOf(served),
+      ...(kind.categories === undefined ? {} : { categories: [...kind.categories] }),
+      ...storedIn(kind, storageHash),
+    },
+  ];
+  const subresources = subresourcesOf(served);
+  // Of custom ones upstream shows status before scale.
+  if (kind.custom === undefined) subresources.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const sub of subresources) {
+    list.push({
+      name: `${kind.plural}/${sub.name}`,
+      singularName: '',
+      namespaced: kind.namespaced,
+      ...(sameGroupVersion(sub, served) ? {} : { group: sub.group, version: sub.version }),
+      kind: sub.kind,
+      verbs: [...sub.verbs],
+    });
+  }
+  return list;
+}
+
+/** A resource of aggregated discovery; of other servers' nothing more is known. */
+export interface AggregatedResource {
+  readonly resource: string;
+  readonly [field: string]: unknown;
+}
+
+function aggregatedResource(served: Served): AggregatedResource {
+  const { kind, group, version } = served;
+  const subresources = subresourcesOf(served).map((sub) => ({
+    subresource: sub.name,
+    responseKind: { group: sub.group, version: sub.version, kind: sub.kind },
+    verbs: [...sub.verbs],
+  }));
+  return {
+    resource: kind.plural,
+    responseKind: { group, version, kind: kind.kind },
+    scope: kind.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: kind.singular,
+    verbs: [...kind.verbs],
+    ...shortNamesOf(served),
+    ...(kind.categories === undefined ? {} : { categories: [...kind.categories] }),
+    ...(subresources.length === 0 ? {} : { subresources }),
+  };
+}

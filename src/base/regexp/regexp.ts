@@ -1,0 +1,315 @@
+/**
+ * Regular expressions that take time proportional to the text, whatever the pattern: patterns come from users (schemas,
+ * CEL), and the engine's own matcher can be made to run for years by thirty characters.
+ */
+import { type Instruction, programOf } from './program.ts';
+import { type Assertion, parseRegexp } from './syntax.ts';
+
+/** A pattern so large and a text so long that matching them would hold up everybody else. */
+export class MatchLimitError extends Error {
+  constructor() {
+    super('the text is too long to be matched against this pattern');
+    this.name = 'MatchLimitError';
+  }
+}
+
+export interface Match {
+  /** UTF-16 offsets of the match. */
+  readonly start: number;
+  readonly end: number;
+  /** Texts of the capturing groups, from 1; undefined for those that took no part. */
+  readonly groups: readonly (string | undefined)[];
+}
+
+export interface Regexp {
+  readonly groups: number;
+  readonly names: ReadonlyMap<string, number>;
+  /** Whether the pattern occurs anywhere in the text. All three throw MatchLimitError. */
+  test(text: string): boolean;
+  /** The leftmost match at or after `from`, preferring as Perl does. */
+  exec(text: string, from?: number): Match | undefined;
+  /** Matches from left to right that do not overlap, at most `limit`. */
+  all(text: string, limit?: number): Match[];
+}
+
+/** Throws RegexpError. */
+export function compileRegexp(pattern: string): Regexp {
+  const { root, groups, names } = parseRegexp(pattern);
+  return new Machine(programOf(root, pattern), groups, names);
+}
+
+/** Instructions looked at for one text, remembered steps not counted: about a quarter of a second. */
+const MAX_WORK = 2_000_000;
+/** Characters beyond ASCII that a state remembers the way for. */
+const MAX_OTHERS = 1_024;
+/** Sets of instructions remembered per pattern; more are dropped and rebuilt. */
+const MAX_STATES = 512;
+const ASCII = 128;
+
+/** A set of instructions the machine can be at, and where each character leads. */
+interface State {
+  readonly chars: readonly number[];
+  readonly matches: boolean;
+  /** Assertions about the end hold back these. */
+  readonly atEnd: boolean;
+  readonly next: (State | undefined)[];
+  readonly others: Map<number, State>;
+}
+
+class Machine implements Regexp {
+  readonly groups: number;
+  readonly names: ReadonlyMap<string, number>;
+  readonly #program: readonly Instruction[];
+  /** Word boundaries and line ends depend on the neighbours: those patterns go the long way. */
+  readonly #simple: boolean;
+  #states = new Map<string, State>();
+  #begin: State | undefined;
+  #inside: State | undefined;
+  #work = 0;
+
+  constructor(program: readonly Instruction[], groups: number, names: ReadonlyMap<string, number>) {
+    this.#program = program;
+    this.groups = groups;
+    this.names = names;
+    this.#simple = program.every((each) => each.op !== 'assert' || each.what === 'begin' || each.what === 'end');
+  }
+
+  test(text: string): boolean {
+    if (!this.#simple) return this.exec(text) !== undefined;
+    this.#begin ??= this.#state([0], true);
+    let state = this.#begin;
+    this.#work = 0;
+    if (state.matches) return true;
+    for (let at = 0; at < text.length; at++) {
+      let code = text.charCodeAt(at);
+      if (code >= 0xd800 && code <= 0xdbff) {
+        code = text.codePointAt(at) ?? code;
+        if (code > 0xffff) at += 1;
+      }
+      state = (code < ASCII ? state.next[code] : state.others.get(code)) ?? this.#step(state, code);
+      if (state.matches) return true;
+    }
+    return state.atEnd;
+  }
+
+  #step(state: State, code: number): State {
+    const program = this.#program;
+    this.#work += state.chars.length + 1;
+    if (this.#work > MAX_WORK) throw new MatchLimitError();
+    const reached: number[] = [];
+    for (const pc of state.chars) {
+      const instruction = program[pc];
+      if (instruction?.op === 'char' && instruction.set.has(code)) reached.push(pc + 1);
+    }
+    // The pattern may also begin here.
+    this.#inside ??= this.#state([0], false);
+    const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], false);
+    if (code < ASCII) state.next[code] = next;
+    else if (state.others.size < MAX_OTHERS) state.others.set(code, next);
+    return next;
+  }
+
+  #state(starts: readonly number[], begin: boolean): State {
+    const chars = new Set<number>();
+    let matches = false;
+    let atEnd = false;
+    const follow = (from: readonly number[], end: boolean): void => {
+      const seen = new Set<number>();
+      const pending = [...from];
+      for (let pc = pending.pop(); pc !== undefined; pc = pending.pop()) {
+        if (seen.has(pc)) continue;
+        seen.add(pc);
+        this.#work += 1;
+        const instruction = this.#program[pc];
+        switch (instruction?.op) {
+          case 'char':
+            if (!end) chars.add(pc);
+            break;
+          case 'match':
+            if (end) atEnd = true;
+            else matches = true;
+            break;
+          case 'jump':
+            pending.push(instruction.to);
+            break;
+          case 'split':
+            pending.push(instruction.first, instruction.second);
+            break;
+          case 'save':
+            pending.push(pc + 1);
+            break;
+          case 'assert':
+            if (instruction.what === 'begin' ? begin : end) pending.push(pc + 1);
+            break;
+          case undefined:
+            break;
+        }
+      }
+    };
+    follow(starts, false);
+    follow(starts, true);
+    const sorted = [...chars].sort((a, b) => a - b);
+    const key = `${matches}${atEnd}${sorted.join(',')}`;
+    let state = this.#states.get(key);
+    if (state === undefined) {
+      if (this.#states.size >= MAX_STATES) this.#forget();
+      state = { chars: sorted, matches, atEnd, next: [], others: new Map() };
+      this.#states.set(key, state);
+    }
+    return state;
+  }
+
+  #forget(): void {
+    // States in use stay valid; only their remembered ways are cut, so that memory stays bounded.
+    for (const state of this.#states.values()) {
+      state.next.length = 0;
+      state.others.clear();
+    }
+    this.#states = new Map();
+    this.#begin = undefined;
+    this.#inside = undefined;
+  }
+
+  exec(text: string, from = 0): Match | undefined {
+    return new Search(this.#program, text, this.groups).run(from);
+  }
+
+  all(text: string, limit = Number.POSITIVE_INFINITY): Match[] {
+    const found: Match[] = [];
+    let at = 0;
+    let last = -1;
+    // One search after the other, under one limit: each may look far ahead and come back.
+    const search = new Search(this.#program, text, this.groups);
+    while (at <= text.length && found.length < limit) {
+      const match = search.run(at);
+      if (match === undefined) break;
+      const empty = match.end === match.start;
+      // An empty match right after another one does not count, as in Go.
+      if (!empty || match.start !== last) found.push(match);
+      last = match.end;
+      at = empty ? match.end + ((text.codePointAt(match.end) ?? 0) > 0xffff ? 2 : 1) : match.end;
+    }
+    return found;
+  }
+}
+
+interface Thread {
+  readonly pc: number;
+  readonly slots: readonly number[];
+}
+
+/** One walk over the text with all threads in order of preference (Pike's machine). */
+class Search {
+  readonly #program: readonly Instruction[];
+  readonly #text: string;
+  readonly #slots: number;
+  readonly #seen: Uint32Array;
+  #mark = 0;
+  #work = 0;
+
+  constructor(program: readonly Instruction[], text: string, groups: number) {
+    this.#program = program;
+    this.#text = text;
+    this.#slots = (groups + 1) * 2;
+    this.#seen = new Uint32Array(program.length);
+  }
+
+  run(from: number): Match | undefined {
+    let threads: Thread[] = [];
+    let found: readonly number[] | undefined;
+    for (let at = from; ; ) {
+      if (found === undefined) {
+        // Later starts are less preferred than whatever is under way.
+        const slots = new Array<number>(this.#slots).fill(-1);
+        slots[0] = at;
+        threads = this.#closure([...threads, { pc: 0, slots }], at);
+      } else threads = this.#closure(threads, at);
+      const code = this.#text.codePointAt(at);
+      const next: Thread[] = [];
+      for (const thread of threads) {
+        const instruction = this.#program[thread.pc];
+        if (instruction?.op === 'match') {
+          const slots = [...thread.slots];
+          slots[1] = at;
+          found = slots;
+          break;
+        }
+        if (code !== undefined && instruction?.op === 'char' && instruction.set.has(code)) {
+          next.push({ pc: thread.pc + 1, slots: thread.slots });
+        }
+      }
+      threads = next;
+      if (code === undefined || (found !== undefined && threads.length === 0)) break;
+      at += code > 0xffff ? 2 : 1;
+    }
+    return found === undefined ? undefined : this.#match(found);
+  }
+
+  #match(slots: readonly number[]): Match {
+    const groups: (string | undefined)[] = [];
+    for (let index = 2; index < slots.length; index += 2) {
+      const start = slots[index] ?? -1;
+      const end = slots[index + 1] ?? -1;
+      groups.push(start < 0 || end < 0 ? undefined : this.#text.slice(start, end));
+    }
+    return { start: slots[0] ?? 0, end: slots[1] ?? 0, groups };
+  }
+
+  /** The threads that stand at characters or at the end, in order. */
+  #closure(threads: readonly Thread[], at: number): Thread[] {
+    this.#mark += 1;
+    const result: Thread[] = [];
+    const stack: Thread[] = [];
+    for (let index = threads.length - 1; index >= 0; index--) stack.push(threads[index] as Thread);
+    for (let thread = stack.pop(); thread !== undefined; thread = stack.pop()) {
+      const { pc } = thread;
+      if (this.#seen[pc] === this.#mark) continue;
+      this.#seen[pc] = this.#mark;
+      this.#work += 1;
+      if (this.#work > MAX_WORK) throw new MatchLimitError();
+      const instruction = this.#program[pc];
+      switch (instruction?.op) {
+        case 'jump':
+          stack.push({ pc: instruction.to, slots: thread.slots });
+          break;
+        case 'split':
+          stack.push({ pc: instruction.second, slots: thread.slots }, { pc: instruction.first, slots: thread.slots });
+          break;
+        case 'save': {
+          const slots = [...thread.slots];
+          slots[instruction.slot] = at;
+          stack.push({ pc: pc + 1, slots });
+          break;
+        }
+        case 'assert':
+          if (this.#holds(instruction.what, at)) stack.push({ pc: pc + 1, slots: thread.slots });
+          break;
+        default:
+          result.push(thread);
+      }
+    }
+    return result;
+  }
+
+  #holds(what: Assertion, at: number): boolean {
+    const text = this.#text;
+    switch (what) {
+      case 'begin':
+        return at === 0;
+      case 'end':
+        return at === text.length;
+      case 'line-begin':
+        return at === 0 || text[at - 1] === '\n';
+      case 'line-end':
+        return at === text.length || text[at] === '\n';
+      default:
+        return (isWord(text.charCodeAt(at - 1)) !== isWord(text.charCodeAt(at))) === (what === 'word');
+    }
+  }
+}
+
+function isWord(code: number): boolean {
+  return (
+    (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || code === 0x5f || (code >= 0x61 && code <= 0x7a)
+  );
+}

@@ -1,0 +1,112 @@
+import { buildConnector, Pool } from 'undici';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { type ClientCredentials, type CredentialsProvider, sameTls } from './credentials.ts';
+import { ConnectionError } from './errors.ts';
+
+export interface ServerConnectionOptions {
+  /** `https://host:port`, with an optional path prefix. */
+  readonly server: string;
+  readonly credentials: CredentialsProvider;
+  /** Name to expect in the server's certificate when it differs from the host of `server`. */
+  readonly tlsServerName?: string;
+  readonly insecureSkipTlsVerify?: boolean;
+  readonly log: Log;
+  /** Connections for requests that are not streams. */
+  readonly maxConnections: number;
+  /** Milliseconds until the head of an answer, and between two pieces of a body. */
+  readonly timeoutMs: number;
+}
+
+/** The connections of one set of credentials. */
+interface Generation {
+  readonly credentials: ClientCredentials;
+  readonly requests: Pool;
+  readonly streams: Pool;
+  /** Aborts when other credentials have replaced these, or at the end. */
+  readonly rotated: AbortController;
+}
+
+/** Detects a peer that vanished without a word: first probe after this long idle; the kernel then needs about 10 s. */
+const TCP_KEEP_ALIVE_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * HTTPS to one API server: two keep-alive pools, one bounded for requests, one for streams, which each hold a
+ * connection for as long as they last. When the credentials change, new connections use the new ones, requests under
+ * way finish on the old ones, and streams are cut so that they come back under the new identity.
+ */
+export class ServerConnections {
+  readonly #options: ServerConnectionOptions;
+  readonly #origin: string;
+  #generation: Generation | undefined;
+  #closed = false;
+
+  constructor(options: ServerConnectionOptions) {
+    this.#options = options;
+    this.#origin = new URL(options.server).origin;
+  }
+
+  /** Those for the credentials of now. Throws ConnectionError once closed. */
+  current(): Generation {
+    const options = this.#options;
+    if (this.#closed) throw new ConnectionError(options.server, new Error('this client is closed'));
+    const credentials = options.credentials();
+    const retired = this.#generation;
+    if (retired !== undefined && sameTls(retired.credentials, credentials)) return retired;
+    const generation = this.#open(credentials);
+    this.#generation = generation;
+    if (retired !== undefined) {
+      options.log.v(2, 'client credentials changed, opening new connections', { server: options.server });
+      retired.rotated.abort(new ConnectionError(options.server, new Error('client credentials changed')));
+      void this.#retire(retired);
+    }
+    return generation;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const last = this.#generation;
+    this.#generation = undefined;
+    if (last === undefined) return;
+    last.rotated.abort(new ConnectionError(this.#options.server, new Error('this client is closed')));
+    await Promise.all([last.requests.destroy(), last.streams.destroy()]);
+  }
+
+  #open(credentials: ClientCredentials): Generation {
+    const options = this.#options;
+    const connect = buildConnector({
+      allowH2: false,
+      timeout: CONNECT_TIMEOUT_MS,
+      keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+      rejectUnauthorized: options.insecureSkipTlsVerify !== true,
+      minVersion: 'TLSv1.2',
+      ...(options.tlsServerName === undefined ? {} : { servername: options.tlsServerName }),
+      ...(credentials.ca === undefined ? {} : { ca: credentials.ca }),
+      ...(credentials.cert === undefined ? {} : { cert: credentials.cert }),
+      ...(credentials.key === undefined ? {} : { key: credentials.key }),
+    });
+    const shared = { connect, pipelining: 1, keepAliveTimeout: 60_000, allowH2: false } as const;
+    const requests = new Pool(this.#origin, {
+      ...shared,
+      connections: options.maxConnections,
+      headersTimeout: options.timeoutMs,
+      bodyTimeout: options.timeoutMs,
+    });
+    const streams = new Pool(this.#origin, {
+      ...shared,
+      connections: null,
+      headersTimeout: options.timeoutMs,
+      bodyTimeout: 0,
+    });
+    return { credentials, requests, streams, rotated: new AbortController() };
+  }
+
+  async #retire(retired: Generation): Promise<void> {
+    try {
+      await Promise.all([retired.requests.close(), retired.streams.close()]);
+    } catch (error) {
+      this.#options.log.v(4, 'closing retired connections', { error: messageOf(error) });
+    }
+  }
+}

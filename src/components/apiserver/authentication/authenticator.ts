@@ -1,0 +1,214 @@
+/**
+ * Who asks. The order is upstream's: front proxy, client certificate, bearer token (file, service account, bootstrap,
+ * issuers, webhook).
+ */
+
+import { ApiError } from '../../../api/meta/status.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
+import type { ConnectionInfo, HttpRequest } from '../port.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { RemoteDeps } from '../webhooks/remote.ts';
+import { authenticateBootstrapToken } from './bootstrap-tokens.ts';
+import { createCertificateAuthenticator } from './certificates.ts';
+import { createFrontProxyAuthenticator } from './front-proxy.ts';
+import { IssuerTokens } from './issuers.ts';
+import { type ParsedToken, parseToken } from './jwt.ts';
+import type { ServiceAccountTokens, TokenIdentity } from './service-accounts.ts';
+import { createTokenFileAuthenticator } from './token-file.ts';
+import { TokenWebhookClient } from './token-webhook.ts';
+
+export interface Authenticator {
+  /**
+   * The user; undefined without credentials. Throws, or rejects with, 'Unauthorized' for credentials that are not good.
+   */
+  authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined | Promise<UserInfo>;
+  /** For TokenReview. */
+  authenticateToken(token: string, audiences: readonly string[] | undefined): MaybeIdentity;
+}
+
+type MaybeIdentity = TokenIdentity | undefined | Promise<TokenIdentity | undefined>;
+
+export interface AuthenticatorDeps extends RemoteDeps {
+  readonly config: ApiServerConfig;
+  readonly identities: Followed<IdentitySettings>;
+  readonly certificates: Followed<CertificateSettings>;
+  readonly tokens: ServiceAccountTokens;
+  readonly cache: WatchCache;
+  readonly log: Log;
+}
+
+export const ANONYMOUS: UserInfo = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
+
+export const unauthorized = (): ApiError => new ApiError('Unauthorized', 'Unauthorized');
+
+const NO_ISSUERS: NonNullable<IdentitySettings['tokenIssuers']> = [];
+const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
+
+/** How long a verified token of an issuer is remembered. */
+const REMEMBER_MS = 60_000;
+const MAX_REMEMBERED = 4096;
+
+export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
+  const { clock } = deps;
+  const byCertificate = certificateAuthenticators(deps);
+  const authenticateToken = createTokenAuthenticator(deps);
+  const sent = new WeakMap<ConnectionInfo, SentToken>();
+  return {
+    authenticateToken,
+    authenticate(request, connection) {
+      const { certificates, frontProxy } = byCertificate();
+      const proxied = frontProxy?.authenticate(request, connection);
+      if (proxied !== undefined) return proxied;
+      const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'none';
+      if (typeof certified === 'object') return certified;
+      const token = tokenOf(sent, request, connection);
+      if (token === undefined) {
+        // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a
+        // better one.
+        if (certified === 'refused') throw unauthorized();
+        return undefined;
+      }
+      const identity = authenticateToken(token, undefined);
+      if (identity instanceof Promise) return identity.then(userOf);
+      return userOf(identity);
+    },
+  };
+}
+
+/** Rebuilt when the authorities change, so that open connections are verified again. */
+function certificateAuthenticators({ config, certificates: followed }: AuthenticatorDeps) {
+  const { requestHeader } = config;
+  const made = (settings: CertificateSettings) => ({
+    settings,
+    certificates: settings.clientCa === undefined ? undefined : createCertificateAuthenticator(settings.clientCa),
+    frontProxy:
+      requestHeader === undefined
+        ? undefined
+        : createFrontProxyAuthenticator({ ...requestHeader, ca: settings.proxyCa ?? requestHeader.ca }),
+  });
+  let current = made(followed.current);
+  return () => {
+    if (followed.current !== current.settings) current = made(followed.current);
+    return current;
+  };
+}
+
+function userOf(identity: TokenIdentity | undefined): UserInfo {
+  if (identity === undefined) throw unauthorized();
+  return identity.user;
+}
+
+/** Asked in upstream's order; the first who knows the token counts. Only the last two may have to ask others. */
+function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authenticateToken'] {
+  const { config, tokens, cache, clock, log } = deps;
+  const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
+  const webhook =
+    config.tokenWebhook === undefined
+      ? undefined
+      : new TokenWebhookClient(config.tokenWebhook, deps, tokens.defaultAudiences);
+  const remembered = new Map<string, { readonly user: UserInfo; readonly untilMs: number }>();
+  let configured: IdentitySettings['tokenIssuers'];
+  let known: readonly IssuerTokens[] = [];
+  /** Rebuilt when the configuration changes, which discards the cache of verified tokens. */
+  const issuersNow = (): readonly IssuerTokens[] => {
+    const { tokenIssuers = NO_ISSUERS } = deps.identities.current;
+    if (tokenIssuers !== configured) {
+      configured = tokenIssuers;
+      known = tokenIssuers.map((issuer) => new IssuerTokens(issuer, deps));
+      remembered.clear();
+    }
+    return known;
+  };
+  /** For credentials that say nothing of audiences: they are this API server's. */
+  const here = (user: UserInfo, audiences: readonly string[] | undefined): TokenIdentity | undefined => {
+    const wanted = audiences ?? tokens.defaultAudiences;
+    const common = tokens.defaultAudiences.filter((each) => wanted.includes(each));
+    return common.length === 0 ? undefined : { user, audiences: common };
+  };
+  const fromIssuer = async (parsed: ParsedToken, token: string): Promise<UserInfo | undefined> => {
+    const issuers = issuersNow();
+    for (const issuer of issuers) {
+      if (!issuer.claims(parsed)) continue;
+      const found = await issuer.authenticate(parsed, token).catch(() => undefined);
+      if (found === undefined) continue;
+      // Asking may have taken its time.
+      if (issuersNow() !== issuers) return undefined;
+      if (remembered.size >= MAX_REMEMBERED) remembered.clear();
+      remembered.set(token, { user: found.user, untilMs: Math.min(found.expiresMs, clock.nowMs() + REMEMBER_MS) });
+      return found.user;
+    }
+    return undefined;
+  };
+  const askWebhook = (token: string, audiences: readonly string[] | undefined): MaybeIdentity => {
+    const answer = webhook?.authenticate(token, audiences);
+    if (!(answer instanceof Promise)) return answer;
+    return answer.catch((error: unknown) => {
+      log.warn('token webhook failed', { error: messageOf(error) });
+      return undefined;
+    });
+  };
+  return (token, audiences) => {
+    const listed = file?.authenticate(token);
+    if (listed !== undefined) return here(listed, audiences);
+    const account = tokens.authenticate(token, audiences);
+    if (account !== undefined) return account;
+    const newcomer =
+      config.bootstrapTokens === true ? authenticateBootstrapToken(cache, token, clock.nowMs()) : undefined;
+    if (newcomer !== undefined) return here(newcomer, audiences);
+    const issuers = issuersNow();
+    const recent = remembered.get(token);
+    if (recent !== undefined && recent.untilMs > clock.nowMs()) return here(recent.user, audiences);
+    const parsed = issuers.length === 0 ? undefined : parseToken(token);
+    if (parsed === undefined || !issuers.some((issuer) => issuer.claims(parsed))) return askWebhook(token, audiences);
+    return fromIssuer(parsed, token).then((user) =>
+      user === undefined ? askWebhook(token, audiences) : here(user, audiences),
+    );
+  };
+}
+
+/** What a connection's last request has brought. */
+interface SentToken {
+  readonly header: string;
+  readonly token: string | undefined;
+}
+
+/**
+ * A connection's requests bring the same token, a kilobyte: while they do, the string that it was first read to is the
+ * one, whose hash is known.
+ */
+function tokenOf(
+  sent: WeakMap<ConnectionInfo, SentToken>,
+  request: HttpRequest,
+  connection: ConnectionInfo,
+): string | undefined {
+  const header = request.headers.authorization;
+  if (header === undefined) return bearerToken(request);
+  const last = sent.get(connection);
+  if (last?.header === header) return last.token;
+  const token = bearerToken(request);
+  sent.set(connection, { header, token });
+  return token;
+}
+
+function bearerToken(request: HttpRequest): string | undefined {
+  const header = request.headers.authorization;
+  if (header !== undefined) {
+    const space = header.indexOf(' ');
+    if (space < 0 || header.slice(0, space).toLowerCase() !== 'bearer') return undefined;
+    const token = header.slice(space + 1).trim();
+    return token === '' ? undefined : token;
+  }
+  // Browsers cannot set headers on a WebSocket; upstream lets the token travel as a sub-protocol.
+  const protocols = request.headers['sec-websocket-protocol'];
+  if (typeof protocols !== 'string' || !protocols.includes(WEBSOCKET_TOKEN)) return undefined;
+  const carrier = protocols
+    .split(',')
+    .map((each) => each.trim())
+    .find((each) => each.startsWith(WEBSOCKET_TOKEN));
+  return carrier === undefined
+    ? undefined
+    : Buffer.from(carrier.slice(WEBSOCKET_TOKEN.length), 'base64url').toString('utf8');
+}

@@ -1,0 +1,104 @@
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../base/errors.ts';
+import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
+import type { PodAction } from '../../../core/podplan/plan.ts';
+import type { PodSnapshot, WaitingReason } from '../../../core/podplan/snapshot.ts';
+import { StartError } from './image-puller.ts';
+import type { PodExecutor } from './pod-executor.ts';
+import type { Retries } from './retries.ts';
+import type { PodServices } from './services.ts';
+
+export type StartAction = Extract<PodAction, { type: 'createSandbox' | 'startContainer' }>;
+
+export interface PodStartsOptions {
+  readonly services: PodServices;
+  readonly executor: PodExecutor;
+  readonly retries: Retries;
+  readonly pod: () => Pod;
+  /** The pod with the resources that it has. */
+  readonly allottedPod: () => Pod;
+  /** The sandbox runs and the volumes are mounted. */
+  readonly onSandbox: () => void;
+}
+
+/** The step of an action, under which its retries are counted. */
+export const stepOf = (action: StartAction): string => (action.type === 'createSandbox' ? 'sandbox' : action.name);
+
+/** Creates the sandbox and starts containers, one after another; keeps what the next plan must know of failures. */
+export class PodStarts {
+  readonly failures = new Map<string, WaitingReason>();
+  readonly backOff = new Map<string, BackOffEntry>();
+  /** Of an earlier kubelet, until the container is started again. */
+  readonly restartCounts = new Map<string, number>();
+  readonly #options: PodStartsOptions;
+
+  constructor(options: PodStartsOptions) {
+    this.#options = options;
+  }
+
+  /** Stops before the next action when `signal` is aborted. */
+  async run(actions: readonly StartAction[], snapshot: PodSnapshot, signal: AbortSignal): Promise<void> {
+    for (const action of actions) {
+      if (signal.aborted) return;
+      if (action.type === 'createSandbox') await this.#createSandbox(action);
+      else await this.#startContainer(action, snapshot, signal);
+    }
+    await this.#options.services.view.refresh();
+  }
+
+  containerNamed(name: string): Container | EphemeralContainer | undefined {
+    const { spec } = this.#options.allottedPod();
+    return [...(spec?.containers ?? []), ...(spec?.initContainers ?? []), ...(spec?.ephemeralContainers ?? [])].find(
+      (each) => each.name === name,
+    );
+  }
+
+  async #createSandbox(action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
+    const { services, executor, retries, allottedPod, onSandbox } = this.#options;
+    try {
+      await executor.createSandbox(allottedPod(), action);
+      retries.succeeded('sandbox');
+      onSandbox();
+    } catch (error) {
+      retries.failed('sandbox', services.clock.nowMs());
+      services.log.warn('pod sandbox not created', { pod: this.#name, error: messageOf(error) });
+    }
+  }
+
+  async #startContainer(
+    action: Extract<PodAction, { type: 'startContainer' }>,
+    snapshot: PodSnapshot,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { executor, retries, allottedPod } = this.#options;
+    const container = this.containerNamed(action.name);
+    const sandbox = snapshot.sandboxes.find((each) => each.id === action.sandboxId);
+    if (container === undefined || sandbox === undefined) return;
+    try {
+      await executor.startContainer(allottedPod(), container, sandbox, action, this.backOff, signal);
+      this.failures.delete(action.name);
+      retries.succeeded(action.name);
+      this.restartCounts.delete(action.name);
+    } catch (error) {
+      if (!signal.aborted) this.#failed(action.name, error);
+    }
+  }
+
+  #failed(name: string, error: unknown): void {
+    const { services, retries, pod } = this.#options;
+    const { waiting, retryAtMs } =
+      error instanceof StartError ? error : new StartError({ reason: 'RunContainerError', message: messageOf(error) });
+    this.failures.set(name, waiting);
+    const { reason, message } = waiting;
+    const shown = reason === 'ErrImagePull' || reason === 'ImagePullBackOff' ? reason : message;
+    services.events.pod(pod(), 'Warning', 'Failed', `Error: ${shown}`, name);
+    services.log.v(2, 'container not started', { pod: this.#name, container: name, reason, error: message });
+    if (retryAtMs === undefined) retries.failed(name, services.clock.nowMs());
+    else retries.failedUntil(name, retryAtMs);
+  }
+
+  get #name(): string {
+    const { metadata } = this.#options.pod();
+    return `${metadata?.namespace}/${metadata?.name}`;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { readySandboxes } from '../../../core/podplan/snapshot.ts';
+import type { PodServices } from './services.ts';
+
+const MIN_RENEWAL_MS = 1_000;
+const MAX_RENEWAL_MS = 3600_000;
+
+/** Keeps the projected files of one pod current: after changes of its sources and before its tokens expire. */
+export class VolumeRefresh {
+  readonly #services: PodServices;
+  readonly #uid: string;
+  readonly #onDue: () => void;
+  #renewal: Timer | undefined;
+  /** The files are to be written again. */
+  due = false;
+
+  constructor(services: PodServices, uid: string, onDue: () => void) {
+    this.#services = services;
+    this.#uid = uid;
+    this.#onDue = onDue;
+  }
+
+  /** Without effect until the sandbox runs. Returns false when it failed; it stays due then. */
+  async run(pod: Pod): Promise<boolean> {
+    const services = this.#services;
+    const ready = readySandboxes(services.view.get(this.#uid).sandboxes)[0];
+    if (ready === undefined) return true;
+    this.due = false;
+    let done = true;
+    try {
+      await services.volumes.setUp(pod, services.addresses(pod, ready));
+    } catch (error) {
+      done = false;
+      this.due = true;
+      services.events.pod(pod, 'Warning', 'FailedMount', messageOf(error));
+      const name = `${pod.metadata?.namespace}/${pod.metadata?.name}`;
+      services.log.warn('volumes not updated', { pod: name, error: messageOf(error) });
+    }
+    this.awaitRenewal();
+    return done;
+  }
+
+  /** Sets the timer of the token that expires first. */
+  awaitRenewal(): void {
+    const { tokens, clock } = this.#services;
+    const atMs = tokens.renewalAtMs(this.#uid);
+    if (atMs === undefined) return;
+    this.#renewal?.cancel();
+    this.#renewal = clock.setTimer(Math.max(MIN_RENEWAL_MS, Math.min(atMs - clock.nowMs(), MAX_RENEWAL_MS)), () => {
+      this.due = true;
+      this.#onDue();
+    });
+  }
+
+  stop(): void {
+    this.#renewal?.cancel();
+  }
+}

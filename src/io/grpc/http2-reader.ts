@@ -1,0 +1,170 @@
+import { ConnectionError, ErrorCode, Flag, FRAME_HEADER, FrameType, MAX_FRAME, PREFACE } from './http2-frames.ts';
+
+/** What the frames of a connection mean to it. Each may throw `ConnectionError`. */
+export interface FrameHandler {
+  /** A DATA frame of `length` bytes, its padding included, begins. */
+  dataBegins(id: number, length: number, endStream: boolean): void;
+  /** The next bytes of that frame; `whole`: the last of them. */
+  data(bytes: Buffer, whole: boolean): void;
+  /** A whole header block, as the peer has packed it. */
+  headers(id: number, block: Buffer, endStream: boolean): void;
+  /** Any other frame. */
+  control(type: number, flags: number, id: number, payload: Buffer): void;
+  /** A frame that cost the peer nothing. */
+  idle(): void;
+}
+
+/** Of one header block; announced to the peer as well. */
+export const MAX_HEADER_BLOCK = 64 << 10;
+
+/**
+ * Cuts what arrives into frames (RFC 9113, 4 to 6.10) and checks their order: the client's preface, settings first,
+ * header blocks without interruption. DATA is handed on as it comes: waiting for the whole frame would copy most of
+ * what arrives.
+ */
+export class FrameReader {
+  readonly #handler: FrameHandler;
+  #prefaceLeft: number;
+  #partial: Buffer | undefined;
+  /** Of the DATA frame that has begun to arrive. */
+  #dataLeft = 0;
+  #settingsSeen = false;
+  #closed = false;
+  #headerBlock: { readonly id: number; readonly endStream: boolean; pieces: Buffer[]; bytes: number } | undefined;
+
+  /** `preface`: the peer is a client, which sends one. */
+  constructor(handler: FrameHandler, preface: boolean) {
+    this.#handler = handler;
+    this.#prefaceLeft = preface ? PREFACE.length : 0;
+  }
+
+  /** What follows does not matter any more, not even the rest of what is being read. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** The next bytes of the connection. Throws `ConnectionError`, after which no more may follow. */
+  read(chunk: Buffer): void {
+    this.#parse(this.#partial === undefined ? chunk : Buffer.concat([this.#partial, chunk]));
+  }
+
+  #parse(bytes: Buffer): void {
+    let at = 0;
+    if (this.#prefaceLeft > 0) {
+      const part = Math.min(this.#prefaceLeft, bytes.length);
+      const from = PREFACE.length - this.#prefaceLeft;
+      if (bytes.compare(PREFACE, from, from + part, 0, part) !== 0) {
+        throw new ConnectionError(ErrorCode.protocol, 'not an HTTP/2 client');
+      }
+      this.#prefaceLeft -= part;
+      at = part;
+    }
+    if (this.#dataLeft > 0) at = this.#dataPart(bytes, at);
+    if (this.#closed) return;
+    while (bytes.length - at >= FRAME_HEADER) {
+      const length = bytes.readUIntBE(at, 3);
+      if (length > MAX_FRAME) throw new ConnectionError(ErrorCode.frameSize, 'frame is too large');
+      const end = at + FRAME_HEADER + length;
+      const type = bytes[at + 3] as number;
+      const flags = bytes[at + 4] as number;
+      const id = bytes.readUInt32BE(at + 5) & 0x7fff_ffff;
+      if (type === FrameType.data && (flags & Flag.padded) === 0) {
+        this.#checkOrder(type, id);
+        this.#beginData(id, flags, length);
+        at = this.#dataPart(bytes, at + FRAME_HEADER);
+        if (this.#closed) return;
+        continue;
+      }
+      if (end > bytes.length) break;
+      this.#frame(type, flags, id, bytes.subarray(at + FRAME_HEADER, end));
+      if (this.#closed) return;
+      at = end;
+    }
+    this.#partial = at < bytes.length ? bytes.subarray(at) : undefined;
+  }
+
+  #checkOrder(type: number, id: number): void {
+    if (this.#headerBlock !== undefined && (type !== FrameType.continuation || id !== this.#headerBlock.id)) {
+      throw new ConnectionError(ErrorCode.protocol, 'header block is interrupted');
+    }
+    if (!this.#settingsSeen && type !== FrameType.settings) {
+      throw new ConnectionError(ErrorCode.protocol, 'settings come first');
+    }
+  }
+
+  #frame(type: number, flags: number, id: number, payload: Buffer): void {
+    this.#checkOrder(type, id);
+    switch (type) {
+      case FrameType.data:
+        this.#beginData(id, flags, payload.length);
+        this.#dataPart(unpad(payload, 0), 0, true);
+        return;
+      case FrameType.headers:
+        this.#headers(id, flags, payload);
+        return;
+      case FrameType.continuation:
+        this.#continuation(flags, payload);
+        return;
+      case FrameType.settings:
+        this.#settingsSeen = true;
+        this.#handler.control(type, flags, id, payload);
+        return;
+      case FrameType.pushPromise:
+        throw new ConnectionError(ErrorCode.protocol, 'push was not enabled');
+      default:
+        this.#handler.control(type, flags, id, payload);
+    }
+  }
+
+  #beginData(id: number, flags: number, length: number): void {
+    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'data without a stream');
+    this.#dataLeft = length;
+    this.#handler.dataBegins(id, length, (flags & Flag.endStream) !== 0);
+  }
+
+  /**
+   * Hands on what of the current DATA frame is in `bytes` from `at` on, `all` or as much as is there; returns where
+   * that ends.
+   */
+  #dataPart(bytes: Buffer, at: number, all = false): number {
+    const end = all ? bytes.length : Math.min(bytes.length, at + this.#dataLeft);
+    this.#dataLeft = all ? 0 : this.#dataLeft - (end - at);
+    const whole = this.#dataLeft === 0;
+    if (end > at || whole) this.#handler.data(bytes.subarray(at, end), whole);
+    return end;
+  }
+
+  #headers(id: number, flags: number, payload: Buffer): void {
+    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'headers without a stream');
+    const skip = (flags & Flag.priority) === 0 ? 0 : 5;
+    let block = payload;
+    if ((flags & Flag.padded) !== 0) block = unpad(payload, skip);
+    else if (skip > 0) {
+      if (payload.length < skip) throw new ConnectionError(ErrorCode.frameSize, 'headers are cut short');
+      block = payload.subarray(skip);
+    }
+    const endStream = (flags & Flag.endStream) !== 0;
+    if ((flags & Flag.endHeaders) !== 0) this.#handler.headers(id, block, endStream);
+    else this.#headerBlock = { id, endStream, pieces: [block], bytes: block.length };
+  }
+
+  #continuation(flags: number, payload: Buffer): void {
+    const block = this.#headerBlock;
+    if (block === undefined) throw new ConnectionError(ErrorCode.protocol, 'continuation of nothing');
+    block.pieces.push(payload);
+    block.bytes += payload.length;
+    this.#handler.idle();
+    if (block.bytes > MAX_HEADER_BLOCK) throw new ConnectionError(ErrorCode.enhanceYourCalm, 'headers are too large');
+    if ((flags & Flag.endHeaders) === 0) return;
+    this.#headerBlock = undefined;
+    this.#handler.headers(block.id, Buffer.concat(block.pieces), block.endStream);
+  }
+}
+
+function unpad(payload: Buffer, skip: number): Buffer {
+  const padding = payload[0];
+  if (padding === undefined || 1 + skip + padding > payload.length) {
+    throw new ConnectionError(ErrorCode.protocol, 'padding is longer than the frame');
+  }
+  return payload.subarray(1 + skip, payload.length - padding);
+}

@@ -1,0 +1,2 @@
+/** The kubelet's files on its host. */
+export { createKubeletFiles } from './kubelet-files.ts';

@@ -1,0 +1,27 @@
+import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import type { LogFiles, OpenLog } from '../../components/kubelet/files-port.ts';
+
+export const logFiles: LogFiles = {
+  open: openLog,
+  size: async (path) => (await stat(path)).size,
+  names: (directory) => readdir(directory),
+  rename,
+  remove: (path) => rm(path, { force: true }),
+};
+
+async function openLog(path: string): Promise<OpenLog> {
+  return logOf(path, await open(path, 'r'));
+}
+
+function logOf(path: string, file: FileHandle): OpenLog {
+  return {
+    size: async () => (await file.stat()).size,
+    read: async (buffer, position) => (await file.read(buffer, 0, buffer.length, position)).bytesRead,
+    async reopened(offset) {
+      const [now, ours] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
+      if (now === undefined || (now.ino === ours.ino && now.size >= offset)) return undefined;
+      return openLog(path).catch(() => undefined);
+    },
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,56 @@
+import { access, chmod, mkdir, open, readdir, readlink, rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { PodFiles } from '../../components/kubelet/files-port.ts';
+
+export const podFiles: PodFiles = {
+  async makeDirectory(path, mode) {
+    await mkdir(path, { recursive: true, mode });
+  },
+  names,
+  async replace(path, content) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+    const temporary = `${path}.new`;
+    await writeFile(temporary, content, { mode: 0o644 });
+    await rename(temporary, path);
+  },
+  async makeMessageFile(path) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+    await writeFile(path, '');
+    // Apart from the writing: the mode of a file that is made is cut by this process's mask.
+    await chmod(path, 0o666);
+  },
+  takeMessage,
+  async link(target, path) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await unlink(path).catch(() => {});
+    await symlink(target, path);
+  },
+  async removeDanglingLinks(directory) {
+    for (const name of await names(directory)) {
+      const link = join(directory, name);
+      const target = await readlink(link).catch(() => undefined);
+      if (target === undefined) continue;
+      await access(target).catch(() => unlink(link).catch(() => {}));
+    }
+  },
+};
+
+async function names(directory: string): Promise<readonly string[]> {
+  return readdir(directory).catch((): string[] => []);
+}
+
+async function takeMessage(path: string, maxBytes: number): Promise<string> {
+  try {
+    const file = await open(path, 'r+');
+    try {
+      const buffer = Buffer.alloc(maxBytes);
+      const { bytesRead } = await file.read(buffer, 0, maxBytes, 0);
+      if ((await file.stat()).size > maxBytes) await file.truncate(maxBytes);
+      return buffer.subarray(0, bytesRead).toString('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { PacketFilter } from '../../core/ruleset/port.ts';
+
+export interface NftOptions {
+  readonly nftPath?: string;
+  readonly ipPath?: string;
+  /** The link that service traffic is routed to; the pod bridge. */
+  readonly serviceRouteLink: string;
+  readonly log: Log;
+}
+
+/** nftables through `nft -f -`: one process per transaction, atomic in the kernel. */
+export function createNftFilter(options: NftOptions): PacketFilter {
+  const nft = options.nftPath ?? 'nft';
+  const ip = options.ipPath ?? 'ip';
+  return {
+    async probe() {
+      const table = `hyperedge-probe-${process.pid}`;
+      try {
+        // The parts that kernels leave out: maps of verdicts, numgen, dnat and masquerade. Checked, never applied (-c).
+        await run(
+          nft,
+          ['-c', '-f', '-'],
+          `table ip ${table} {\n map m { type ipv4_addr . inet_proto . inet_service : verdict; }
+ chain e { meta l4proto tcp dnat to 192.0.2.1:1; }\n chain c { numgen random mod 1 vmap { 0 : goto e }; }
+ chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n`,
+        );
+        return undefined;
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
+    async apply(program) {
+      options.log.v(8, 'nft transaction', { program });
+      await run(nft, ['-f', '-'], program);
+    },
+    async routeServices(serviceCidr) {
+      await run(ip, ['route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
+    },
+  };
+}
+
+const MAX_STDERR = 4096;
+
+/** Runs to the end with `input` on stdin; throws CodedError 'packet-filter' with the first line the tool complained. */
+function run(file: string, args: readonly string[], input: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { stdio: ['pipe', 'ignore', 'pipe'] });
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (stderr.length < MAX_STDERR) stderr += text;
+    });
+    child.on('error', (error) =>
+      reject(new CodedError('packet-filter', `${file}: ${error.message}`, { cause: error })),
+    );
+    child.on('close', (code) => {
+      if (code === 0) resolve();
+      else
+        reject(
+          new CodedError('packet-filter', `${file} ${args.join(' ')}: ${stderr.split('\n')[0] ?? ''} (exit ${code})`),
+        );
+    });
+    // The tool may end before it has read everything; its exit code tells what matters.
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+  });
+}

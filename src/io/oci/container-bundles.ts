@@ -1,0 +1,223 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { HOST_ROOT_ID, hostRootRefusal, isHostRootImage } from '../../api/podspec/host-root-image.ts';
+import { messageOf } from '../../base/errors.ts';
+import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
+import { cgroupsOf } from './cgroups.ts';
+import { runCommand } from './command.ts';
+import { createMonitored } from './conmon.ts';
+import { type ContainerTable, hasEnded } from './container-table.ts';
+import type { RuntimeContext } from './context.ts';
+import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
+import { removeExecCgroups } from './exec-cgroup.ts';
+import { prepareHostRoot } from './host-root.ts';
+import { checkMounts } from './mount-guard.ts';
+import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
+import type { ImageConfig } from './port.ts';
+import { isRunning, processStart } from './processes.ts';
+import { newId, type SandboxRecord } from './records.ts';
+import { namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
+import { buildSpec } from './spec.ts';
+import { resolveUser } from './users.ts';
+
+/** Where systemd keeps the host's own services: monitors are not charged to their pods. */
+const MONITOR_SLICE = 'system.slice';
+const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
+
+/** Creates containers under their monitors, and removes what is on the host of one. */
+export class ContainerBundles {
+  readonly #context: RuntimeContext;
+  readonly #table: ContainerTable;
+
+  constructor(context: RuntimeContext, table: ContainerTable) {
+    this.#context = context;
+    this.#table = table;
+  }
+
+  /** Returns the new container's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
+  async create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string> {
+    const context = this.#context;
+    const hostRoot = config.hostRoot === true;
+    if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
+      throw new RuntimeError('create-failed', hostRootRefusal(`container ${config.name}`));
+    const id = newId();
+    const directory = this.#table.bundle(id);
+    const logPath = join(sandbox.logDirectory, config.logPath);
+    await Promise.all([mkdir(directory, { mode: 0o700 }), mkdir(dirname(logPath), { recursive: true, mode: 0o755 })]);
+    try {
+      const [root, namespaces, devices] = await Promise.all([
+        this.#makeRoot(id, config),
+        namespacesFor(context.paths, sandbox).then(async (own) =>
+          config.pidNamespaceOf === undefined
+            ? own
+            : { ...own, pid: await this.#pidNamespaceOf(config.pidNamespaceOf) },
+        ),
+        deviceList(config),
+      ]);
+      const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
+      if (context.affectedRuntime !== undefined && !hostRoot && !config.security.privileged)
+        await checkMounts(join(directory, 'rootfs'), config.mounts, context.affectedRuntime);
+      const { spec, warnings } = buildSpec({
+        containerId: id,
+        config,
+        sandbox,
+        image: root.image,
+        user,
+        devices,
+        namespaces,
+        mounts: this.#mountList(sandbox, config, root.mounts, hostRoot),
+        readOnlyRoot: hostRoot || config.security.readOnlyRootFilesystem,
+        driver: context.deps.cgroupDriver,
+        pureV2: context.cgroupMounts.pureV2,
+        own: context.own,
+        nodeArch: process.arch,
+      });
+      for (const warning of warnings) context.warnOnce(warning);
+      await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
+      const created = await createMonitored({
+        conmon: context.programs.conmon,
+        runc: context.runc,
+        driver: context.deps.cgroupDriver,
+        id,
+        bundle: directory,
+        exits: context.paths.exits,
+        logPath,
+        tty: config.tty,
+        stdin: config.stdin,
+        leaveStdinOpen: config.stdin && !config.stdinOnce,
+      });
+      const [pidStart, monitorStart, cgroups] = await Promise.all([
+        processStart(created.pid),
+        processStart(created.monitorPid),
+        cgroupsOf(created.pid, context.cgroupMounts),
+        this.#moveMonitor(id, created.monitorPid),
+      ]);
+      await this.#table.save({
+        id,
+        sandboxId: sandbox.id,
+        bootId: context.bootId,
+        name: config.name,
+        attempt: config.attempt,
+        image: config.image,
+        imageId: hostRoot ? HOST_ROOT_ID : config.imageId,
+        labels: config.labels,
+        annotations: config.annotations,
+        logPath,
+        stdin: config.stdin,
+        tty: config.tty,
+        stopSignal: config.stopSignal ?? root.image.stopSignal,
+        createdAtMs: context.deps.clock.nowMs(),
+        startedAtMs: 0,
+        finishedAtMs: 0,
+        exitCode: 0,
+        reason: '',
+        message: '',
+        pid: created.pid,
+        user: { uid: user.uid, gid: user.gid, supplementalGroups: user.additionalGids },
+        pidStart: pidStart ?? '',
+        monitorPid: created.monitorPid,
+        monitorStart: monitorStart ?? '',
+        cgroups,
+        overlay: root.overlay,
+      });
+      return id;
+    } catch (error) {
+      await this.discard(id);
+      throw error instanceof RuntimeError
+        ? error
+        : new RuntimeError('create-failed', messageOf(error), { cause: error });
+    }
+  }
+
+  /** Removes every trace of a container, whatever state its creation or life had reached. */
+  async discard(id: string): Promise<void> {
+    const directory = this.#table.bundle(id);
+    const record = this.#table.find(id);
+    if (record !== undefined && record.bootId === this.#context.bootId)
+      await removeExecCgroups(record.cgroups, this.#context.deps.clock);
+    await this.#context.runc
+      .deleteForce(id)
+      .catch((error: unknown) => this.#context.log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
+    await unmountBelow(directory);
+    await this.#context.deps.trees.remove(directory);
+    await Promise.all([
+      rm(join(this.#context.paths.exits, id), { force: true }),
+      this.#context.deps.images.release(id),
+    ]);
+    this.#table.delete(id);
+  }
+
+  async #makeRoot(
+    id: string,
+    config: ContainerConfig,
+  ): Promise<{ readonly image: ImageConfig; readonly mounts: readonly OciMount[]; readonly overlay: boolean }> {
+    const directory = this.#table.bundle(id);
+    const rootfs = join(directory, 'rootfs');
+    await mkdir(rootfs, { mode: 0o755 });
+    if (config.hostRoot === true) {
+      const visible = this.#context.deps.hostRootVisible ?? [];
+      const mounts = await prepareHostRoot(rootfs, join(directory, 'skeleton'), config.mounts, visible);
+      return { image: NO_IMAGE_CONFIG, mounts, overlay: false };
+    }
+    const [held] = await Promise.all([
+      this.#context.deps.images.hold(config.imageId, id),
+      mkdir(join(directory, 'upper'), { mode: 0o755 }),
+      mkdir(join(directory, 'work'), { mode: 0o700 }),
+    ]);
+    const upper = `upperdir=${join(directory, 'upper')},workdir=${join(directory, 'work')}`;
+    const options = held.layers.length === 0 ? undefined : `lowerdir=${held.layers.join(':')},${upper}`;
+    if (options !== undefined)
+      await runCommand('mount', ['-t', 'overlay', '-o', options, 'overlay', rootfs], { cwd: held.layerRoot });
+    return { image: held.config, mounts: [], overlay: options !== undefined };
+  }
+
+  /** Throws when the container does not run (any more). */
+  async #pidNamespaceOf(id: string): Promise<string> {
+    const record = this.#table.get(id);
+    if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
+      throw new RuntimeError('create-failed', `container ${record.name}, whose processes are to be seen, does not run`);
+    return `/proc/${record.pid}/ns/pid`;
+  }
+
+  /** A monitor that stays where it is does its work as well. */
+  async #moveMonitor(id: string, pid: number): Promise<void> {
+    await this.#context.deps.monitorScopes
+      ?.scope(`hyperedge-conmon-${id}.scope`, { slice: MONITOR_SLICE, description: `monitor of container ${id}`, pid })
+      .catch((error: unknown) =>
+        this.#context.log.warn('container monitor not moved', { container: id, error: messageOf(error) }),
+      );
+  }
+
+  #mountList(
+    sandbox: SandboxRecord,
+    config: ContainerConfig,
+    rootMounts: readonly OciMount[],
+    hostRoot: boolean,
+  ): readonly OciMount[] {
+    const nameService = (file: string): OciMount => ({
+      destination: `/etc/${file}`,
+      type: 'bind',
+      source: join(this.#context.paths.sandboxes, sandbox.id, file),
+      options: ['rbind', 'rprivate', config.security.readOnlyRootFilesystem ? 'ro' : 'rw'],
+    });
+    const system = systemMounts({
+      shm: shmDirectory(this.#context.paths, sandbox),
+      writableSys: config.security.privileged,
+    });
+    const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
+    return arrange(system, rootMounts, files, config.mounts.map(podMount));
+  }
+}
+
+async function deviceList(config: ContainerConfig): Promise<readonly (OciDevice & { readonly permissions: string })[]> {
+  const asked = await Promise.all(
+    config.devices.map(async (device) => ({
+      ...(await hostDevice(device.hostPath, normalisePath(device.containerPath))),
+      permissions: device.permissions,
+    })),
+  );
+  if (!config.security.privileged) return asked;
+  const own = new Set(asked.map(({ path }) => path));
+  const all = (await allHostDevices()).filter(({ path }) => !own.has(path));
+  return [...all.map((device) => ({ ...device, permissions: 'rwm' })), ...asked];
+}

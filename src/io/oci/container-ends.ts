@@ -1,0 +1,182 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import { wasOomKilled } from './cgroups.ts';
+import { runCommand } from './command.ts';
+import { type ContainerTable, hasEnded } from './container-table.ts';
+import type { RuntimeContext } from './context.ts';
+import { removeExecCgroups } from './exec-cgroup.ts';
+import type { KeyedLock } from './keyed-lock.ts';
+import { isRunning } from './processes.ts';
+import type { ContainerRecord } from './records.ts';
+import { unmountBelow } from './sandbox.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** After SIGKILL a process may still sit in the kernel; beyond this its container is reported as stuck. */
+const KILL_TIMEOUT_MS = 10_000;
+const EXIT_OF_LOST = 255;
+/** How often a container that is being stopped is looked at beside waiting for its exit file. */
+const LOOK_MS = 1_000;
+const DISK_FULL = 'the disk is full: that containers have ended is only remembered in memory';
+
+type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finishedAtMs'>;
+
+/** How containers end: the monitor's exit file, or what is found without one; and how they are stopped. */
+export class ContainerEnds {
+  readonly #context: RuntimeContext;
+  readonly #table: ContainerTable;
+  readonly #locks: KeyedLock;
+  readonly #endings = new Map<string, PromiseWithResolvers<void>>();
+
+  /** `locks`: one holder per container. */
+  constructor(context: RuntimeContext, table: ContainerTable, locks: KeyedLock) {
+    this.#context = context;
+    this.#table = table;
+    this.#locks = locks;
+  }
+
+  /** Resolves when the container has ended. */
+  ended(id: string): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined || hasEnded(record)) return Promise.resolve();
+    let ending = this.#endings.get(id);
+    if (ending === undefined) {
+      ending = Promise.withResolvers();
+      this.#endings.set(id, ending);
+    }
+    return ending.promise;
+  }
+
+  /** The monitor left an exit code (or vanished): records the end and frees what the container held. */
+  settle(id: string): Promise<void> {
+    return this.#locks.run(id, () => this.#settleLocked(id));
+  }
+
+  /** Stop signal first, SIGKILL after `graceSeconds`. Throws RuntimeError 'internal' when neither ends it. */
+  async stop(id: string, graceSeconds: number): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined) return;
+    await this.settle(id);
+    if (hasEnded(this.#table.get(id))) return;
+    // A container that was never started has no process of its own to be asked.
+    if (graceSeconds > 0 && record.startedAtMs > 0) {
+      await this.#signal(record, stopSignal(record.stopSignal));
+      if (await this.#endsWithin(id, graceSeconds * 1000)) return;
+    }
+    await this.#signal(record, 'SIGKILL');
+    if (await this.#endsWithin(id, KILL_TIMEOUT_MS)) return;
+    // Without its own pid namespace other processes may have survived the first; and an exit file may have been missed.
+    const { runc } = this.#context;
+    await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
+    await this.settle(id);
+    if (!hasEnded(this.#table.get(id)))
+      throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
+  }
+
+  async #settleLocked(id: string): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined || hasEnded(record)) return;
+    const outcome = await this.#outcomeOf(record);
+    if (outcome === undefined) return;
+    const finished = { ...record, ...outcome };
+    if (!(await this.#table.saveEnd(finished))) this.#context.warnOnce(DISK_FULL);
+    this.#announceEnd(finished);
+    await this.#release(finished).catch((error: unknown) => {
+      this.#context.log.warn('an ended container could not be cleared away; its removal tries again', {
+        container: id,
+        error: messageOf(error),
+      });
+    });
+  }
+
+  /** How the container has ended; undefined: it has not. */
+  async #outcomeOf(record: ContainerRecord): Promise<Outcome | undefined> {
+    const { id } = record;
+    const exit = await this.#readExit(id);
+    if (exit !== undefined) {
+      const noted = await stat(join(this.#table.bundle(id), 'oom')).then(
+        () => true,
+        () => false,
+      );
+      const oom = exit.code !== 0 && (noted || (await wasOomKilled(record.cgroups)));
+      return {
+        exitCode: exit.code,
+        finishedAtMs: exit.atMs,
+        reason: oom ? 'OOMKilled' : exit.code === 0 ? 'Completed' : 'Error',
+        message: '',
+      };
+    }
+    if (record.bootId !== this.#context.bootId) {
+      return {
+        exitCode: EXIT_OF_LOST,
+        finishedAtMs: this.#context.bootTimeMs,
+        reason: 'Error',
+        message: 'the host was restarted',
+      };
+    }
+    if (await isRunning(record.pid, record.pidStart)) return undefined;
+    if (await isRunning(record.monitorPid, record.monitorStart)) return undefined;
+    // The monitor may have written its file between the two looks.
+    if ((await this.#readExit(id)) !== undefined) return this.#outcomeOf(record);
+    return {
+      exitCode: 137,
+      finishedAtMs: this.#context.deps.clock.nowMs(),
+      reason: 'Error',
+      message: 'the container and its monitor were killed; its exit code is unknown',
+    };
+  }
+
+  #announceEnd(record: ContainerRecord): void {
+    this.#endings.get(record.id)?.resolve();
+    this.#endings.delete(record.id);
+    this.#context.changed(record.sandboxId);
+  }
+
+  /** The exit code that the monitor left, and when. */
+  async #readExit(id: string): Promise<{ readonly code: number; readonly atMs: number } | undefined> {
+    const path = join(this.#context.paths.exits, id);
+    try {
+      const text = (await readFile(path, 'utf8')).trim();
+      if (!/^-?\d+$/.test(text)) return undefined;
+      return { code: Number(text), atMs: (await stat(path)).mtimeMs };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #release(record: ContainerRecord): Promise<void> {
+    if (record.bootId === this.#context.bootId) {
+      await removeExecCgroups(record.cgroups, this.#context.deps.clock);
+      await this.#context.runc.deleteForce(record.id);
+      if (record.overlay) await unmountBelow(join(this.#table.bundle(record.id), 'rootfs'));
+    }
+  }
+
+  async #signal(record: ContainerRecord, name: NodeJS.Signals | number): Promise<void> {
+    if (!(await isRunning(record.pid, record.pidStart))) return;
+    try {
+      process.kill(record.pid, name);
+    } catch (error) {
+      this.#context.log.v(2, 'signal', { container: record.id, error: messageOf(error) });
+    }
+  }
+
+  /**
+   * True when the container ended within `timeoutMs`. The monitor's exit file reports an end; on a full disk there is
+   * none, so the process is checked as well.
+   */
+  async #endsWithin(id: string, timeoutMs: number): Promise<boolean> {
+    const over = this.ended(id).then(() => true);
+    for (let leftMs = timeoutMs; leftMs > 0; leftMs -= LOOK_MS) {
+      const expired = Promise.withResolvers<boolean>();
+      const timer = this.#context.deps.clock.setTimer(Math.min(leftMs, LOOK_MS), () => expired.resolve(false));
+      const outcome = await Promise.race([over, expired.promise]);
+      timer.cancel();
+      if (outcome) return true;
+      await this.settle(id);
+    }
+    const record = this.#table.find(id);
+    return record === undefined || hasEnded(record);
+  }
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import { type ContainerRecord, loadRecords, type RuntimePaths, saveEnd, saveRecord } from './records.ts';
+
+export const hasEnded = (record: ContainerRecord): boolean => record.finishedAtMs > 0;
+
+/** The containers that the runtime remembers, in memory as on disk. */
+export class ContainerTable {
+  readonly #directory: string;
+  readonly #records = new Map<string, ContainerRecord>();
+
+  constructor(paths: RuntimePaths) {
+    this.#directory = paths.containers;
+  }
+
+  /** Reads the records; returns the ids of containers without one, whose creation was cut short. */
+  async load(): Promise<readonly string[]> {
+    const { records, broken } = await loadRecords<ContainerRecord>(this.#directory);
+    for (const record of records) this.#records.set(record.id, record);
+    return broken;
+  }
+
+  /** Throws RuntimeError 'not-found'. */
+  get(id: string): ContainerRecord {
+    const record = this.#records.get(id);
+    if (record === undefined) throw new RuntimeError('not-found', `container ${id} does not exist`);
+    return record;
+  }
+
+  find(id: string): ContainerRecord | undefined {
+    return this.#records.get(id);
+  }
+
+  all(): readonly ContainerRecord[] {
+    return [...this.#records.values()];
+  }
+
+  bundle(id: string): string {
+    return join(this.#directory, id);
+  }
+
+  async save(record: ContainerRecord): Promise<void> {
+    await saveRecord(this.bundle(record.id), record);
+    this.#records.set(record.id, record);
+  }
+
+  /** As `save`, for a container that has ended: false when the disk is full, and only memory has it. */
+  async saveEnd(record: ContainerRecord): Promise<boolean> {
+    const saved = await saveEnd(this.bundle(record.id), record);
+    this.#records.set(record.id, record);
+    return saved;
+  }
+
+  delete(id: string): void {
+    this.#records.delete(id);
+  }
+}

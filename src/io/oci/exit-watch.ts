@@ -1,0 +1,54 @@
+import { type FSWatcher, watch } from 'node:fs';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+
+/** How soon the end of a container is seen whose monitor was killed. */
+const UNMONITORED_LOOK_MS = 1_000;
+
+interface Endings {
+  settle(id: string): Promise<void>;
+  settleUnmonitored(): Promise<void>;
+}
+
+/** Settles containers as their monitors write exit files, and now and then those whose monitor was killed. */
+export class ExitWatch {
+  readonly #containers: Endings;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #watcher: FSWatcher;
+  #looking: Timer | undefined;
+
+  /** Watches `directory` until `close`. */
+  constructor(directory: string, containers: Endings, clock: Clock, log: Log) {
+    this.#containers = containers;
+    this.#clock = clock;
+    this.#log = log;
+    this.#watcher = watch(directory, (_event, file) => {
+      if (file !== null && /^[0-9a-f]{64}$/.test(file)) {
+        containers
+          .settle(file)
+          .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
+      }
+    });
+    this.#watcher.on('error', (error) => log.error('watching for container exits failed', { error: messageOf(error) }));
+    this.#look();
+  }
+
+  close(): void {
+    this.#looking?.cancel();
+    this.#looking = undefined;
+    this.#watcher.close();
+  }
+
+  #look(): void {
+    this.#looking = this.#clock.setTimer(UNMONITORED_LOOK_MS, () => {
+      this.#containers
+        .settleUnmonitored()
+        .catch((error: unknown) => this.#log.warn('containers without monitor', { error: messageOf(error) }))
+        .finally(() => {
+          if (this.#looking !== undefined) this.#look();
+        });
+    });
+  }
+}

@@ -1,0 +1,191 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import { RuntimeError, type SandboxConfig, type SandboxStatus } from '../../core/podplan/port.ts';
+import type { Containers } from './containers.ts';
+import type { RuntimeContext } from './context.ts';
+import { createKeyedLock } from './keyed-lock.ts';
+import { createForwards, type Forwards } from './port-connect.ts';
+import { isRunning } from './processes.ts';
+import { loadRecords, newId, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
+import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
+
+/** The life of pod sandboxes: namespaces, network and shared process; and what is remembered of them. */
+export class Sandboxes {
+  readonly #context: RuntimeContext;
+  readonly #containers: Containers;
+  readonly #records = new Map<string, SandboxRecord>();
+  readonly #locks = createKeyedLock();
+  /** Connections into the sandboxes, closed with them. */
+  readonly forwards: Forwards = createForwards();
+
+  constructor(context: RuntimeContext, containers: Containers) {
+    this.#context = context;
+    this.#containers = containers;
+  }
+
+  /** Reads the records of sandboxes and containers, and settles what ended while this process did not run. */
+  async adopt(): Promise<void> {
+    const { bootId, deps, log, paths, runc } = this.#context;
+    const { records, broken } = await loadRecords<SandboxRecord>(paths.sandboxes);
+    if (records.some((record) => record.bootId !== bootId)) await this.#clearOtherBoot();
+    for (const record of records) {
+      this.#records.set(record.id, record);
+      if (record.stopped) continue;
+      const sameBoot = record.bootId === bootId;
+      // A host that is itself a container shares the boot id with the machine, and is started again without what it had
+      // in /run.
+      if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
+      if (sameBoot) {
+        log.warn('namespaces of a pod are missing; re-creating its sandbox', {
+          pod: `${record.namespace}/${record.name}`,
+        });
+        await tearDown(paths, runc, record);
+      }
+      await this.#saveStopped(record);
+    }
+    for (const id of broken) {
+      await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
+      await rm(this.directory(id), { recursive: true, force: true });
+    }
+    await empty(paths.execs);
+    await this.#containers.load();
+    const alive = new Set([...this.#records.values()].filter((record) => !record.stopped).map((record) => record.id));
+    await deps.network.retain(alive);
+    log.v(2, 'runtime adopted', { sandboxes: this.#records.size, alive: alive.size });
+  }
+
+  /** Throws RuntimeError 'not-found'. */
+  get(id: string): SandboxRecord {
+    const record = this.#records.get(id);
+    if (record === undefined) throw new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
+    return record;
+  }
+
+  directory(id: string): string {
+    return join(this.#context.paths.sandboxes, id);
+  }
+
+  list(): Promise<readonly SandboxStatus[]> {
+    return Promise.all([...this.#records.values()].map(describe));
+  }
+
+  /** Returns the new sandbox's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
+  async run(config: SandboxConfig): Promise<string> {
+    const { bootId, deps, paths, runc } = this.#context;
+    const id = newId();
+    try {
+      await setUp(paths, id, config);
+      const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+      const { uid, name, namespace, portMappings } = config;
+      const [network, pidHolder] = await Promise.all([
+        files.net === undefined
+          ? { ips: [] }
+          : deps.network.attach(files.net, { sandboxId: id, uid, name, namespace, portMappings }),
+        config.shareProcessNamespace && !config.hostPid
+          ? startPidHolder(paths, runc, id, config, deps.cgroupDriver, deps.clock)
+          : undefined,
+      ]);
+      await this.#save({
+        id,
+        bootId: bootId,
+        name,
+        namespace,
+        uid,
+        attempt: config.attempt,
+        hostname: config.hostname,
+        labels: config.labels,
+        annotations: config.annotations,
+        logDirectory: config.logDirectory,
+        cgroupParent: config.cgroupParent,
+        hostNetwork: config.hostNetwork,
+        hostPid: config.hostPid,
+        hostIpc: config.hostIpc,
+        portMappings,
+        sysctls: config.sysctls,
+        createdAtMs: deps.clock.nowMs(),
+        ips: network.ips,
+        pidHolder,
+        stopped: false,
+      });
+      return id;
+    } catch (error) {
+      await deps.network.detach(id).catch(() => {});
+      await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
+      await rm(this.directory(id), { recursive: true, force: true });
+      throw error instanceof RuntimeError
+        ? error
+        : new RuntimeError('create-failed', messageOf(error), { cause: error });
+    }
+  }
+
+  stop(id: string): Promise<void> {
+    return this.#locks.run(id, () => this.#stopLocked(id));
+  }
+
+  remove(id: string): Promise<void> {
+    return this.#locks.run(id, async () => {
+      if (!this.#records.has(id)) return;
+      await this.#stopLocked(id);
+      await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.remove(container.id)));
+      await rm(this.directory(id), { recursive: true, force: true });
+      this.#records.delete(id);
+      this.#context.changed(id);
+    });
+  }
+
+  async #stopLocked(id: string): Promise<void> {
+    const record = this.#records.get(id);
+    if (record === undefined) return;
+    await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.stop(container.id, 0)));
+    if (record.stopped) return;
+    this.forwards.end(id);
+    await this.#context.deps.network.detach(id);
+    await tearDown(this.#context.paths, this.#context.runc, record);
+    await this.#saveStopped({ ...record, ips: [] });
+    this.#context.changed(id);
+  }
+
+  /** Another boot's runc state describes processes that do not exist; pids in it may belong to others by now. */
+  async #clearOtherBoot(): Promise<void> {
+    const { runSandboxes, runcRoot } = this.#context.paths;
+    await unmountBelow(runSandboxes);
+    for (const directory of [runSandboxes, runcRoot]) await empty(directory);
+  }
+
+  async #save(record: SandboxRecord): Promise<void> {
+    await saveRecord(this.directory(record.id), record);
+    this.#records.set(record.id, record);
+  }
+
+  async #saveStopped(record: SandboxRecord): Promise<void> {
+    const stopped = { ...record, stopped: true };
+    if (!(await saveEnd(this.directory(record.id), stopped))) {
+      this.#context.log.v(2, 'the disk is full: that a sandbox has stopped is only remembered in memory', {
+        sandbox: record.id,
+      });
+    }
+    this.#records.set(record.id, stopped);
+  }
+}
+
+async function empty(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true, force: true });
+}
+
+async function describe(record: SandboxRecord): Promise<SandboxStatus> {
+  const holderLost = record.pidHolder !== undefined && !(await isRunning(record.pidHolder.pid, record.pidHolder.start));
+  return {
+    id: record.id,
+    name: record.name,
+    namespace: record.namespace,
+    uid: record.uid,
+    attempt: record.attempt,
+    state: record.stopped || holderLost ? 'notready' : 'ready',
+    createdAtMs: record.createdAtMs,
+    ips: record.ips,
+    hostNetwork: record.hostNetwork,
+    labels: record.labels,
+    annotations: record.annotations,
+  };
+}

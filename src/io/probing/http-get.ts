@@ -1,0 +1,41 @@
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { type HttpAnswer, MAX_PROBE_OUTPUT_BYTES } from '../../components/kubelet/probes/port.ts';
+
+/** See `ProbeNetwork.httpGet`. */
+export function httpGet(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const options = { headers, signal, agent: false as const };
+    const request =
+      url.protocol === 'https:'
+        ? httpsRequest(url, { ...options, rejectUnauthorized: false })
+        : httpRequest(url, options);
+    request.once('error', (error) =>
+      reject(
+        new Error(
+          signal.aborted
+            ? `Get ${JSON.stringify(url.href)}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
+            : `Get ${JSON.stringify(url.href)}: ${error.message}`,
+          { cause: error },
+        ),
+      ),
+    );
+    request.once('response', (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        if (body.length < MAX_PROBE_OUTPUT_BYTES) body += chunk;
+        else response.destroy();
+      });
+      response.once('error', reject);
+      response.once('close', () =>
+        resolve({
+          code: response.statusCode ?? 0,
+          location: response.headers.location,
+          body: body.slice(0, MAX_PROBE_OUTPUT_BYTES),
+        }),
+      );
+    });
+    request.end();
+  });
+}

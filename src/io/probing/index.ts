@@ -1,0 +1,7 @@
+/** Connections of probes: TCP, HTTP and gRPC health checks. */
+import type { ProbeNetwork } from '../../components/kubelet/probes/port.ts';
+import { grpcHealth } from './grpc-health.ts';
+import { httpGet } from './http-get.ts';
+import { connect } from './tcp-connect.ts';
+
+export const probeNetwork: ProbeNetwork = { connect, httpGet, grpcHealth };

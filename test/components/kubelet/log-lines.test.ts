@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parseLogLine, tailOffset } from '../../../src/components/kubelet/server/log-lines.ts';
+import { createMounter } from '../../../src/io/host/index.ts';
+import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
+
+const { logs } = createKubeletFiles(createMounter());
+let directory = '';
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'kubelet-log-'));
+});
+after(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe('log lines', () => {
+  it('are read as the format says', () => {
+    const parse = (text: string) => {
+      const line = parseLogLine(Buffer.from(text));
+      return line === undefined ? undefined : `${line.stream}${line.partial ? '+' : ''}:${line.text}`;
+    };
+    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F hello world'), 'stdout:hello world');
+    assert.equal(parse('2026-01-01T00:00:00.1Z stderr P part'), 'stderr+:part');
+    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F '), 'stdout:');
+    assert.equal(parse('2026-01-01T00:00:00.1Z stdout F'), 'stdout:');
+    for (const broken of ['', 'x', 'time stdin F x', 'time stdout X x', 'half']) assert.equal(parse(broken), undefined);
+  });
+
+  it('are found from the end as by counting from the start', async () => {
+    const path = join(directory, 'log');
+    for (const [count, width] of [
+      [0, 1],
+      [1, 10],
+      [5, 70_000],
+      [3000, 60],
+    ] as const) {
+      const lines = Array.from({ length: count }, (_, index) => `${index}${'x'.repeat(width)}`);
+      const text = lines.map((line) => `${line}\n`).join('');
+      await writeFile(path, text);
+      for (const wanted of [0, 1, 2, count - 1, count, count + 1].filter((each) => each >= 0)) {
+        const oracle = lines
+          .slice(Math.max(0, count - wanted))
+          .map((line) => `${line}\n`)
+          .join('');
+        const offset = await tailOffset(logs, path, wanted);
+        assert.equal(text.slice(offset), wanted === 0 ? '' : oracle, `${wanted} of ${count}`);
+      }
+    }
+  });
+});

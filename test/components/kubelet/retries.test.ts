@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Retries } from '../../../src/components/kubelet/pods/retries.ts';
+
+test('the delay of a step doubles with each failure up to the bound, and starts again after a success', () => {
+  const retries = new Retries({ minMs: 500, maxMs: 10_000 });
+  const due = Array.from({ length: 6 }, () => {
+    retries.failed('sandbox', 1_000);
+    return (retries.dueAtMs('sandbox') ?? 0) - 1_000;
+  });
+  assert.deepEqual(due, [500, 1_000, 2_000, 4_000, 8_000, 10_000]);
+  assert.equal(retries.dueAtMs('other'), undefined);
+  retries.failedUntil('sandbox', 7_000);
+  assert.equal(retries.dueAtMs('sandbox'), 7_000);
+  assert.equal(retries.delayMs('sandbox'), 500);
+  retries.failed('sandbox', 0);
+  retries.succeeded('sandbox');
+  assert.equal(retries.dueAtMs('sandbox'), undefined);
+  assert.equal(retries.delayMs('sandbox'), 500);
+});
