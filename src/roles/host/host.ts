@@ -13,6 +13,7 @@ import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../component
 import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
+import { createHealthPorts } from '../../io/healthports/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
 import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
@@ -125,6 +126,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log: log.named('network'),
   });
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
+  runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
@@ -176,7 +178,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
-    await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
+    const rules = { keepRules: keepPods };
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -313,13 +316,14 @@ function hostProxy(
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
     forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
+    healthPorts: createHealthPorts(),
     log: log.named('proxy'),
     clock,
     random,
     config: {
       nodeName,
-      serviceCidr: network.serviceCidr,
-      clusterCidr: network.clusterCidr,
+      serviceCidrs: [network.serviceCidr],
+      clusterCidrs: [network.clusterCidr],
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,

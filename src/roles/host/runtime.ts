@@ -13,11 +13,13 @@ import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
+import { createPolicyGate, type PolicyGate } from './network-policy.ts';
 
 export interface HostRuntime {
   readonly runtime: OciRuntime;
   readonly network: BridgeNetwork;
   readonly images: ImageStore;
+  readonly policies: PolicyGate;
   /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
@@ -42,11 +44,12 @@ export async function startRuntime(
     reservedPorts,
     log: log.named('network'),
   });
+  const policies = createPolicyGate();
   const runtime = createOciRuntime({
     stateRoot: settings.paths.containers,
     runRoot: join(settings.paths.run, 'containers'),
     images,
-    network,
+    network: policies.guard(network),
     trees,
     cgroupDriver,
     monitorScopes: serviceManager,
@@ -64,6 +67,7 @@ export async function startRuntime(
     runtime,
     network,
     images,
+    policies,
     stop: async ({ keepPods }) => {
       await runtime.stop();
       if (!keepPods) await network.destroy();

@@ -128,6 +128,11 @@ const nodes: readonly ClusterRole[] = [
     rule('list watch', 'networking.k8s.io', 'servicecidrs'),
     eventsRule,
   ]),
+  // OKD's name for what its network plug-in reads on each node.
+  clusterRole('system:sdn-reader', [
+    rule(READ, 'core', 'namespaces nodes pods'),
+    rule(READ, 'networking.k8s.io', 'networkpolicies'),
+  ]),
   clusterRole('system:node-problem-detector', [
     rule('get', 'core', 'nodes'),
     rule('patch', 'core', 'nodes/status'),

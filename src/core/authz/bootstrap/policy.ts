@@ -1,7 +1,7 @@
 /**
  * The roles and bindings every cluster starts with, and what the API server does at each start to keep them whole.
- * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; of system:node-proxiers:
- * OKD.
+ * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; OKD's for
+ * system:node-proxiers and system:sdn-readers.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
 import { aggregateAll } from '../aggregation.ts';
@@ -44,6 +44,8 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
   // The host process forwards services under the node's own identity.
   clusterRoleBinding('system:node-proxier', [group('system:nodes')], 'system:node-proxiers'),
+  // Network policies select pods of all nodes; secrets stay with the node authorizer.
+  clusterRoleBinding('system:sdn-reader', [group('system:nodes')], 'system:sdn-readers'),
   clusterRoleBinding('system:kube-controller-manager', [CONTROLLER_MANAGER]),
   clusterRoleBinding('system:kube-dns', [serviceAccount('kube-dns')]),
   clusterRoleBinding('system:kube-scheduler', [SCHEDULER]),
