@@ -25,7 +25,6 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
-import { readSecret } from '../config/files.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -40,17 +39,21 @@ import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
-import { checkPorts } from './port-check.ts';
+import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
-  readonly kubeconfig: string;
+  /** Of the administrator; undefined on a host that is no master. */
+  readonly kubeconfig: string | undefined;
   /** True once a reset or uninstall has requested that the stop ends the pods. */
   endsPods(): boolean;
   /** True while the machine itself is being shut down or rebooted. */
@@ -63,6 +66,10 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
+  /** The settings again, after this host has joined a cluster. */
+  readonly reload: () => Promise<Settings>;
+  /** Aborted when the process is asked to stop before the host has started. */
+  readonly signal: AbortSignal;
 }
 
 /** More than a pod's default grace period of 30 s. */
@@ -91,9 +98,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 }
 
-async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
+async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Host> {
   const startedAt = new Date().toISOString();
-  const prepared = await prepareHost({ settings, log, progress });
+  const { log, progress } = options;
+  const settings = await settingsOnceJoined(options);
+  const prepared = await prepareHost(settings, log, progress);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
@@ -122,8 +131,22 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
+  const versions = followVersions(api.client, log.named('versions'));
+  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const kubelet = hostKubelet({
+    settings,
+    log,
+    prepared,
+    nodeConfig,
+    api,
+    recorder,
+    network,
+    streaming,
+    certificates,
+    versions,
+  });
   await kubelet.start();
+  certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
@@ -146,6 +169,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       startedAt,
       driver: driver.name,
       isReady: () => nodeReady,
+      versions: () => versions.report(),
       snapshots,
       endPods: () => {
         endPods = true;
@@ -155,7 +179,9 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    versions.stop();
     snapshots.stop();
+    await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
@@ -171,7 +197,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   };
   return {
     ready,
-    kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    kubeconfig: settings.roles.has('master') ? masterFiles(settings.root).adminKubeconfig : undefined,
     endsPods: () => endPods,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
@@ -195,7 +221,7 @@ interface PreparedHost {
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -203,7 +229,7 @@ async function prepareHost({ settings, log, progress }: HostOptions): Promise<Pr
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
-  await checkPorts(settings, runtime);
+  await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
     nowMs: clock.nowMs(),
@@ -243,6 +269,8 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly certificates: NodeCertificates;
+  readonly versions: VersionFollower;
 }
 
 function hostKubelet({
@@ -254,6 +282,8 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  certificates,
+  versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
@@ -262,7 +292,7 @@ function hostKubelet({
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
-    host: createHostFacts({ nowMs: () => clock.nowMs() }),
+    host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
@@ -271,12 +301,9 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
-    servingCertificate: async () => {
-      const pem = await readSecret(files.serverCurrent, 'kubelet');
-      return { cert: pem, key: pem };
-    },
+    servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    networkNotReady: network.notReady,
+    notReady: () => versions.notReady() ?? network.notReady(),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,
