@@ -12,6 +12,7 @@ import { events } from './kinds/events/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { leases } from './kinds/leases/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
+import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
 import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
@@ -65,6 +66,7 @@ export const resources = {
   daemonSets: typeOf(daemonSets),
   controllerRevisions: typeOf(controllerRevisions),
   endpointSlices: typeOf(endpointSlices),
+  networkPolicies: typeOf(networkPolicies),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),
   ipAddresses: typeOf(ipAddresses),
   serviceCidrs: typeOf(serviceCidrs),

@@ -4,6 +4,7 @@ import { environmentTests, volumeTests } from './pods/content.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
+import { networkTests } from './pods/network.ts';
 import { admissionTests, sourceTests, statusTests } from './pods/node.ts';
 
 let lab: PodLab;
@@ -29,4 +30,5 @@ describe('pods', { concurrency: 4 }, () => {
   admissionTests(current);
   statusTests(current);
   sourceTests(current);
+  networkTests(current);
 });

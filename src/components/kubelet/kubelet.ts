@@ -45,6 +45,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Serves new connections with the certificate that `servingCertificate` gives now. */
+  reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -133,6 +135,10 @@ class NodeKubelet implements Kubelet {
 
   forgetBackOff(podUid: string): void {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
+  }
+
+  async reloadCertificate(): Promise<void> {
+    await this.parts?.server.reload();
   }
 
   async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {
@@ -248,7 +254,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
-          notReady: services.view.failure ?? deps.networkNotReady?.(),
+          notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
           nowMs: deps.clock.nowMs(),

@@ -1,4 +1,5 @@
 /** The pod network of a host: a bridge, veth pairs, and an nftables table. */
 
 export { type BridgeNetwork, createBridgeNetwork } from './bridge-network.ts';
+export { type HostNetwork, removeHostNetwork } from './removal.ts';
 export { createSharedAddress } from './shared-address.ts';

@@ -3,18 +3,8 @@
  * optional.
  */
 import { isIP } from 'node:net';
-import type { Field, Parsed } from './strict-yaml.ts';
-import {
-  boolean,
-  checkedString,
-  dictionary,
-  integer,
-  list,
-  object,
-  oneOf,
-  readConfigFile,
-  string,
-} from './strict-yaml.ts';
+import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
+import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -23,14 +13,15 @@ const NODE_NAME = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
   fix: 'use lower-case letters, digits, "-" and "."',
 };
-const ip = (): Field<string> => checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined));
-const cidr = (): Field<string> =>
+const ip = (): Field<string> =>
+  checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
+export const cidr = (): Field<string> =>
   checkedString((text) => {
     const [address = '', length = '', ...rest] = text.split('/');
     const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
     const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
     return valid ? undefined : 'give an address range such as 172.30.0.0/16';
-  });
+  }, 'address range such as 172.30.0.0/16');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const linkName = (): Field<string> =>
@@ -48,12 +39,22 @@ function isPeer(text: string): boolean {
   return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535);
 }
 
-const apiUrl = (): Field<string> =>
+export const apiUrl = (): Field<string> =>
   string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give the URL of an API server such as https://10.0.0.5:8443' });
+export const peerUrl = (): Field<string> =>
+  string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' });
+export const DOMAIN = { pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' };
 const taint = (): Field<string> =>
   string({
     pattern: /^[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$/,
     fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
+  });
+
+/** `host` or `host:port` of a registry. */
+const registryHost = (): Field<string> =>
+  string({
+    pattern: /^([a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$/,
+    fix: 'give a registry such as mirror.lab:5000',
   });
 
 const shape = {
@@ -63,7 +64,11 @@ const shape = {
   join: object(
     {
       server: apiUrl(),
-      token: string({ pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/, fix: 'give a token of "hyperedge token create"' }),
+      token: string({
+        pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/,
+        fix: 'give a token of "hyperedge token create"',
+        secret: true,
+      }),
       caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
     },
     ['server', 'token', 'caHash'],
@@ -78,6 +83,8 @@ const shape = {
     encrypt: boolean(),
     mtu: integer(1280, 65_535),
   }),
+  registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
+  hostTools: boolean(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -97,7 +104,7 @@ const shape = {
   network: object({
     clusterCIDR: cidr(),
     serviceCIDR: cidr(),
-    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' }),
+    clusterDomain: string(DOMAIN),
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
@@ -113,9 +120,7 @@ const shape = {
     keyringFile: absolutePath(),
   }),
   etcd: object({
-    initialCluster: dictionary(
-      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' }),
-    ),
+    initialCluster: dictionary(peerUrl()),
     initialClusterState: oneOf('new', 'existing'),
     initialClusterToken: string(),
     restoreDamaged: boolean(),
@@ -134,7 +139,12 @@ export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
 
 export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
 
-/** Undefined when there is no file. Throws CodedError 'bad-config' with file, line and field. */
-export function readBootstrap(file: string): Promise<BootstrapFile | undefined> {
-  return readConfigFile(file, bootstrapField);
+/** What editors and `hyperedge config schema` show. */
+export function bootstrapSchema(): JsonSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'hyperedge bootstrap file',
+    description: '/etc/origin/bootstrap.yaml and files below /etc/origin/bootstrap.yaml.d',
+    ...schemaOf(bootstrapField),
+  };
 }

@@ -6,10 +6,12 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { VersionReport } from './version-skew.ts';
 
 export interface HostStatus {
   readonly pid: number;
   readonly version: string;
+  readonly kubernetes: VersionReport;
   readonly root: string;
   readonly node: string;
   readonly nodeIp: string;
@@ -32,6 +34,8 @@ export interface ControlHandlers {
   status(): Promise<HostStatus>;
   /** Stops the component's container, so that the kubelet starts it again. Throws CodedError 'not-found'. */
   restart(component: string): Promise<void>;
+  /** The coming stop of the host process ends the pods too. */
+  endPods(): void;
   /** Reads the snapshot schedule again. */
   reloadSnapshots(): Promise<void>;
 }
@@ -80,6 +84,9 @@ async function answer(
     else if (incoming.method === 'POST' && restart !== null) {
       log.info('component restart requested', { component: restart[1] });
       await handlers.restart(restart[1] ?? '');
+      reply(200, {});
+    } else if (incoming.method === 'POST' && incoming.url === '/end-pods') {
+      handlers.endPods();
       reply(200, {});
     } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
       await handlers.reloadSnapshots();

@@ -18,6 +18,7 @@ export interface OwnPorts {
 }
 
 const DEFAULT_HEALTH_PORT = 8444;
+const HOST_MASK_6 = Array(8).fill('ffff').join(':');
 
 /** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
@@ -79,13 +80,13 @@ async function kubeletPorts(file: string): Promise<number[]> {
 }
 
 /**
- * The IPv4 addresses of this host's links without the service proxy's: all of `serviceLink`, and /32 addresses of
+ * The addresses of this host's links without the service proxy's: all of `serviceLink`, and single addresses of
  * `bridge`.
  */
 export function ownAddresses(serviceLink: string, bridge: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
     addresses
-      .filter(({ family, netmask }) => family === 'IPv4' && (link !== bridge || netmask !== '255.255.255.255'))
+      .filter(({ netmask }) => link !== bridge || (netmask !== '255.255.255.255' && netmask !== HOST_MASK_6))
       .filter(() => link !== serviceLink)
       .map(({ address }) => address),
   );
