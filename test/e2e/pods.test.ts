@@ -1,6 +1,7 @@
 /** Everything that a pod's specification can ask of its node, with real containers. */
 import { after, before, describe } from 'node:test';
 import { environmentTests, volumeTests } from './pods/content.ts';
+import { nameTests } from './pods/dns.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
@@ -27,6 +28,7 @@ describe('pods', { concurrency: 4 }, () => {
   environmentTests(current);
   securityTests(current);
   namespaceTests(current);
+  nameTests(current);
   admissionTests(current);
   statusTests(current);
   sourceTests(current);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
@@ -71,6 +72,14 @@ export interface Settings {
     readonly apiServiceIp: string;
     /** Cluster IP of the DNS service; every host answers there. */
     readonly dnsIp: string;
+  };
+  readonly dns: {
+    /** Undefined: those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that holds the address of the DNS service. */
+    readonly link: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
@@ -222,7 +231,8 @@ export function settingsOf(
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
   const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  const own = host.byLink.filter(({ link }) => link !== bridge);
+  // Addresses of services that this host answers itself are on other links, and are no addresses of the host.
+  const own = host.byLink.filter(({ link, address }) => link !== bridge && !isInNetwork(address, serviceCidr));
   const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
   const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
   const storage = file?.storage;
@@ -271,6 +281,12 @@ export function settingsOf(
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
       dnsIp: nthAddress(serviceCidr, 10),
+    },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),

@@ -33,6 +33,7 @@ import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
@@ -155,6 +156,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log.error('service proxy not started', { error: messageOf(error) });
   });
   let endPods = false;
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -187,6 +190,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
     await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -336,6 +340,7 @@ export function hostProxy(
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
+      hostServices: [network.dnsIp],
       hostAddresses: () => ownAddresses(serviceLink, network.bridge),
     },
   });
