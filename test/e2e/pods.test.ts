@@ -6,7 +6,7 @@ import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
 import { networkTests } from './pods/network.ts';
-import { admissionTests, sourceTests, statusTests } from './pods/node.ts';
+import { admissionTests, sourceTests, statusTests, submittedTests } from './pods/node.ts';
 
 let lab: PodLab;
 const current = (): PodLab => lab;
@@ -33,4 +33,5 @@ describe('pods', { concurrency: 4 }, () => {
   statusTests(current);
   sourceTests(current);
   networkTests(current);
+  submittedTests(current);
 });

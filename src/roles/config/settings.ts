@@ -128,6 +128,8 @@ export interface Paths {
   readonly joined: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Manifests that were given to the submit API of the control socket. */
+  readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   readonly images: string;
@@ -160,6 +162,7 @@ export function pathsBelow(root: string): Paths {
     joined: at('etc/origin/node/joined.yaml'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
     images: at('var/lib/origin/images'),

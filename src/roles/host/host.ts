@@ -42,6 +42,7 @@ import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { settingsOnceJoined } from './once-joined.ts';
+import { manifestFeeds } from './manifest-feeds.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
@@ -49,6 +50,7 @@ import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -177,6 +179,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
+      submitted: prepared.submitted,
     }),
     log.named('control'),
   );
@@ -222,6 +225,7 @@ interface PreparedHost {
   readonly serviceManager: ServiceManager | undefined;
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
+  readonly submitted: SubmittedPods;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -248,7 +252,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
       ? 'certificates and configuration are in place'
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
-  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+  const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
 }
 
 /** Labels the Node of a master; the function that stops it. */
@@ -305,6 +310,7 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
+    feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
     notReady: () => versions.notReady() ?? network.notReady(),
