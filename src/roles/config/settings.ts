@@ -126,6 +126,10 @@ export interface Paths {
   readonly nodeConfig: string;
   /** What this host has learnt when it joined. */
   readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
   /** Manifests that were given to the submit API of the control socket. */
@@ -160,6 +164,8 @@ export function pathsBelow(root: string): Paths {
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
     submittedPods: at('var/lib/origin/submitted-pods'),

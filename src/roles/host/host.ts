@@ -25,6 +25,7 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -43,11 +44,13 @@ import { kubeletConfigOf } from './kubelet-config.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
+import { followHostGroup } from './node-groups.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
@@ -109,7 +112,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
-  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
   const recorder = createEventRecorder({
@@ -136,18 +139,12 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const streaming = createStreamingServer({ clock, log });
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
-  const kubelet = hostKubelet({
-    settings,
-    log,
-    prepared,
-    nodeConfig,
-    api,
-    recorder,
-    network,
-    streaming,
-    certificates,
-    versions,
-  });
+  const kubelet = await restartableKubelet(async () => {
+    const current = await readHostNodeConfig(settings, driver.name, log);
+    return hostKubelet({
+      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+    });
+  }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
@@ -160,6 +157,13 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   let endPods = false;
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
+  const stopGroups = await followHostGroup({
+    ...{ settings, nodeName, informers, clock, random },
+    client: api.client,
+    cgroupDriver: driver.name,
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('node-groups'),
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -186,6 +190,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
     versions.stop();
+    stopGroups();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -217,6 +222,14 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       await lock.release();
     },
   };
+}
+
+/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
+  const file = settings.paths.nodeConfig;
+  const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  return config;
 }
 
 interface PreparedHost {

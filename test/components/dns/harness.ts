@@ -22,11 +22,14 @@ function fedInformer<T extends KubeObject>(type: ResourceType<T>): FedInformer<T
   const objects = new Map<string, T>();
   const handlers = new Set<ChangeHandler<T>>();
   const synced = Promise.withResolvers<void>();
+  let isSynced = false;
   return {
     type,
     start: () => {},
     synced: synced.promise,
-    hasSynced: true,
+    get hasSynced() {
+      return isSynced;
+    },
     get: (key) => objects.get(key),
     list: () => [...objects.values()],
     byIndex: () => [],
@@ -50,7 +53,10 @@ function fedInformer<T extends KubeObject>(type: ResourceType<T>): FedInformer<T
       objects.delete(key);
       if (old !== undefined) for (const handler of handlers) handler.deleted?.(old);
     },
-    sync: () => synced.resolve(),
+    sync: () => {
+      isSynced = true;
+      synced.resolve();
+    },
   };
 }
 

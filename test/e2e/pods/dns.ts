@@ -79,5 +79,11 @@ export function nameTests(lab: () => PodLab): void {
       /ClusterIP +172\.30\.0\.10 .*53\/UDP,53\/TCP/,
     );
     await lab().remove(...Object.keys(policies));
+    const stub = `--from-literal=stubDomains={"lab.example": ["192.0.2.53"]}`;
+    await lab().kubectl('create', 'configmap', 'kube-dns', '-n', 'kube-system', stub);
+    await eventually('the ConfigMap of the DNS server', CHANGE_MS, () =>
+      /DNS upstream servers set .*stubDomains=.*lab\.example/.test(lab().appliance.output) ? true : undefined,
+    );
+    await lab().kubectl('delete', 'configmap', 'kube-dns', '-n', 'kube-system');
   });
 }

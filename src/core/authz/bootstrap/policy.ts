@@ -25,6 +25,9 @@ export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
 const SYSTEM = 'kube-system';
 const PUBLIC = 'kube-public';
+const NODE = 'openshift-node';
+/** OKD's: hosts read the configuration of their node group. */
+const NODE_CONFIG_READER = 'system:node-config-reader';
 const NODES = group('system:nodes');
 /** The cluster's DNS settings, read by the DNS server in each host process. */
 const DNS_CONFIG_READER = 'system:node-dns-config-reader';
@@ -100,6 +103,7 @@ const roles: readonly Role[] = [
   // The kubeconfig is signed; kubeadm's discovery reads it without credentials too.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
   role(SYSTEM, 'system:cluster-settings-reader', [rule('get', 'core', 'configmaps', 'hyperedge-config')]),
+  role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
   role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
   leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
@@ -120,6 +124,7 @@ const roleBindings: readonly RoleBinding[] = [
     serviceAccount('leader-election-controller'),
   ]),
   roleBinding(SYSTEM, 'system::leader-locking-kube-scheduler', [SCHEDULER, serviceAccount('kube-scheduler')]),
+  roleBinding(NODE, NODE_CONFIG_READER, [NODES]),
   roleBinding(SYSTEM, DNS_CONFIG_READER, [NODES]),
   roleBinding(SYSTEM, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
   roleBinding(SYSTEM, 'system:controller:cloud-provider', [serviceAccount('cloud-provider')]),
@@ -131,7 +136,7 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system and kube-public. */
+  /** In namespaces kube-system, kube-public and openshift-node. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
