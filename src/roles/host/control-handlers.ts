@@ -10,8 +10,8 @@ import type { Settings } from '../config/settings.ts';
 import { within } from '../process.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
 import type { HostRuntime } from './runtime.ts';
-import type { VersionReport } from './version-skew.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
+import type { VersionReport } from './version-skew.ts';
 
 export interface ControlContext {
   readonly settings: Settings;

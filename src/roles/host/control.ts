@@ -6,8 +6,8 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { VersionReport } from './version-skew.ts';
 import { MAX_SUBMITTED_BYTES, type SubmittedPods } from './submitted-pods.ts';
+import type { VersionReport } from './version-skew.ts';
 
 export interface HostStatus {
   readonly pid: number;

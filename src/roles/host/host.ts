@@ -41,10 +41,10 @@ import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
-import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
-import { settingsOnceJoined } from './once-joined.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
+import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
+import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
@@ -52,8 +52,8 @@ import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
-import { followVersions, type VersionFollower } from './version-skew.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
+import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */

@@ -47,6 +47,8 @@ export async function restartableKubelet(make: () => Promise<Kubelet>, log: Log)
     nodeReady: ready.promise,
     start: () => current.start(),
     forgetBackOff: (uid) => current.forgetBackOff(uid),
+    // One that is being started reads the newest certificate by itself.
+    reloadCertificate: () => changing.then(() => current.reloadCertificate()),
     restart() {
       const done = changing.then(replace);
       changing = done.catch(() => {});

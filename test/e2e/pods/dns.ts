@@ -33,7 +33,10 @@ export function nameTests(lab: () => PodLab): void {
       (await lookUp('first.named-all.default.svc.cluster.local')).includes(`: ${status?.podIP}`) ? true : undefined,
     );
     for (const name of ['named-web', 'named-web.default', 'named-web.default.svc.cluster.local']) {
-      assert.equal((await lab().exec('named-client', 'wget', '-qO-', `http://${name}/`)).trim(), 'found');
+      // The service proxy follows the endpoint by itself.
+      await eventually(`http://${name}/`, CHANGE_MS, async () =>
+        (await lab().exec('named-client', 'wget', '-qO-', `http://${name}/`)).trim() === 'found' ? true : undefined,
+      );
     }
     assert.match(await lookUp('_http._tcp.named-all.default.svc.cluster.local', '-type=SRV'), /8080 first\.named-all/);
     assert.match(await lookUp('no-such-name.default.svc.cluster.local'), /NXDOMAIN/);
