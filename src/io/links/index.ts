@@ -2,4 +2,5 @@
 
 export { type BridgeNetwork, createBridgeNetwork } from './bridge-network.ts';
 export { type HostNetwork, removeHostNetwork } from './removal.ts';
+export { createServiceLink } from './service-link.ts';
 export { createSharedAddress } from './shared-address.ts';

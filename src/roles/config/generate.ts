@@ -177,6 +177,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     nodeName: settings.nodeName,
     nodeIP: settings.nodeIp,
     dnsDomain: settings.network.clusterDomain,
+    dnsIP: settings.network.dnsIp,
     masterKubeConfig: beside(files.kubeconfig),
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
@@ -74,6 +75,14 @@ export interface Settings {
     /** Cluster IP of the DNS service; every host answers there. */
     readonly dnsIp: string;
   };
+  readonly dns: {
+    /** Undefined: those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that holds the address of the DNS service. */
+    readonly link: string;
+  };
   readonly gossip: {
     readonly enabled: boolean;
     /** The bootstrap file configures gossip: a failure is then an error instead of a note. */
@@ -119,8 +128,14 @@ export interface Paths {
   readonly nodeConfig: string;
   /** What this host has learnt when it joined. */
   readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Manifests that were given to the submit API of the control socket. */
+  readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   readonly images: string;
@@ -153,8 +168,11 @@ export function pathsBelow(root: string): Paths {
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
     images: at('var/lib/origin/images'),
@@ -227,8 +245,12 @@ export function settingsOf(
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
   const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  // The shared address may still be on this host after a crash; it is never the host's own.
-  const own = host.byLink.filter(({ link, address }) => link !== bridge && address !== file?.vip?.address);
+  const sharedAddress = file?.vip?.address;
+  // Addresses of services that this host answers itself are on other links, and are no addresses of the host. The
+  // shared address of the masters may still be here after a crash.
+  const own = host.byLink.filter(
+    ({ link, address }) => link !== bridge && !isInNetwork(address, serviceCidr) && address !== sharedAddress,
+  );
   const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
   const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
   const storage = file?.storage;
@@ -278,6 +300,12 @@ export function settingsOf(
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
       dnsIp: nthAddress(serviceCidr, 10),
+    },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),

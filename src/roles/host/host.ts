@@ -25,6 +25,7 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -34,21 +35,26 @@ import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
 import { followApiServers, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { manifestFeeds } from './manifest-feeds.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { holdSharedAddress } from './shared-address.ts';
+import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
@@ -110,17 +116,10 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
   const balancer = await startBalancer(settings, gossip, log.named('nodelb'));
-  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
-  const recorder = createEventRecorder({
-    client: api.client,
-    component: 'kubelet',
-    host: nodeName,
-    clock,
-    random,
-    log,
-  });
+  const recorder = kubeletRecorder(api, nodeName, log);
   const informers = api.newInformers();
   followApiServers(balancer, informers);
   const network = await followPodNetwork({
@@ -138,18 +137,12 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const streaming = createStreamingServer({ clock, log });
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
-  const kubelet = hostKubelet({
-    settings,
-    log,
-    prepared,
-    nodeConfig,
-    api,
-    recorder,
-    network,
-    streaming,
-    certificates,
-    versions,
-  });
+  const kubelet = await restartableKubelet(async () => {
+    const current = await readHostNodeConfig(settings, driver.name, log);
+    return hostKubelet({
+      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+    });
+  }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
@@ -161,6 +154,15 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log.error('service proxy not started', { error: messageOf(error) });
   });
   let endPods = false;
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
+  const stopGroups = await followHostGroup({
+    ...{ settings, nodeName, informers, clock, random },
+    client: api.client,
+    cgroupDriver: driver.name,
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('node-groups'),
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -180,6 +182,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
+      submitted: prepared.submitted,
     }),
     log.named('control'),
   );
@@ -188,6 +191,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     // Before the API server of this host stops: the next holder announces it at once.
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
+    stopGroups();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -195,6 +199,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
     await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -221,12 +226,25 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   };
 }
 
+/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
+  const file = settings.paths.nodeConfig;
+  const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  return config;
+}
+
+function kubeletRecorder({ client }: OpenedClient, host: string, log: Log): EventRecorder {
+  return createEventRecorder({ client, component: 'kubelet', host, clock, random, log });
+}
+
 interface PreparedHost {
   readonly driver: CgroupDriver;
   readonly cgroups: ReturnType<typeof createCgroupFileSystem>;
   readonly serviceManager: ServiceManager | undefined;
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
+  readonly submitted: SubmittedPods;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -253,7 +271,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
       ? 'certificates and configuration are in place'
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
-  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+  const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
 }
 
 /** Labels the Node of a master; the function that stops it. */
@@ -310,6 +329,7 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
+    feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
     notReady: () => versions.notReady() ?? network.notReady(),
@@ -345,6 +365,7 @@ export function hostProxy(
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
+      hostServices: [network.dnsIp],
       hostAddresses: () => ownAddresses(serviceLink, network.bridge),
     },
   });
