@@ -45,6 +45,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Reports `nodeIps` of the configuration at once, for the node and for its pods. */
+  addressesChanged(): void;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -133,6 +135,11 @@ class NodeKubelet implements Kubelet {
 
   forgetBackOff(podUid: string): void {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
+  }
+
+  addressesChanged(): void {
+    this.parts?.reportNode.current();
+    this.parts?.manager.wakeAll();
   }
 
   async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {
@@ -363,7 +370,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     files: deps.files,
     host,
     hostInfo,
-    hostIps: config.nodeIps,
+    get hostIps() {
+      return config.nodeIps;
+    },
     clock,
     log,
     serviceInformer,

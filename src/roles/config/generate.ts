@@ -152,7 +152,8 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     apiVersion: 'v1',
     kind: 'NodeConfig',
     nodeName: settings.nodeName,
-    nodeIP: settings.nodeIp,
+    // A detected address is followed when it changes.
+    ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
     masterKubeConfig: beside(files.kubeconfig),
     servingInfo: {

@@ -40,8 +40,10 @@ import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
+import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
@@ -122,9 +124,12 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
+  const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
+  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming, addresses });
   await kubelet.start();
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
+  addresses.onChange(() => kubelet.addressesChanged());
+  const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
@@ -160,7 +165,14 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
-    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    const routes = { keepRoutes: keepPods };
+    await Promise.all([
+      proxy.stop(rules),
+      runtime.policies.stop(rules),
+      proxyStarted,
+      podRoutes.stop(routes),
+      streaming.stop(),
+    ]);
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -243,6 +255,7 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly addresses: NodeAddresses;
 }
 
 function hostKubelet({
@@ -254,11 +267,12 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  addresses,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,

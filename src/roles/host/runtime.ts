@@ -41,8 +41,8 @@ export async function startRuntime(
     bridge: settings.network.bridge,
     // The service proxy's table has the name without suffix.
     nftTable: `${settings.network.nftTable}-pods`,
-    clusterCidr: settings.network.clusterCidr,
-    serviceCidr: settings.network.serviceCidr,
+    clusterCidrs: settings.network.clusterCidrs,
+    serviceCidrs: settings.network.serviceCidrs,
     reservedPorts,
     log: log.named('network'),
   });
