@@ -6,6 +6,9 @@ import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import type { Settings } from './settings.ts';
 
+/** Upstream's /64 per node. */
+const IPV6_SUBNET_LENGTH = 64;
+
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
@@ -71,7 +74,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     },
     kubernetesMasterConfig: {
       masterIP: settings.nodeIp,
-      servicesSubnet: network.serviceCidr,
+      servicesSubnet: network.serviceCidrs.join(),
       servicesNodePortRange: '30000-32767',
       ...(settings.secretsEncryption === undefined
         ? {}
@@ -88,8 +91,11 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
     },
     networkConfig: {
-      clusterNetworks: [{ cidr: network.clusterCidr, hostSubnetLength: network.hostSubnetLength }],
-      serviceNetworkCIDR: network.serviceCidr,
+      clusterNetworks: network.clusterCidrs.map((cidr) => ({
+        cidr,
+        hostSubnetLength: cidr.includes(':') ? IPV6_SUBNET_LENGTH : network.hostSubnetLength,
+      })),
+      serviceNetworkCIDR: network.serviceCidrs.join(),
     },
   };
 }
