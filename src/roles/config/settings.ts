@@ -130,7 +130,9 @@ export interface Paths {
   readonly images: string;
   readonly containers: string;
   readonly networkState: string;
-  /** The file with the node's last pod CIDR. */
+  /** Configurations of CNI plug-ins. */
+  readonly cniConfig: string;
+  /** The file with the node's last pod CIDRs. */
   readonly podCidr: string;
   readonly podLogs: string;
   readonly containerLogs: string;
@@ -161,6 +163,7 @@ export function pathsBelow(root: string): Paths {
     images: at('var/lib/origin/images'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
+    cniConfig: at('etc/cni/net.d'),
     podCidr: at('var/lib/origin/pod-cidr'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),

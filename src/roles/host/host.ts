@@ -290,7 +290,7 @@ function hostKubelet({
       return { cert: pem, key: pem };
     },
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    networkNotReady: network.notReady,
+    networkNotReady: prepared.runtime.network.setMtu === undefined ? () => undefined : network.notReady,
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,
