@@ -22,7 +22,9 @@ export async function command(
 
 export const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
-/** As `command`, for tools that answer in part when they fail. Throws RuntimeError 'network' when the tool is absent. */
+/**
+ * As `command`, for tools that answer in part when they fail. Throws RuntimeError 'network' when the tool is absent.
+ */
 export function output(
   file: string,
   args: readonly string[],

@@ -24,7 +24,10 @@ export interface HostRuntime {
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
-/** Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime' or 'bad-config'. */
+/**
+ * Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime' or
+ * 'bad-config'.
+ */
 export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',

@@ -75,7 +75,8 @@ test('what we generate is what the strict readers accept', async () => {
   assert.deepEqual(kubelet.nodeIps, ['10.0.0.7']);
   assert.equal(kubelet.seccompDefault, true);
   const asked = (value: string) =>
-    kubeletConfigOf(settings, { ...node, kubeletArguments: { 'seccomp-default': [value] } }, [], () => []).seccompDefault;
+    kubeletConfigOf(settings, { ...node, kubeletArguments: { 'seccomp-default': [value] } }, [], () => [])
+      .seccompDefault;
   assert.deepEqual([asked('true'), asked('false')], [true, false]);
   assert.throws(() => asked('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
 });
