@@ -381,10 +381,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     allocatable: () => allocatable,
     services: () => serviceInformer.current?.list() ?? [],
     node: () => nodeInformer.current?.list()[0],
-    addresses: (pod, sandbox) => ({
-      podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
-      hostIps: config.nodeIps,
-    }),
+    addresses: addressesOf(config),
     otherPods: (pod) => manager.podsBeside(pod),
     underPressure: (pod) => eviction.rejection(pod, isSystemCritical(pod)),
     onFinished: (uid) => manager.ended(uid),
@@ -424,3 +421,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
 }
+
+/** Of a pod and its host, as the Downward API has them now. */
+const addressesOf =
+  (config: KubeletDeps['config']): PodServices['addresses'] =>
+  (pod, { ips }) => ({
+    podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
+    hostIps: config.nodeIps,
+  });
