@@ -318,8 +318,8 @@ export function hostProxy(
     random,
     config: {
       nodeName,
-      serviceCidrs: [network.serviceCidr],
-      clusterCidrs: [network.clusterCidr],
+      serviceCidrs: network.serviceCidrs,
+      clusterCidrs: network.clusterCidrs,
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
