@@ -157,6 +157,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 're-encrypt objects that are stored with another key',
     load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
   },
+  'token create': {
+    summary: 'create a token for joining hosts and print the join command',
+    load: async () => (await import('./commands/token.ts')).createTokenCommand,
+  },
+  'token list': {
+    summary: 'list the tokens for joining hosts',
+    load: async () => (await import('./commands/token.ts')).listTokensCommand,
+  },
+  'token revoke': {
+    summary: 'revoke a token for joining hosts',
+    load: async () => (await import('./commands/token.ts')).revokeTokenCommand,
+  },
   status: {
     summary: 'show the node and its control-plane components',
     load: async () => (await import('./commands/status.ts')).statusCommand,

@@ -26,6 +26,9 @@ export interface ClientContext {
 }
 
 export interface OpenedClient {
+  readonly server: string;
+  /** PEM of the authority that the kubeconfig trusts, as of its opening. */
+  readonly caPem: string | undefined;
   readonly client: ApiClient;
   newInformers(): InformerFactory;
   close(): Promise<void>;
@@ -58,6 +61,8 @@ export async function openClient(
     ...(access.tlsServerName === undefined ? {} : { tlsServerName: access.tlsServerName }),
   });
   return {
+    server: access.server,
+    caPem: credentials.current().ca,
     client,
     newInformers: () =>
       createInformerFactory({ client, log: context.log, clock: context.clock, random: context.random }),

@@ -2,9 +2,11 @@
  * Every controller of the process, in the order in which they start: first those whose objects the other controllers
  * wait for.
  */
+import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';
+import { clusterInfoController } from './cluster-info.ts';
 import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
@@ -27,6 +29,7 @@ import { serviceCidrsController } from './service-cidr.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { taintEvictionController } from './taint-eviction.ts';
+import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 
 export const controllers: readonly ControllerSpec[] = [
@@ -44,6 +47,8 @@ export const controllers: readonly ControllerSpec[] = [
   disruptionController,
   csrApprovingController,
   csrSigningController,
+  clusterInfoController,
+  bootstrapSignerController,
   namespaceController,
   garbageCollectorController,
   taintEvictionController,
@@ -55,4 +60,5 @@ export const controllers: readonly ControllerSpec[] = [
   serviceCidrsController,
   podGcController,
   ttlController,
+  tokenCleanerController,
 ];

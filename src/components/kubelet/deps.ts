@@ -46,8 +46,8 @@ export interface KubeletDeps {
   readonly servingCertificate: () => Promise<ServingCertificate>;
   /** PEM of the authorities that client certificates must come from. */
   readonly clientCa: () => Promise<string>;
-  /** Why the pod network is not ready; undefined when it is. Node Ready waits for it. */
-  readonly networkNotReady?: () => string | undefined;
+  /** Why the host is not ready, such as a missing pod CIDR; undefined when it is. Node Ready waits for it. */
+  readonly notReady?: () => string | undefined;
   /** What else the host has to say as conditions of its Node; `said` are the types that it has now. */
   readonly conditions?: (said: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;

@@ -47,6 +47,8 @@ export interface Kubelet {
   forgetBackOff(podUid: string): void;
   /** Reports `nodeIps` of the configuration at once, for the node and for its pods. */
   addressesChanged(): void;
+  /** Serves new connections with the certificate that `servingCertificate` gives now. */
+  reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -140,6 +142,10 @@ class NodeKubelet implements Kubelet {
   addressesChanged(): void {
     this.parts?.reportNode.current();
     this.parts?.manager.wakeAll();
+  }
+
+  async reloadCertificate(): Promise<void> {
+    await this.parts?.server.reload();
   }
 
   async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {
@@ -255,7 +261,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
-          notReady: services.view.failure ?? deps.networkNotReady?.(),
+          notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
           nowMs: deps.clock.nowMs(),

@@ -17,7 +17,7 @@ const NODE_NAME = {
 const ip = (): Field<string> =>
   checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
 /** One range, or one of each family: `10.128.0.0/14,fd00:10::/48`. */
-const cidrs = (): Field<string> =>
+export const cidrs = (): Field<string> =>
   checkedString((text) => {
     const networks = parseNetworks(text);
     if (networks === undefined) return 'give an address range such as 172.30.0.0/16';
@@ -42,8 +42,11 @@ function isPeer(text: string): boolean {
   return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535);
 }
 
-const apiUrl = (): Field<string> =>
+export const apiUrl = (): Field<string> =>
   string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give the URL of an API server such as https://10.0.0.5:8443' });
+export const peerUrl = (): Field<string> =>
+  string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' });
+export const DOMAIN = { pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' };
 const taint = (): Field<string> =>
   string({
     pattern: /^[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$/,
@@ -103,7 +106,7 @@ const shape = {
   network: object({
     clusterCIDR: cidrs(),
     serviceCIDR: cidrs(),
-    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' }),
+    clusterDomain: string(DOMAIN),
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
@@ -119,9 +122,7 @@ const shape = {
     keyringFile: absolutePath(),
   }),
   etcd: object({
-    initialCluster: dictionary(
-      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' }),
-    ),
+    initialCluster: dictionary(peerUrl()),
     initialClusterState: oneOf('new', 'existing'),
     initialClusterToken: string(),
     restoreDamaged: boolean(),

@@ -18,27 +18,34 @@ export interface Families {
   readonly serviceCidrs: readonly string[];
 }
 
+export interface GivenFamilies {
+  readonly ipFamilies?: readonly IpFamily[];
+  /** Ranges, with a comma between those of two families. */
+  readonly clusterCIDR?: string;
+  readonly serviceCIDR?: string;
+}
+
 /**
  * `ipFamilies` decides; without it the families of the given ranges do. Throws CodedError 'bad-config' for a range of a
  * family that the cluster does not have, and for one that is missing beside a given one.
  */
-export function familiesOf(file: BootstrapFile | undefined, bootstrapFile: string): Families {
-  const clusters = file?.network?.clusterCIDR?.split(',') ?? [];
-  const services = file?.network?.serviceCIDR?.split(',') ?? [];
-  const given = clusters.length > 0 ? clusters : services;
-  const ipFamilies = file?.ipFamilies ?? (given.length === 0 ? (['IPv4'] as const) : given.map(familyOf));
+export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, bootstrapFile: string): Families {
+  const clusters = ranges.clusterCIDR?.split(',') ?? [];
+  const services = ranges.serviceCIDR?.split(',') ?? [];
+  const named = clusters.length > 0 ? clusters : services;
+  const ipFamilies = wanted ?? (named.length === 0 ? (['IPv4'] as const) : named.map(familyOf));
   if (ipFamilies.length === 0 || new Set(ipFamilies).size < ipFamilies.length) {
     throw new CodedError('bad-config', `${bootstrapFile}: ipFamilies: name IPv4, IPv6 or both, each once`);
   }
-  const choose = (field: string, ranges: readonly string[], defaults: Readonly<Record<IpFamily, string>>): string[] => {
-    const stray = ranges.find((range) => !ipFamilies.includes(familyOf(range)));
+  const choose = (field: string, given: readonly string[], defaults: Readonly<Record<IpFamily, string>>): string[] => {
+    const stray = given.find((range) => !ipFamilies.includes(familyOf(range)));
     if (stray !== undefined) {
       throw new CodedError(
         'bad-config',
         `${bootstrapFile}: network.${field}: ${stray} is of a family that the cluster does not have; add ${familyOf(stray)} to ipFamilies or remove it`,
       );
     }
-    return ipFamilies.map((family) => ranges.find((range) => familyOf(range) === family) ?? defaults[family]);
+    return ipFamilies.map((family) => given.find((range) => familyOf(range) === family) ?? defaults[family]);
   };
   return {
     ipFamilies,

@@ -8,12 +8,15 @@ import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
+import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, podLinksOf } from './node-addresses.ts';
 
 export interface Settings {
   readonly root: string;
   readonly bootstrapFile: string;
   readonly roles: ReadonlySet<Role>;
+  /** The bootstrap file names the roles. */
+  readonly rolesGiven: boolean;
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
@@ -28,13 +31,15 @@ export interface Settings {
   readonly nodeLabels: Readonly<Record<string, string>>;
   /** Taints of a new Node, `key=value:effect`. */
   readonly nodeTaints: readonly string[];
+  /** This host has joined a cluster, whose settings it has learnt. */
+  readonly joined: boolean;
   /** Present: this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
   /** Mirrors and plain HTTP by registry. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
   /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
   readonly hostTools: boolean;
-  /** URLs of API servers that the bootstrap file names. */
+  /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -123,6 +128,8 @@ export interface Paths {
   /** Where the API server may write: audit logs. */
   readonly masterLogs: string;
   readonly nodeConfig: string;
+  /** What this host has learnt when it joined. */
+  readonly joined: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
   readonly etcdData: string;
@@ -156,6 +163,7 @@ export function pathsBelow(root: string): Paths {
     encryptionConfig: at('etc/origin/master/encryption-config.yaml'),
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
+    joined: at('etc/origin/node/joined.yaml'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
@@ -199,9 +207,11 @@ export async function loadWithOrigins(
   if (bootstrap === undefined && flags.config !== undefined) {
     throw new CodedError('bad-config', `${bootstrapFile} does not exist; name an existing file or omit --config`);
   }
-  const remembered = await readFile(pathsBelow(root).podCidr, 'utf8').catch(() => '');
+  const paths = pathsBelow(root);
+  const joined = await readJoined(paths.joined);
+  const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
-  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host);
+  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host, joined);
   return { settings, files: bootstrap };
 }
 
@@ -217,11 +227,16 @@ export function settingsOf(
   file: BootstrapFile | undefined,
   logLevel: number | undefined,
   host: HostAddresses,
+  joined?: Joined,
 ): Settings {
+  if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
   // Instances on one machine have names with a suffix of their root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
-  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(file, bootstrapFile);
+  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
+    joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },
+    bootstrapFile,
+  );
   const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
@@ -235,7 +250,9 @@ export function settingsOf(
   return {
     root,
     bootstrapFile,
-    roles: new Set(file?.roles ?? ROLES),
+    // A host that joins has the roles of its token.
+    roles: new Set(file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node'])),
+    rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
     nodeIp,
@@ -245,10 +262,11 @@ export function settingsOf(
     addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
     nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
     nodeTaints: file?.taints ?? [],
+    joined: joined !== undefined,
     join: file?.join,
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
-    masters: file?.masters ?? [],
+    masters: mastersOf(file, joined),
     ipFamilies,
     podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
@@ -263,7 +281,7 @@ export function settingsOf(
     },
     network: {
       ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },
-      clusterDomain: network?.clusterDomain ?? 'cluster.local',
+      clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
       bridge,
       nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
       proxyMode: network?.proxyMode ?? 'auto',
@@ -273,7 +291,7 @@ export function settingsOf(
       dnsIp: nthAddress(serviceCidr, 10),
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
-    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
+    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
     restoreDamaged: file?.etcd?.restoreDamaged ?? true,
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     secretsEncryption: file?.secretsEncryption?.provider,
@@ -300,6 +318,17 @@ function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile
     );
   }
   return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
+}
+
+function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
+  if (joined?.etcd === undefined) return undefined;
+  const members = [...joined.etcd.members].map(([name, peerUrl]) => ({ name, peerUrl }));
+  return { members, state: 'existing', token: joined.etcd.token };
+}
+
+function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined): string[] {
+  const learnt = joined === undefined ? [] : [joined.server, ...joined.apiServers];
+  return [...new Set([...(file?.masters ?? []), ...learnt])];
 }
 
 /** Serf's port. */

@@ -94,6 +94,15 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
     rootCaPem,
     signServiceAccountToken: (claims) => signToken(tokenKey, claims),
+    ...(config.masterPublicURL === undefined
+      ? {}
+      : {
+          clusterFacts: {
+            publicUrl: config.masterPublicURL,
+            caPem: rootCaPem,
+            settings: Object.fromEntries(config.clusterSettings ?? []),
+          },
+        }),
     options: {
       ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
       ...maskSizes(clusters),

@@ -6,10 +6,12 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { VersionReport } from './version-skew.ts';
 
 export interface HostStatus {
   readonly pid: number;
   readonly version: string;
+  readonly kubernetes: VersionReport;
   readonly root: string;
   readonly node: string;
   readonly nodeIp: string;

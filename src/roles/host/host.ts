@@ -25,7 +25,6 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
-import { readSecret } from '../config/files.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -41,18 +40,22 @@ import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
+import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { startPodRoutes } from './pod-routes.ts';
-import { checkPorts } from './port-check.ts';
+import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
-  readonly kubeconfig: string;
+  /** Of the administrator; undefined on a host that is no master. */
+  readonly kubeconfig: string | undefined;
   /** True once a reset or uninstall has requested that the stop ends the pods. */
   endsPods(): boolean;
   /** True while the machine itself is being shut down or rebooted. */
@@ -65,6 +68,10 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
+  /** The settings again, after this host has joined a cluster. */
+  readonly reload: () => Promise<Settings>;
+  /** Aborted when the process is asked to stop before the host has started. */
+  readonly signal: AbortSignal;
 }
 
 /** More than a pod's default grace period of 30 s. */
@@ -93,9 +100,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 }
 
-async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
+async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Host> {
   const startedAt = new Date().toISOString();
-  const prepared = await prepareHost({ settings, log, progress });
+  const { log, progress } = options;
+  const settings = await settingsOnceJoined(options);
+  const prepared = await prepareHost(settings, log, progress);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
@@ -125,8 +134,23 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming, addresses });
+  const versions = followVersions(api.client, log.named('versions'));
+  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const kubelet = hostKubelet({
+    settings,
+    log,
+    prepared,
+    nodeConfig,
+    api,
+    recorder,
+    network,
+    streaming,
+    certificates,
+    versions,
+    addresses,
+  });
   await kubelet.start();
+  certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   addresses.onChange(() => kubelet.addressesChanged());
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
@@ -151,6 +175,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       startedAt,
       driver: driver.name,
       isReady: () => nodeReady,
+      versions: () => versions.report(),
       snapshots,
       endPods: () => {
         endPods = true;
@@ -160,7 +185,9 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    versions.stop();
     snapshots.stop();
+    await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
@@ -183,7 +210,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   };
   return {
     ready,
-    kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    kubeconfig: settings.roles.has('master') ? masterFiles(settings.root).adminKubeconfig : undefined,
     endsPods: () => endPods,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
@@ -207,7 +234,7 @@ interface PreparedHost {
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -215,7 +242,7 @@ async function prepareHost({ settings, log, progress }: HostOptions): Promise<Pr
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
-  await checkPorts(settings, runtime);
+  await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
     nowMs: clock.nowMs(),
@@ -256,6 +283,8 @@ interface KubeletParts {
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
   readonly addresses: NodeAddresses;
+  readonly certificates: NodeCertificates;
+  readonly versions: VersionFollower;
 }
 
 function hostKubelet({
@@ -268,6 +297,8 @@ function hostKubelet({
   network,
   streaming,
   addresses,
+  certificates,
+  versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
@@ -276,7 +307,7 @@ function hostKubelet({
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
-    host: createHostFacts({ nowMs: () => clock.nowMs() }),
+    host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
@@ -285,12 +316,11 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
-    servingCertificate: async () => {
-      const pem = await readSecret(files.serverCurrent, 'kubelet');
-      return { cert: pem, key: pem };
-    },
+    servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    networkNotReady: prepared.runtime.network.setMtu === undefined ? () => undefined : network.notReady,
+    // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
+    notReady: () =>
+      versions.notReady() ?? (prepared.runtime.network.setMtu === undefined ? undefined : network.notReady()),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,

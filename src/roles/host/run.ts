@@ -1,6 +1,6 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
-import { loadSettings } from '../config/settings.ts';
+import { loadSettings, type Settings } from '../config/settings.ts';
 import { collectWhenIdle } from '../heap.ts';
 import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
@@ -32,8 +32,11 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   let watchdog = { stop: (): void => {} };
   const hurry = new AbortController();
   const interrupted = untilSignal(log, () => hurry.abort());
+  const stopping = new AbortController();
+  void interrupted.signal.then(() => stopping.abort());
   try {
-    const host = await startHost({ settings, log, progress });
+    const reload = (): Promise<Settings> => loadSettings(options);
+    const host = await startHost({ settings, log, progress, reload, signal: stopping.signal });
     void tellReady(process.env, log).then(() => {
       watchdog = keepWatchdog(process.env, log);
     });
@@ -43,10 +46,12 @@ export async function runHost(options: RunHostOptions): Promise<number> {
       if (stopped) return;
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       options.write(
-        `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
+        host.kubeconfig === undefined
+          ? `node ${settings.nodeName} is Ready after ${seconds} s\n`
+          : `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
       );
     });
     await interrupted.signal;

@@ -119,6 +119,7 @@ const general: readonly ClusterRole[] = [
 
 const nodes: readonly ClusterRole[] = [
   clusterRole('system:node', NODE_RULES),
+  clusterRole('system:node-name-reader', [rule('get list', 'core', 'nodes')]),
   clusterRole('system:node-bootstrapper', [rule('create get list watch', SIGNERS, 'certificatesigningrequests')]),
   clusterRole('system:node-proxier', [
     rule('list watch', 'core', 'endpoints services'),

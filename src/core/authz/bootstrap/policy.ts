@@ -29,6 +29,9 @@ const CONTROLLER_MANAGER = user('system:kube-controller-manager');
 const SCHEDULER = user('system:kube-scheduler');
 const AUTHENTICATED = group('system:authenticated');
 const UNAUTHENTICATED = group('system:unauthenticated');
+const BOOTSTRAPPERS = group('system:bootstrappers');
+/** OKD's account of bootstrapping nodes. */
+const NODE_BOOTSTRAPPER = serviceAccount('node-bootstrapper', 'openshift-infra');
 
 const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('cluster-admin', [group('system:masters')]),
@@ -55,6 +58,15 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
     [group('system:nodes')],
     'system:node-certificate-renewal',
   ),
+  // A joining host asks for its certificate with a bootstrap token, or as OKD's service account, whose requests an
+  // administrator approves.
+  clusterRoleBinding('system:node-bootstrapper', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
+  clusterRoleBinding(
+    'system:certificates.k8s.io:certificatesigningrequests:nodeclient',
+    [BOOTSTRAPPERS],
+    'system:node-autoapprove-bootstrap',
+  ),
+  clusterRoleBinding('system:node-name-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   // All controllers run under one identity; the service accounts are for setups that separate them, as upstream's can.
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
@@ -82,11 +94,16 @@ const roles: readonly Role[] = [
     rule('update', 'core', 'configmaps', 'cluster-info'),
     eventsRule,
   ]),
+  // The kubeconfig is signed; kubeadm's discovery reads it without credentials too.
+  role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
+  role(SYSTEM, 'system:cluster-settings-reader', [rule('get', 'core', 'configmaps', 'hyperedge-config')]),
   leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
 ];
 
 const roleBindings: readonly RoleBinding[] = [
+  roleBinding(PUBLIC, 'system:cluster-info-reader', [UNAUTHENTICATED, AUTHENTICATED]),
+  roleBinding(SYSTEM, 'system:cluster-settings-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER, group('system:nodes')]),
   roleBinding(
     SYSTEM,
     'extension-apiserver-authentication-reader',
