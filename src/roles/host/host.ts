@@ -192,14 +192,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
-    const routes = { keepRoutes: keepPods };
-    await Promise.all([
-      proxy.stop(rules),
-      runtime.policies.stop(rules),
-      proxyStarted,
-      podRoutes.stop(routes),
-      streaming.stop(),
-    ]);
+    const routed = podRoutes.stop({ keepRoutes: keepPods });
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed, streaming.stop()]);
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
