@@ -21,7 +21,7 @@ import { Prober } from './probes/prober.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
-import { directorySource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
+import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
@@ -179,7 +179,7 @@ class NodeKubelet implements Kubelet {
   }
 
   private sources(manager: PodManager): ManifestSource[] {
-    const { config, clock, log, fileWatch, files } = this.deps;
+    const { config, clock, log, fileWatch, files, feeds = [] } = this.deps;
     const shared = {
       manifests: files.manifests,
       nodeName: config.nodeName,
@@ -199,6 +199,9 @@ class NodeKubelet implements Kubelet {
       sources.push(
         urlSource({ ...shared, url: config.manifestUrl, onPods: (pods) => manager.setStaticPods('http', pods) }),
       );
+    }
+    for (const feed of feeds) {
+      sources.push(feedSource({ ...shared, feed, onPods: (pods) => manager.setStaticPods(feed.source, pods) }));
     }
     return sources;
   }

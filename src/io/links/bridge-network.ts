@@ -155,7 +155,9 @@ class NftBridgeNetwork implements BridgeNetwork {
 
   async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
     await this.#load();
-    const inUse = this.#attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
+    const inUse = this.#attachments.has(pod.sandboxId)
+      ? undefined
+      : await firstInUse(pod.portMappings, this.#options.serviceCidrs);
     const known = this.#attachments.get(pod.sandboxId);
     if (known !== undefined) return { ips: known.ips };
     const ranges = this.#ranges;
@@ -364,8 +366,11 @@ function checkHostPorts(
   }
 }
 
-async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping | undefined> {
-  for (const mapping of mappings) if (await isInUse(mapping)) return mapping;
+async function firstInUse(
+  mappings: readonly PortMapping[],
+  serviceCidrs: readonly string[],
+): Promise<PortMapping | undefined> {
+  for (const mapping of mappings) if (await isInUse(mapping, serviceCidrs)) return mapping;
   return undefined;
 }
 

@@ -2,3 +2,4 @@
 export { type BridgeNetwork, createBridgeNetwork } from './bridge-network.ts';
 export { createOverlayKernel } from './overlay-kernel.ts';
 export { type HostNetwork, removeHostNetwork } from './removal.ts';
+export { createServiceLink } from './service-link.ts';

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { parseNetworks } from '../../base/networks.ts';
+import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -27,6 +28,24 @@ export const cidrs = (): Field<string> =>
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
+const dnsServer = (): Field<string> =>
+  checkedString(
+    (text) => (parseServer(text) === undefined ? 'give an address such as 10.0.0.2 or 10.0.0.2:5353' : undefined),
+    'IP address, with or without a port',
+  );
+/** Keys are domains. */
+const stubDomains = (): Field<ReadonlyMap<string, readonly string[]>> => {
+  const servers = dictionary(list(dnsServer()));
+  return {
+    ...servers,
+    parse: (at) => {
+      const parsed = servers.parse(at);
+      const wrong = [...parsed].find(([domain, each]) => parseDomain(domain) === undefined || each.length === 0);
+      if (wrong !== undefined) throw at.fail(`"${wrong[0]}" needs a domain as key and a list of servers as value`);
+      return parsed;
+    },
+  };
+};
 const linkName = (): Field<string> =>
   string({
     pattern: /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/,
@@ -110,6 +129,11 @@ const shape = {
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
+  }),
+  dns: object({
+    upstreams: list(dnsServer()),
+    stubDomains: stubDomains(),
+    ttlSeconds: integer(0, 3600),
   }),
   gossip: object({
     enabled: boolean(),

@@ -184,6 +184,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     // A detected address is followed when it changes.
     ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
+    dnsIP: settings.network.dnsIp,
     masterKubeConfig: beside(files.kubeconfig),
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,

@@ -1,6 +1,7 @@
 /** The addresses by which other hosts reach this one. */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 
 export interface HostAddresses {
@@ -34,6 +35,8 @@ export interface AddressChoice {
   readonly given: string | undefined;
   /** Links of the pod network. */
   readonly podLinks: ReadonlySet<string>;
+  /** Addresses of services that this host answers itself are no addresses of the host. */
+  readonly serviceCidrs: readonly string[];
   /** What was chosen before is kept for as long as the host has it. */
   readonly previous?: readonly string[];
 }
@@ -42,13 +45,20 @@ export interface AddressChoice {
 export const podLinksOf = (bridge: string, tunnelNames: Readonly<Record<4 | 6, string>>): ReadonlySet<string> =>
   new Set([bridge, `${bridge.slice(0, 11)}-svc`, `${bridge.slice(0, 11)}-dns`, ...Object.values(tunnelNames)]);
 
+/** Addresses of the host itself. */
+export const ownAddresses = (
+  { byLink }: HostAddresses,
+  { podLinks, serviceCidrs }: Pick<AddressChoice, 'podLinks' | 'serviceCidrs'>,
+): HostAddresses['byLink'] =>
+  byLink.filter(({ link, address }) => !podLinks.has(link) && !serviceCidrs.some((cidr) => isInNetwork(address, cidr)));
+
 /**
  * One address per family of the cluster, the primary one first. A host without an address of the cluster's families is
  * reached by one of another. Empty: the host has no address.
  */
 export function chooseNodeIps(host: HostAddresses, choice: AddressChoice): string[] {
   const { given, previous = [] } = choice;
-  const own = host.byLink.filter(({ link }) => !choice.podLinks.has(link));
+  const own = ownAddresses(host, choice);
   const of = (family: 'IPv4' | 'IPv6'): string | undefined => {
     const isOne = (address: string): boolean => familyOf(address) === family;
     if (given !== undefined && isOne(given)) return given;

@@ -9,7 +9,7 @@ import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
-import { chooseNodeIps, type HostAddresses, hostAddresses, podLinksOf } from './node-addresses.ts';
+import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 
 export interface Settings {
   readonly root: string;
@@ -85,6 +85,14 @@ export interface Settings {
     /** Cluster IP of the DNS service; every host answers there. */
     readonly dnsIp: string;
   };
+  readonly dns: {
+    /** Undefined: those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that holds the address of the DNS service. */
+    readonly link: string;
+  };
   readonly gossip: {
     readonly enabled: boolean;
     /** The bootstrap file configures gossip: a failure is then an error instead of a note. */
@@ -130,8 +138,14 @@ export interface Paths {
   readonly nodeConfig: string;
   /** What this host has learnt when it joined. */
   readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Manifests that were given to the submit API of the control socket. */
+  readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   readonly images: string;
@@ -164,8 +178,11 @@ export function pathsBelow(root: string): Paths {
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
     images: at('var/lib/origin/images'),
@@ -243,8 +260,9 @@ export function settingsOf(
   const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
   const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
   const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
-  const own = host.byLink.filter(({ link }) => !podLinks.has(link));
-  const detected = chooseNodeIps(host, { ipFamilies, given: file?.node?.ip, podLinks });
+  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs };
+  const own = ownAddresses(host, choice);
+  const detected = chooseNodeIps(host, choice);
   const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
   const storage = file?.storage;
   return {
@@ -289,6 +307,12 @@ export function settingsOf(
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
       dnsIp: nthAddress(serviceCidr, 10),
+    },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),

@@ -25,6 +25,7 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -33,14 +34,17 @@ import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
@@ -48,7 +52,9 @@ import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
@@ -108,7 +114,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
-  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
   const recorder = createEventRecorder({
@@ -136,19 +142,13 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
-  const kubelet = hostKubelet({
-    settings,
-    log,
-    prepared,
-    nodeConfig,
-    api,
-    recorder,
-    network,
-    streaming,
-    certificates,
-    versions,
-    addresses,
-  });
+  const kubelet = await restartableKubelet(async () => {
+    const current = await readHostNodeConfig(settings, driver.name, log);
+    return hostKubelet({
+      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+      addresses,
+    });
+  }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
@@ -161,6 +161,15 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log.error('service proxy not started', { error: messageOf(error) });
   });
   let endPods = false;
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
+  const stopGroups = await followHostGroup({
+    ...{ settings, nodeName, informers, clock, random },
+    client: api.client,
+    cgroupDriver: driver.name,
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('node-groups'),
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -180,12 +189,14 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
+      submitted: prepared.submitted,
     }),
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
     versions.stop();
+    stopGroups();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -194,6 +205,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     const rules = { keepRules: keepPods };
     const routed = podRoutes.stop({ keepRoutes: keepPods });
     await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed, streaming.stop()]);
+    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -219,12 +231,21 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   };
 }
 
+/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
+  const file = settings.paths.nodeConfig;
+  const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  return config;
+}
+
 interface PreparedHost {
   readonly driver: CgroupDriver;
   readonly cgroups: ReturnType<typeof createCgroupFileSystem>;
   readonly serviceManager: ServiceManager | undefined;
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
+  readonly submitted: SubmittedPods;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -251,7 +272,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
       ? 'certificates and configuration are in place'
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
-  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+  const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
 }
 
 /** Labels the Node of a master; the function that stops it. */
@@ -310,6 +332,7 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
+    feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
     // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
@@ -347,6 +370,7 @@ export function hostProxy(
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
+      hostServices: [network.dnsIp],
       hostAddresses: () => ownAddresses(serviceLink, network.bridge),
     },
   });

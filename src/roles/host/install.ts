@@ -19,9 +19,10 @@ import {
   nodeFiles,
 } from '../../io/pki/index.ts';
 import { writeIfMissing } from '../config/files.ts';
-import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../config/generate.ts';
+import { etcdConfigOf, masterConfigOf } from '../config/generate.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import { MASTER_ENV } from '../config/master-env.ts';
+import { groupedNodeConfig, sysconfigOf } from '../config/node-group.ts';
 import type { Settings } from '../config/settings.ts';
 import { ownPorts } from './own-ports.ts';
 import { writeStaticPods } from './static-pods.ts';
@@ -97,7 +98,11 @@ export async function installHost(
     await writeIfMissing(paths.masterEnv, MASTER_ENV, 0o644);
   }
   if (ownsEtcd) await generate(paths.etcdConfig, etcdConfigOf(settings));
-  if (roles.has('node')) await generate(paths.nodeConfig, nodeConfigOf(settings, options.cgroupDriver));
+  if (roles.has('node')) {
+    await writeIfMissing(paths.nodeSysconfig, sysconfigOf(settings), 0o644);
+    const { config } = await groupedNodeConfig(settings, options.cgroupDriver, options.log);
+    await generate(paths.nodeConfig, config);
+  }
   kept.push(...(await writeStaticPods(settings, options.assets, await ownPorts(settings, options.log))));
   return { issued, kept };
 }
@@ -112,7 +117,15 @@ async function makeDirectories(settings: Settings): Promise<void> {
     dirname(paths.agentSocket),
     join(settings.root, 'etc/origin/node/certificates'),
   ];
-  const open = [paths.staticPods, paths.volumes, paths.images, paths.containers, paths.podLogs, paths.containerLogs];
+  const open = [
+    dirname(paths.nodeSysconfig),
+    paths.staticPods,
+    paths.volumes,
+    paths.images,
+    paths.containers,
+    paths.podLogs,
+    paths.containerLogs,
+  ];
   await Promise.all([
     ...secret.map((path) => mkdir(path, { recursive: true, mode: 0o700 })),
     ...open.map((path) => mkdir(path, { recursive: true, mode: 0o755 })),

@@ -17,6 +17,7 @@ export function createNodeAddresses(settings: Settings, nodeConfig: NodeConfig, 
   const podLinks = podLinksOf(settings.network.bridge, settings.podNetwork.tunnelNames);
   const handlers: (() => void)[] = [];
   const { ipFamilies } = settings;
+  const choice = { ipFamilies, given, podLinks, serviceCidrs: settings.network.serviceCidrs };
   let current: readonly string[] =
     given === undefined
       ? settings.nodeIps
@@ -24,7 +25,7 @@ export function createNodeAddresses(settings: Settings, nodeConfig: NodeConfig, 
   return {
     current: () => current,
     refresh: async () => {
-      const found = chooseNodeIps(await hostAddresses(), { ipFamilies, given, podLinks, previous: current });
+      const found = chooseNodeIps(await hostAddresses(), { ...choice, previous: current });
       // A lost address is reported until there is another: a pulled cable is no change of address.
       const next = [...found, ...current.filter((each) => !found.some((other) => family(other) === family(each)))];
       next.sort((left, right) => ipFamilies.indexOf(`IPv${family(left)}`) - ipFamilies.indexOf(`IPv${family(right)}`));

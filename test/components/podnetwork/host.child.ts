@@ -49,7 +49,7 @@ async function ownAddresses(): Promise<readonly string[]> {
   );
   const next = chooseNodeIps(
     { defaultRouteLink: 'eth0', defaultRouteLink6: 'eth0', byLink },
-    { ipFamilies: options.ipFamilies, given: undefined, podLinks, previous: addresses },
+    { ipFamilies: options.ipFamilies, given: undefined, podLinks, serviceCidrs: [], previous: addresses },
   );
   if (next.length > 0 && next.join() !== addresses.join()) {
     addresses = next;

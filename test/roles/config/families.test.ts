@@ -49,18 +49,25 @@ test('node addresses: one per family, by the default route, kept while present, 
       { link: 'eth0', address: '192.0.2.1' },
       { link: 'eth1', address: '198.51.100.1' },
       { link: 'hyper0', address: '10.128.0.1' },
+      { link: 'any', address: '172.30.0.10' },
       { link: 'eth1', address: '2001:db8:1::1' },
       { link: 'eth0', address: '2001:db8::1' },
     ],
   };
   const choose = (more: object, found = host) =>
-    chooseNodeIps(found, { ipFamilies: ['IPv4', 'IPv6'], given: undefined, podLinks: new Set(['hyper0']), ...more });
+    chooseNodeIps(found, {
+      ipFamilies: ['IPv4', 'IPv6'],
+      given: undefined,
+      podLinks: new Set(['hyper0']),
+      serviceCidrs: ['172.30.0.0/16'],
+      ...more,
+    });
   assert.deepEqual(choose({}), ['198.51.100.1', '2001:db8::1']);
   assert.deepEqual(choose({ previous: ['192.0.2.1', '2001:db8::9'] }), ['192.0.2.1', '2001:db8::1']);
   assert.deepEqual(choose({ given: '203.0.113.9' }), ['203.0.113.9', '2001:db8::1']);
   assert.deepEqual(choose({ given: 'fd00::5', ipFamilies: ['IPv4'] }), ['fd00::5']);
-  assert.deepEqual(choose({ ipFamilies: ['IPv4'] }, { ...host, byLink: host.byLink.slice(3) }), ['2001:db8::1']);
-  assert.deepEqual(choose({}, { ...host, byLink: host.byLink.slice(2, 3) }), []);
+  assert.deepEqual(choose({ ipFamilies: ['IPv4'] }, { ...host, byLink: host.byLink.slice(4) }), ['2001:db8::1']);
+  assert.deepEqual(choose({}, { ...host, byLink: host.byLink.slice(2, 4) }), []);
 });
 
 test('the default route of IPv6 with the lowest metric, without those of lo', () => {
