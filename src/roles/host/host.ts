@@ -124,16 +124,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const recorder = kubeletRecorder(api, nodeName, log);
   const informers = api.newInformers();
   followApiServers(balancer, informers);
-  const network = await followPodNetwork({
-    network: runtime.network,
-    informers,
-    nodeName,
-    file: settings.paths.podCidr,
-    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
-    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
-    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
-    log: log.named('network'),
-  });
+  const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
@@ -280,6 +271,24 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
   );
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
   return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
+}
+
+function hostPodNetwork(
+  { settings, log, progress }: HostOptions,
+  runtime: HostRuntime,
+  informers: InformerFactory,
+  nodeName: string,
+): Promise<PodNetworkFollower> {
+  return followPodNetwork({
+    network: runtime.network,
+    informers,
+    nodeName,
+    file: settings.paths.podCidr,
+    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
+    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
+    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
+    log: log.named('network'),
+  });
 }
 
 /** Labels the Node of a master; the function that stops it. */
