@@ -274,7 +274,7 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
 }
 
 function hostPodNetwork(
-  { settings, log, progress }: HostOptions,
+  { settings, log, progress }: Pick<HostOptions, 'settings' | 'log' | 'progress'>,
   runtime: HostRuntime,
   informers: InformerFactory,
   nodeName: string,
