@@ -26,6 +26,7 @@ import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
+import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { ttlController } from './ttl.ts';
 
@@ -39,6 +40,7 @@ export const controllers: readonly ControllerSpec[] = [
   replicaSetController,
   replicationControllerController,
   daemonSetController,
+  statefulSetController,
   endpointsController,
   endpointSliceController,
   disruptionController,
