@@ -13,6 +13,7 @@ import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
+import { jobController } from './job.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
@@ -29,6 +30,7 @@ import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { ttlController } from './ttl.ts';
+import { ttlAfterFinishedController } from './ttl-after-finished.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -41,6 +43,7 @@ export const controllers: readonly ControllerSpec[] = [
   replicationControllerController,
   daemonSetController,
   statefulSetController,
+  jobController,
   endpointsController,
   endpointSliceController,
   disruptionController,
@@ -57,4 +60,5 @@ export const controllers: readonly ControllerSpec[] = [
   serviceCidrsController,
   podGcController,
   ttlController,
+  ttlAfterFinishedController,
 ];
