@@ -6,6 +6,7 @@ import { csrApprovingController } from './certificatesigningrequest-approving.ts
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';
 import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
+import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
 import { disruptionController } from './disruption.ts';
@@ -44,6 +45,7 @@ export const controllers: readonly ControllerSpec[] = [
   daemonSetController,
   statefulSetController,
   jobController,
+  cronJobController,
   endpointsController,
   endpointSliceController,
   disruptionController,
