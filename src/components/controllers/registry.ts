@@ -12,6 +12,7 @@ import { deploymentController } from './deployment.ts';
 import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
+import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { jobController } from './job.ts';
@@ -48,6 +49,7 @@ export const controllers: readonly ControllerSpec[] = [
   cronJobController,
   endpointsController,
   endpointSliceController,
+  endpointSliceMirroringController,
   disruptionController,
   csrApprovingController,
   csrSigningController,
