@@ -10,6 +10,7 @@ import { deployments } from './kinds/deployments/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
+import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
@@ -68,6 +69,7 @@ export const resources = {
   controllerRevisions: typeOf(controllerRevisions),
   jobs: typeOf(jobs),
   cronJobs: typeOf(cronJobs),
+  horizontalPodAutoscalers: typeOf(horizontalPodAutoscalers),
   endpointSlices: typeOf(endpointSlices),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),
   ipAddresses: typeOf(ipAddresses),

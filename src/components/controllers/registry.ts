@@ -15,6 +15,7 @@ import { endpointSliceController } from './endpointslice.ts';
 import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
+import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -51,6 +52,7 @@ export const controllers: readonly ControllerSpec[] = [
   endpointSliceController,
   endpointSliceMirroringController,
   disruptionController,
+  horizontalPodAutoscalerController,
   csrApprovingController,
   csrSigningController,
   namespaceController,
