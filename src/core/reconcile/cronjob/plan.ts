@@ -1,4 +1,7 @@
-/** Cron jobs: which job is due, which old ones are deleted, and the status. Source: upstream's cronjob_controllerv2.go. */
+/**
+ * Cron jobs: which job is due, which old ones are deleted, and the status. Source: upstream's
+ * cronjob_controllerv2.go.
+ */
 import type { CronJob, CronJobStatus, Job } from 'kubernetes-types/batch/v1';
 import type { ObjectReference } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';

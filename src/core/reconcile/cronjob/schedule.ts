@@ -1,6 +1,6 @@
 /**
- * The times of a cron schedule. A minute of a schedule is one whose wall clock in the zone matches: minutes that a change
- * of the clock skips do not come, repeated ones come twice. The API server has validated the text
+ * The times of a cron schedule. A minute of a schedule is one whose wall clock in the zone matches: minutes that a
+ * change of the clock skips do not come, repeated ones come twice. The API server has validated the text
  * (`api/kinds/cronjobs/schedule.ts`). Source: github.com/robfig/cron/v3, which upstream uses.
  */
 import { scheduleError } from '../../../api/kinds/cronjobs/schedule.ts';

@@ -1,4 +1,7 @@
-/** How far and how fast replicas may change: stabilization windows and rates. Source: KEP-853, upstream's horizontal.go. */
+/**
+ * How far and how fast replicas may change: stabilization windows and rates. Source: KEP-853, upstream's
+ * horizontal.go.
+ */
 import type { HPAScalingPolicy, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
 
 /** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */

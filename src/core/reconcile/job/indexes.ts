@@ -1,4 +1,7 @@
-/** A set of completion indexes as intervals: what `1,3-5,7` in a job's status means. Source: upstream's job/indexed_job_utils.go. */
+/**
+ * A set of completion indexes as intervals: what `1,3-5,7` in a job's status means. Source: upstream's
+ * job/indexed_job_utils.go.
+ */
 type Interval = readonly [from: number, to: number];
 
 export class Indexes {

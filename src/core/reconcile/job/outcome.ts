@@ -1,4 +1,7 @@
-/** Whether a job has failed or succeeded, and the conditions that say so. Source: upstream's job_controller.go syncJob. */
+/**
+ * Whether a job has failed or succeeded, and the conditions that say so. Source: upstream's job_controller.go
+ * syncJob.
+ */
 import type { Job, JobCondition } from 'kubernetes-types/batch/v1';
 import { timeMs, timestamp } from '../context.ts';
 import { metSuccessPolicy } from './policies.ts';

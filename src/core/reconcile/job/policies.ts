@@ -1,4 +1,7 @@
-/** What a job's pod failure and success policies decide. Source: upstream's pod_failure_policy.go, success_policy.go. */
+/**
+ * What a job's pod failure and success policies decide. Source: upstream's pod_failure_policy.go,
+ * success_policy.go.
+ */
 import type { Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { Indexes } from './indexes.ts';

@@ -1,7 +1,7 @@
 /**
  * What a job's pods and its status say together. A finished pod is counted exactly once: it enters
- * `uncountedTerminatedPods`, loses its finalizer, and only then becomes part of the counters. Source: KEP-2307, upstream's
- * job_controller.go.
+ * `uncountedTerminatedPods`, loses its finalizer, and only then becomes part of the counters. Source: KEP-2307,
+ * upstream's job_controller.go.
  */
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';

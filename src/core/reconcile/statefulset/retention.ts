@@ -11,8 +11,8 @@ import { STATEFUL_SET } from './pod.ts';
 const POD = { group: '', version: 'v1', kind: 'Pod' } as const;
 
 /**
- * The references that the claim should have; undefined when they are right. `condemned`: its pod is beyond the replicas.
- * A claim that another controller owns is left alone.
+ * The references that the claim should have; undefined when they are right. `condemned`: its pod is beyond the
+ * replicas. A claim that another controller owns is left alone.
  */
 export function retainedBy(
   set: StatefulSet,
