@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-interface Notice {
+export interface Notice {
   readonly name: string;
   readonly version: string;
   /** SPDX expression. */
@@ -18,9 +18,13 @@ const RULE = '='.repeat(80);
 
 /**
  * The text of `hyperedge version --licenses`: Node with its bundled libraries, SQLite, and every package of `modules`, the bundled files
- * below `root`. Throws an Error with the package that has no licence file.
+ * below `root`, and `carried` programs. Throws an Error with the package that has no licence file.
  */
-export async function thirdPartyNotices(root: string, modules: Iterable<string>): Promise<string> {
+export async function thirdPartyNotices(
+  root: string,
+  modules: Iterable<string>,
+  carried: readonly Notice[] = [],
+): Promise<string> {
   const directories = new Set(UNBUNDLED.map((name) => join('node_modules', name)));
   for (const module of modules) {
     const directory = packageOf(module);
@@ -30,9 +34,11 @@ export async function thirdPartyNotices(root: string, modules: Iterable<string>)
   // npm nests copies of one version.
   const packages = [...new Map(found.map((each) => [`${each.name} ${each.version}`, each])).values()];
   packages.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
-  const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages];
-  const list = notices.map(({ name, version, license }) => `  ${name} ${version} (${license})\n`).join('');
-  const texts = notices.map(({ name, version, text }) => `${RULE}\n${name} ${version}\n${RULE}\n\n${text.trim()}\n`);
+  const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages, ...carried];
+  const list = notices.map(({ name, version, license }) => `  ${`${name} ${version}`.trim()} (${license})\n`).join('');
+  const texts = notices.map(
+    ({ name, version, text }) => `${RULE}\n${`${name} ${version}`.trim()}\n${RULE}\n\n${text.trim()}\n`,
+  );
   return `Third-party software in this executable:\n\n${list}\n${texts.join('\n')}`;
 }
 

@@ -13,6 +13,7 @@ import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
+import { helperBundle } from './helpers.ts';
 import { thirdPartyNotices } from './licenses.ts';
 import { checkIntegrity, lockedPackage } from './lock.ts';
 
@@ -45,8 +46,6 @@ await mkdir(cache, { recursive: true });
 await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
 const bundled = await bundle(join(dist, 'bundle'));
 say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
-const licenses = join(cache, 'licenses.txt');
-await writeFile(licenses, await thirdPartyNotices(root, bundled.modules));
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
@@ -57,6 +56,10 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   const files: Record<string, string> = { 'better_sqlite3.node': addon(architecture) };
   for (const worker of bundled.workers) files[basename(worker)] = worker;
   const manifest = join(cache, `assets-${architecture}.json`);
+  const helpers = await helperBundle(architecture, cache, say);
+  const licenses = join(cache, `licenses-${architecture}.txt`);
+  await writeFile(licenses, await thirdPartyNotices(root, bundled.modules, helpers?.notices));
+  const units = await readdir(join(root, 'systemd'));
   await writeFile(manifest, JSON.stringify(await manifestOf(files)));
   const descriptions = join(root, 'src/api/schema/generated/descriptions.json');
   const sea = require('@yao-pkg/pkg/lib-es5/sea.js').default as (entry: string, options: SeaOptions) => Promise<void>;
@@ -77,6 +80,8 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
           'assets.json': manifest,
           'licenses.txt': licenses,
           ...files,
+          ...Object.fromEntries(units.map((name) => [`systemd/${name}`, join(root, 'systemd', name)])),
+          ...(helpers === undefined ? {} : { 'helpers.json': helpers.manifest, 'helpers.bin': helpers.contents }),
           ...(existsSync(descriptions) ? { 'descriptions.json': descriptions } : {}),
         },
       },
@@ -213,7 +218,7 @@ async function isFresh(executable: string): Promise<boolean> {
   if (!existsSync(executable)) return false;
   const made = (await stat(executable)).mtimeMs;
   const sources = ['package-lock.json', 'esbuild.config.mjs'].map((name) => join(root, name));
-  for (const directory of ['src', 'build']) {
+  for (const directory of ['src', 'build', 'systemd']) {
     for (const entry of await readdir(join(root, directory), { recursive: true, withFileTypes: true })) {
       if (entry.isFile()) sources.push(join(entry.parentPath, entry.name));
     }

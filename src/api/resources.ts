@@ -15,6 +15,7 @@ import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
+import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
 import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
@@ -71,6 +72,7 @@ export const resources = {
   cronJobs: typeOf(cronJobs),
   horizontalPodAutoscalers: typeOf(horizontalPodAutoscalers),
   endpointSlices: typeOf(endpointSlices),
+  networkPolicies: typeOf(networkPolicies),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),
   ipAddresses: typeOf(ipAddresses),
   serviceCidrs: typeOf(serviceCidrs),

@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
+import type { LINK_NAMES } from '../base/link-names.ts';
 import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
 
 interface Entry {
@@ -14,6 +15,34 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: 'run the host process: kubelet, service proxy and, as static pods, the control plane',
     load: async () => (await import('./commands/run.ts')).runCommand,
+  },
+  install: {
+    summary: 'install this executable as a service, start it and wait until the node is Ready',
+    load: async () => (await import('./commands/install.ts')).installCommand,
+  },
+  reset: {
+    summary: 'leave the cluster and stop everything; data is kept aside',
+    load: async () => (await import('./commands/uninstall.ts')).resetCommand,
+  },
+  uninstall: {
+    summary: 'stop everything and remove what install has put on this host',
+    load: async () => (await import('./commands/uninstall.ts')).uninstallCommand,
+  },
+  'config check': {
+    summary: 'check the bootstrap file and its drop-ins',
+    load: async () => (await import('./commands/config.ts')).checkCommand,
+  },
+  'config show': {
+    summary: 'show the settings of this host and where each is from',
+    load: async () => (await import('./commands/config.ts')).showCommand,
+  },
+  'config schema': {
+    summary: 'print the JSON schema of the bootstrap file',
+    load: async () => (await import('./commands/config.ts')).schemaCommand,
+  },
+  proxy: {
+    summary: 'run the service proxy alone',
+    load: async () => (await import('./commands/proxy.ts')).proxyCommand,
   },
   etcd: {
     summary: 'run the store: etcd’s API on SQLite',
@@ -116,6 +145,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'show the log of a control-plane container',
     load: async () => (await import('./commands/master.ts')).logsCommand,
   },
+  'haproxy-config': {
+    summary: 'print a configuration of HAProxy before the API servers',
+    load: async () => (await import('./commands/balancers.ts')).haproxyConfigCommand,
+  },
+  'keepalived-config': {
+    summary: 'print a configuration of keepalived for a shared address',
+    load: async () => (await import('./commands/balancers.ts')).keepalivedConfigCommand,
+  },
   'secrets-encrypt status': {
     summary: 'show the encryption status of stored objects',
     load: async () => (await import('./commands/secrets-encrypt.ts')).encryptionStatusCommand,
@@ -127,6 +164,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   'secrets-encrypt reencrypt': {
     summary: 're-encrypt objects that are stored with another key',
     load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
+  },
+  'token create': {
+    summary: 'create a token for joining hosts and print the join command',
+    load: async () => (await import('./commands/token.ts')).createTokenCommand,
+  },
+  'token list': {
+    summary: 'list the tokens for joining hosts',
+    load: async () => (await import('./commands/token.ts')).listTokensCommand,
+  },
+  'token revoke': {
+    summary: 'revoke a token for joining hosts',
+    load: async () => (await import('./commands/token.ts')).revokeTokenCommand,
   },
   status: {
     summary: 'show the node and its control-plane components',
@@ -146,13 +195,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
 };
 
-/** Names of links to the executable and their commands. */
-const LINK_NAMES: ReadonlyMap<string, string> = new Map([
-  ['master-restart', 'master-restart'],
-  ['master-logs', 'master-logs'],
-  ['etcd', 'etcd'],
-  ['kube-apiserver', 'api'],
-]);
+/** Names of links to the executable and their commands; `hyperkube` takes one of the others as its first argument. */
+const LINKED: Readonly<Record<Exclude<(typeof LINK_NAMES)[number], 'hyperkube'>, string>> = {
+  'master-restart': 'master-restart',
+  'master-logs': 'master-logs',
+  etcd: 'etcd',
+  'kube-apiserver': 'api',
+  'kube-controller-manager': 'controllers',
+  'kube-scheduler': 'controllers',
+  'kube-proxy': 'proxy',
+  kubelet: 'run',
+  'openshift-node': 'run',
+};
 
 export interface MainOptions {
   readonly argv: readonly string[];
@@ -164,23 +218,36 @@ export interface MainOptions {
 /** Runs one command; never rejects. */
 export async function main(options: MainOptions): Promise<number> {
   const out = options.out ?? processOutput;
-  const linked = LINK_NAMES.get(basename(options.argv0));
-  const argv = linked === undefined ? [...options.argv] : [linked, ...options.argv];
+  const link = linkOf(options);
+  const linked = link === undefined ? undefined : LINKED[link.name];
+  const argv = link === undefined || linked === undefined ? [...options.argv] : [linked, ...link.argv];
   const verbose = argv.includes('--verbose');
   try {
     if (linked === 'etcd')
-      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, options.argv, out);
+      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, argv.slice(1), out);
     if (linked === 'api')
-      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, options.argv, out);
+      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, argv.slice(1), out);
     return await dispatch(argv, out);
   } catch (error) {
     const usage = error instanceof UsageError;
-    const name = linked === 'etcd' || linked === 'api' ? basename(options.argv0) : 'hyperedge';
+    const name = linked === 'etcd' || linked === 'api' ? (link?.name ?? linked) : 'hyperedge';
     out.stderr(`${name}: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
     if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
     return usage ? 2 : 1;
   }
 }
+
+type Link = keyof typeof LINKED;
+
+/** The link that started the executable, or that `hyperkube` names, and the arguments after it. */
+function linkOf({ argv, argv0 }: MainOptions): { readonly name: Link; readonly argv: readonly string[] } | undefined {
+  const started = basename(argv0);
+  const hyperkube = started === 'hyperkube';
+  const name = hyperkube ? (argv[0] ?? '') : started;
+  return isLink(name) ? { name, argv: hyperkube ? argv.slice(1) : argv } : undefined;
+}
+
+const isLink = (name: string): name is Link => Object.hasOwn(LINKED, name);
 
 async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   const [first, second] = argv;

@@ -34,6 +34,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.labelSelector,
         options.fieldSelector,
         options.metadataOnly === true,
+        options.reduce === undefined ? undefined : informers.size,
       ]);
       const known = informers.get(key);
       // The key holds the whole identity of the type, so what is stored under it is an informer of T.

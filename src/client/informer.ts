@@ -144,11 +144,12 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
         ? { resourceVersion: position.notOlderThan }
         : {}),
     });
-    let items = page.items;
+    const reduced = (items: readonly T[]): readonly T[] => items.map((item) => this.#reduced(item));
+    let items = reduced(page.items);
     while (page.metadata.continue !== undefined && page.metadata.continue !== '') {
       if (this.#stopping.signal.aborted) return position;
       page = await this.#deps.resource.list({ ...selection, limit: PAGE_SIZE, continue: page.metadata.continue });
-      items = items.concat(page.items);
+      items = items.concat(reduced(page.items));
     }
     if (this.#stopping.signal.aborted) return position;
     this.#replace(items);
@@ -181,8 +182,9 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     let resourceVersion = from;
     let events = 0;
     try {
+      const { reduce: _, ...selection } = this.#options;
       const stream = this.#deps.resource.watch({
-        ...this.#options,
+        ...selection,
         resourceVersion,
         allowBookmarks: true,
         timeoutSeconds,
@@ -213,7 +215,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     switch (event.type) {
       case 'ADDED':
       case 'MODIFIED':
-        this.#upsert(event.object);
+        this.#upsert(this.#reduced(event.object));
         return;
       case 'DELETED':
         this.#delete(objectKey(event.object), event.object);
@@ -221,6 +223,10 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
       case 'BOOKMARK':
         return;
     }
+  }
+
+  #reduced(object: T): T {
+    return this.#options.reduce === undefined ? object : (this.#options.reduce(object) as T);
   }
 
   #upsert(object: T): void {

@@ -129,6 +129,11 @@ export interface InformerOptions {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+  /**
+   * What the copy keeps of an object: its name, namespace, uid, resourceVersion, and what the caller reads. Such an
+   * informer is not shared.
+   */
+  reduce?(object: KubeObject): KubeObject;
 }
 
 /** Shares one informer per (kind, options) among the components of a process. */

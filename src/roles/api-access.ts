@@ -8,10 +8,10 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { secretFileProblem } from '../base/secret-file.ts';
 import {
-  type ApiClient,
   type ClientCredentials,
   createApiClient,
   createInformerFactory,
+  type FenceableClient,
   type InformerFactory,
   type PemSource,
   parseKubeconfig,
@@ -26,13 +26,24 @@ export interface ClientContext {
 }
 
 export interface OpenedClient {
-  readonly client: ApiClient;
+  readonly server: string;
+  /** PEM of the authority that the kubeconfig trusts, as of its opening. */
+  readonly caPem: string | undefined;
+  readonly client: FenceableClient;
   newInformers(): InformerFactory;
   close(): Promise<void>;
 }
 
-/** Throws CodedError 'bad-config' or 'unreadable' naming the file. */
-export async function openClient(kubeconfig: string, userAgent: string, context: ClientContext): Promise<OpenedClient> {
+/**
+ * `server`: another API server of the same cluster than the file names. Throws CodedError 'bad-config' or 'unreadable'
+ * naming the file.
+ */
+export async function openClient(
+  kubeconfig: string,
+  userAgent: string,
+  context: ClientContext,
+  server?: string,
+): Promise<OpenedClient> {
   const text = await readSecret(kubeconfig, 'kubeconfig');
   let access: ReturnType<typeof parseKubeconfig>;
   try {
@@ -42,7 +53,7 @@ export async function openClient(kubeconfig: string, userAgent: string, context:
   }
   const credentials = followCredentials(kubeconfig, access, context.log);
   const client = createApiClient({
-    server: access.server,
+    server: server ?? access.server,
     userAgent,
     log: context.log.named('client'),
     clock: context.clock,
@@ -50,6 +61,8 @@ export async function openClient(kubeconfig: string, userAgent: string, context:
     ...(access.tlsServerName === undefined ? {} : { tlsServerName: access.tlsServerName }),
   });
   return {
+    server: access.server,
+    caPem: credentials.current().ca,
     client,
     newInformers: () =>
       createInformerFactory({ client, log: context.log, clock: context.clock, random: context.random }),

@@ -38,7 +38,7 @@ export function selfCommand(): readonly string[] {
 }
 
 /** Unpacks missing or damaged assets. Throws CodedError 'assets' with the directory. */
-export async function openAssets(base: string = defaultBase()): Promise<Assets> {
+export async function openAssets(base: string = cacheDirectory()): Promise<Assets> {
   if (!packaged) return { directory: undefined, sqliteAddon: sourceAddon() };
   const manifest: Manifest = JSON.parse(getAsset('assets.json', 'utf8'));
   const directory = join(base, manifest.hash);
@@ -49,6 +49,12 @@ export async function openAssets(base: string = defaultBase()): Promise<Assets> 
   }
   globalThis.hyperedgeAssets = `${pathToFileURL(directory).href}/`;
   return { directory, sqliteAddon: join(directory, 'better_sqlite3.node') };
+}
+
+/** A file of systemd's, such as `hyperedge.service`. */
+export async function unitFile(name: string): Promise<string> {
+  if (packaged) return getAsset(`systemd/${name}`, 'utf8');
+  return readFile(fileURLToPath(new URL(`../../systemd/${name}`, import.meta.url)), 'utf8');
 }
 
 /** A JSON document that only some requests need; undefined when this build carries none. */
@@ -71,7 +77,7 @@ export function thirdPartyNotices(): string {
 }
 
 /** Where assets are unpacked: the machine's cache for root, the user's otherwise. */
-function defaultBase(): string {
+export function cacheDirectory(): string {
   const configured = process.env['HYPEREDGE_CACHE'];
   if (configured !== undefined && configured !== '') return configured;
   return process.geteuid?.() === 0

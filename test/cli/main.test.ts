@@ -189,3 +189,40 @@ test('tables and sizes', () => {
   assert.equal(printTable(['A', 'LONGER'], [['value', 'x']]), 'A       LONGER\nvalue   x\n');
   assert.deepEqual([0, 1023, 1536, 5 * 1024 ** 3].map(humanBytes), ['0B', '1023B', '1.5KiB', '5.0GiB']);
 });
+
+test('hyperkube takes the component as its first argument, links take their own names', async () => {
+  assert.match((await hyperedge(['kube-proxy', '--help'], 'hyperkube')).stdout, /^Usage: hyperedge proxy /);
+  assert.match((await hyperedge(['--help'], 'kube-proxy')).stdout, /^Usage: hyperedge proxy /);
+  assert.match((await hyperedge(['--help'], '/usr/local/bin/openshift-node')).stdout, /^Usage: hyperedge run /);
+  assert.match((await hyperedge(['--help'], 'kube-scheduler')).stdout, /^Usage: hyperedge controllers /);
+  assert.equal((await hyperedge(['boss'], 'hyperkube')).code, 2);
+});
+
+test('install from source and with half of a join is refused in one line', async () => {
+  const half = await hyperedge(['install', '--join', 'https://10.0.0.1:8443']);
+  assert.equal(half.code, 2);
+  assert.equal(
+    half.stderr,
+    'hyperedge: give --join, --token and --ca-hash together, as hyperedge token create prints them\n',
+  );
+  const source = await hyperedge(['install']);
+  assert.equal(source.code, 1);
+  assert.equal(source.stderr, 'hyperedge: install: this is a start from source; run npm run build first\n');
+});
+
+test('config check and show name file, line and field', () =>
+  withRoot(async (root) => {
+    const file = join(root, 'etc/origin/bootstrap.yaml');
+    assert.match((await hyperedge(['config', 'check', '--root', root])).stdout, /does not exist; the defaults apply/);
+    await mkdir(join(root, 'etc/origin'), { recursive: true });
+    await writeFile(file, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nports: {api: 9443}\n');
+    assert.equal((await hyperedge(['config', 'check', '--root', root])).stdout, `${file}: ok\n`);
+    assert.match(
+      (await hyperedge(['config', 'show', '--root', root])).stdout,
+      /^ports\.api +9443 +.*bootstrap\.yaml:3$/m,
+    );
+    await writeFile(file, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nports: {ap: 9443}\n');
+    const wrong = await hyperedge(['config', 'check', '--root', root]);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stderr, /bootstrap\.yaml:3: ports\.ap: unknown field/);
+  }));

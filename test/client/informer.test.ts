@@ -67,6 +67,20 @@ describe('informer', () => {
   const lists = (): number => server.seen.filter(({ url }) => /configmaps(\?(?!.*watch)|$)/.test(url)).length;
   const watches = (): string[] => server.seen.filter(({ url }) => url.includes('watch=true')).map(({ url }) => url);
 
+  it('keeps what a reduced copy is to keep, of lists and of events', async () => {
+    server.put('a', 'x', { v: '1', big: 'text' });
+    const informer = await open({
+      reduce: (object) => ({ metadata: object.metadata ?? {}, data: { v: (object as ConfigMap).data?.['v'] ?? '' } }),
+    });
+    await eventually('it watches', () => server.watchers === 1);
+    server.put('a', 'x', { v: '2', big: 'text' });
+    await eventually('all is told', () => told.length === 2);
+    assert.deepEqual(told, ['+a/x=1', '~a/x=1→2']);
+    assert.deepEqual(informer.get('a/x')?.data, { v: '2' });
+    assert.doesNotMatch(watches().join(' '), /reduce/);
+    assert.notEqual(factory.informer(resources.configMaps), informer);
+  });
+
   it('lists, then follows every change', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();

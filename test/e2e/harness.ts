@@ -117,8 +117,18 @@ export class Appliance {
     return this.#output;
   }
 
+  /** The exit code of the host process; undefined while it runs. */
+  get exitCode(): number | undefined {
+    return this.#host?.exitCode ?? undefined;
+  }
+
   get hostPid(): number {
     return this.#host?.pid ?? -1;
+  }
+
+  /** The process that holds the network namespace. */
+  get holderPid(): number {
+    return this.#holder.pid ?? -1;
   }
 
   /** Runs a command in the appliance's network namespace. */

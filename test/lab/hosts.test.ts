@@ -202,4 +202,17 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await leaving.must('systemctl', ['start', 'hyperedge']);
     await allWell(60_000);
   });
+
+  test('a host that resets leaves the store and the cluster, and the others keep running', async () => {
+    const [one, two, leaving] = hosts as [NspawnHost, NspawnHost, NspawnHost];
+    const ran = await leaving.inside('hyperedge', ['reset'], { timeoutMs: 150_000 });
+    assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
+    assert.match(ran.stdout, new RegExp(`node ${leaving.name} is drained`));
+    assert.match(ran.stdout, new RegExp(`store member ${leaving.name} is removed`));
+    assert.match(ran.stdout, new RegExp(`node ${leaving.name} is deleted`));
+    const members: { name: string }[] = JSON.parse(await one.must('hyperedge', ['members', '-o', 'json']));
+    assert.deepEqual(members.map(({ name }) => name).sort(), [one.name, two.name].sort());
+    assert.doesNotMatch(await one.mustKubectl(['get', 'nodes', '-o', 'name']), new RegExp(leaving.name));
+    for (const host of [one, two]) await writable(host, `without-third-${host.name}`);
+  });
 });

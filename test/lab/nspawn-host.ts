@@ -11,7 +11,7 @@ import { eventually, executable, type Ran, type RunOptions, run, sleep } from '.
 import { kubectls } from '../kubectls.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { Lan, portOf } from './lan.ts';
-import { installOn, labRootfs, succeed } from './rootfs.ts';
+import { blankOn, installOn, labRootfs, succeed } from './rootfs.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const END_TIMEOUT_MS = 100_000;
@@ -67,14 +67,22 @@ export class NspawnHost {
     this.name = basename(directory).toLowerCase();
   }
 
-  /** An installed host that has not been booted, on `lan`; without one alone on its own. */
-  static async create(say: (line: string) => void, lan?: Lan): Promise<NspawnHost> {
-    const lower = await labRootfs('container', say);
+  /**
+   * An installed host that has not been booted, on `lan`; without one alone on its own. `blank`: it has only a
+   * copy of the executable in /root, and none of the programs that it needs.
+   */
+  static async create(
+    say: (line: string) => void,
+    lan?: Lan,
+    options: { readonly blank?: boolean } = {},
+  ): Promise<NspawnHost> {
+    const blank = options.blank === true;
+    const lower = await labRootfs(blank ? 'blank' : 'container', say);
     const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')), lan ?? (await Lan.create()));
     host.#ownsLan = lan === undefined;
     stopWhenInterrupted(host);
     try {
-      await host.#install(lower);
+      await host.#install(lower, blank);
     } catch (error) {
       await host.stop();
       throw error;
@@ -90,12 +98,12 @@ export class NspawnHost {
     return this.#console;
   }
 
-  async #install(lower: string): Promise<void> {
+  async #install(lower: string, blank: boolean): Promise<void> {
     const at = (name: string): string => join(this.#directory, name);
     await Promise.all(['root', 'upper', 'work', 'state'].map((name) => mkdir(at(name))));
     const options = `lowerdir=${lower},upperdir=${at('upper')},workdir=${at('work')}`;
     await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
-    await installOn(this.root, this.name);
+    await (blank ? blankOn : installOn)(this.root, this.name);
     await writeFile(join(this.root, 'usr/local/sbin/lab-init'), INIT, { mode: 0o755 });
   }
 
@@ -166,6 +174,13 @@ export class NspawnHost {
   async mustKubectl(args: readonly string[], options: RunOptions = {}): Promise<string> {
     const ran = await this.kubectl(args, options);
     if (ran.code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  /** The machine's nft in the host's network. */
+  async nft(args: readonly string[]): Promise<string> {
+    const ran = await run('nsenter', ['-t', String(this.#pid1), '-n', 'nft', ...args]);
+    if (ran.code !== 0) throw new Error(`nft ${args.join(' ')}: exit ${ran.code}\n${ran.stderr}`);
     return ran.stdout;
   }
 

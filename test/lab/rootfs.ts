@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { executable, projectRoot, run } from '../e2e/harness.ts';
 
 const SUITE = 'bookworm';
+/** A host on which nothing but the system has been installed. */
+const BLANK_PACKAGES = ['systemd', 'systemd-sysv', 'dbus', 'udev', 'kmod', 'procps'];
 const PACKAGES = [
-  ...['systemd', 'systemd-sysv', 'dbus', 'udev', 'kmod', 'procps', 'ca-certificates', 'curl'],
+  ...[...BLANK_PACKAGES, 'ca-certificates', 'curl'],
   ...['runc', 'conmon', 'nftables', 'iproute2', 'socat', 'busybox-static'],
 ];
 /** A virtual machine has no kernel but its own. */
@@ -18,14 +20,22 @@ const BUILD_TIMEOUT_MS = 10 * 60_000;
 /** A cache that outlives the tests; below the temporary directory where the machine's cache is not ours to write. */
 const cache = (): string => join(process.getuid?.() === 0 ? '/var/cache' : tmpdir(), 'hyperedge-lab');
 
+export type RootfsKind = 'container' | 'blank' | 'machine';
+
+const KINDS: Readonly<Record<RootfsKind, { readonly name: string; readonly packages: readonly string[] }>> = {
+  container: { name: `${SUITE}-1`, packages: PACKAGES },
+  blank: { name: `${SUITE}-blank-1`, packages: BLANK_PACKAGES },
+  machine: { name: `${SUITE}-vm-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES] },
+};
+
 /** Makes it if it is not there (half a minute). Throws in mmdebstrap's words. */
-export async function labRootfs(kind: 'container' | 'machine', say: (line: string) => void): Promise<string> {
-  const target = join(cache(), kind === 'container' ? `${SUITE}-1` : `${SUITE}-vm-1`);
+export async function labRootfs(kind: RootfsKind, say: (line: string) => void): Promise<string> {
+  const { name, packages } = KINDS[kind];
+  const target = join(cache(), name);
   if (existsSync(target)) return target;
   say(`making a ${SUITE} root file system in ${target}`);
   await mkdir(cache(), { recursive: true });
   const partial = await mkdtemp(join(cache(), '.making-'));
-  const packages = kind === 'container' ? PACKAGES : [...PACKAGES, ...KERNEL_PACKAGES];
   try {
     const args = ['--quiet', '--variant=minbase', `--include=${packages.join(',')}`, SUITE, partial];
     const made = await run('mmdebstrap', args, { timeoutMs: BUILD_TIMEOUT_MS });
@@ -37,11 +47,22 @@ export async function labRootfs(kind: 'container' | 'machine', say: (line: strin
   return target;
 }
 
-/** Installs hyperedge as the guide says, on a host of this name whose root file system is at `root`. */
+/** A new host of this name, whose root file system is at `root`, with the executable of the release and nothing else of ours. */
+export async function blankOn(root: string, name: string): Promise<void> {
+  await copyFile(executable, join(root, 'root', basename(executable)));
+  await chmod(join(root, 'root', basename(executable)), 0o755);
+  await identify(root, name);
+}
+
+/** Installs hyperedge without its own `install`, on a host of this name whose root file system is at `root`. */
 export async function installOn(root: string, name: string): Promise<void> {
   await copyFile(executable, join(root, 'usr/local/bin/hyperedge'));
   await chmod(join(root, 'usr/local/bin/hyperedge'), 0o755);
   await copyFile(join(projectRoot, 'systemd/hyperedge.service'), join(root, 'etc/systemd/system/hyperedge.service'));
+  await identify(root, name);
+}
+
+async function identify(root: string, name: string): Promise<void> {
   await writeFile(join(root, 'etc/hostname'), `${name}\n`);
   // Without one it would be a first boot, which enables every service there is.
   await writeFile(join(root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);

@@ -27,6 +27,12 @@ async function list({ flags, out }: Invocation): Promise<number> {
       'hyperedge: no quorum: the store rejects writes; the list is one member’s own configuration. See hyperedge members recover --help\n',
     );
   }
+  const voters = members.filter(({ role }) => role !== 'learner').length;
+  if (voters % 2 === 0) {
+    out.stderr(
+      `hyperedge: warning: ${voters} voting members survive no more failures than ${voters - 1}; add or remove one\n`,
+    );
+  }
   for (const { name, id, errors } of members) {
     for (const error of errors) out.stderr(`hyperedge: ${name === '' ? id : name}: ${error}\n`);
   }

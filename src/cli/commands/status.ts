@@ -24,6 +24,7 @@ export const statusCommand: Command = {
     out.stdout(
       `node ${status.node} (${status.nodeIp}): ${status.ready ? 'Ready' : 'NotReady'}\n` +
         `hyperedge ${status.version}, pid ${status.pid}, since ${status.startedAt}, cgroup driver ${status.cgroupDriver}\n` +
+        `kubernetes ${status.kubernetes.kubelet}, API server ${status.kubernetes.apiServer ?? 'does not answer'}\n` +
         `kubeconfig ${status.kubeconfig}\n\n`,
     );
     out.stdout(
@@ -38,6 +39,7 @@ export const statusCommand: Command = {
         ]),
       ),
     );
+    for (const each of status.kubernetes.skew) out.stderr(`hyperedge: warning: version skew: ${each}\n`);
     return 0;
   },
 };

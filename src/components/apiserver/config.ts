@@ -78,6 +78,8 @@ export interface ApiServerConfig {
   readonly browsers?: BrowserSettings;
   /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
   readonly shutdownDelaySeconds?: number;
+  /** The same, where other API servers serve this store and none is given. Default 0. */
+  readonly handoverDelaySeconds?: number;
   /**
    * CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication.
    */

@@ -33,6 +33,8 @@ const TOO_MANY = 429;
 const MAX_DISCARDED = 256 * 1024;
 const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
+/** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
+const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
@@ -226,7 +228,8 @@ export class Frontend {
   #allowsAnonymous(info: RequestInfo): boolean {
     const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
     if (anonymous === 'paths') return anonymousPaths.includes(info.path);
-    return anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path));
+    if (anonymous !== 'health') return anonymous === 'all';
+    return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
   }
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {

@@ -14,6 +14,8 @@ export interface Capabilities {
   readonly signer: CertificateSigner;
   /** PEM bundle of the cluster CA. */
   readonly rootCaPem: string;
+  /** What joining hosts learn from the cluster; undefined: no host can join. */
+  readonly clusterFacts: ControllersDeps['clusterFacts'];
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -41,6 +43,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
   return {
     signer: deps.signer,
     rootCaPem: deps.rootCaPem,
+    clusterFacts: deps.clusterFacts,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {

@@ -6,7 +6,12 @@ import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1
 import type { Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { bootstrapTokenId, isPending, planApproval } from '../../core/reconcile/certificatesigningrequest/approval.ts';
+import {
+  bootstrapTokenId,
+  isPending,
+  isReady,
+  planApproval,
+} from '../../core/reconcile/certificatesigningrequest/approval.ts';
 import { isOurSigner, NODE_PREFIX } from '../../core/reconcile/certificatesigningrequest/policy.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { inspect, nameOf } from './certificatesigningrequest.ts';
@@ -34,8 +39,10 @@ export const csrApprovingController: ControllerSpec = {
       };
       scope.onChange(nodes, {
         added: wakeAll,
+        deleted: wakeAll,
         updated: (node, old) => {
-          if (JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses)) wakeAll();
+          const differs = JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses);
+          if (differs || isReady(node) !== isReady(old)) wakeAll();
         },
       });
     };

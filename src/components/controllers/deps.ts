@@ -3,6 +3,7 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -19,6 +20,8 @@ export interface ControllersDeps {
   readonly signServiceAccountToken: (claims: Readonly<Record<string, string>>) => string;
   /** PEM bundle published as `kube-root-ca.crt` in each namespace. */
   readonly rootCaPem: string;
+  /** What joining hosts learn from the cluster; undefined: no host can join. */
+  readonly clusterFacts?: ClusterFacts;
   readonly options?: Partial<ControllersOptions>;
 }
 

@@ -2,9 +2,11 @@
  * Every controller of the process, in the order in which they start: first those whose objects the other controllers
  * wait for.
  */
+import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';
+import { clusterInfoController } from './cluster-info.ts';
 import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
@@ -32,6 +34,7 @@ import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
+import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
 
@@ -55,6 +58,8 @@ export const controllers: readonly ControllerSpec[] = [
   horizontalPodAutoscalerController,
   csrApprovingController,
   csrSigningController,
+  clusterInfoController,
+  bootstrapSignerController,
   namespaceController,
   garbageCollectorController,
   taintEvictionController,
@@ -67,4 +72,5 @@ export const controllers: readonly ControllerSpec[] = [
   podGcController,
   ttlController,
   ttlAfterFinishedController,
+  tokenCleanerController,
 ];

@@ -8,7 +8,7 @@ import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
-import type { FileWatch, HostFacts, Mounter } from './port.ts';
+import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
 import type { KubeletListen } from './server/port.ts';
 
@@ -40,14 +40,16 @@ export interface KubeletDeps {
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
+  /** Manifests from elsewhere than the directory and the URL of the configuration. */
+  readonly feeds?: readonly ManifestFeed[];
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
   /** Asked at start and before every hour's renewal of the server's TLS context. */
   readonly servingCertificate: () => Promise<ServingCertificate>;
   /** PEM of the authorities that client certificates must come from. */
   readonly clientCa: () => Promise<string>;
-  /** Why the pod network is not ready; undefined when it is. Node Ready waits for it. */
-  readonly networkNotReady?: () => string | undefined;
+  /** Why the host is not ready, such as a missing pod CIDR; undefined when it is. Node Ready waits for it. */
+  readonly notReady?: () => string | undefined;
   /** What else the host has to say as conditions of its Node; `said` are the types that it has now. */
   readonly conditions?: (said: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;

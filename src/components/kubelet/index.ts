@@ -2,8 +2,12 @@
  * The kubelet: pods of this host from the API and from manifests, made true through the runtime. Surface for the
  * composition.
  */
+export { CertificateManager } from './certificates/manager.ts';
+export type { CertificateNames } from './certificates/port.ts';
+export { CLIENT_SIGNER, requestSignature, SERVING_SIGNER } from './certificates/request.ts';
 export { DEFAULT_KUBELET_CONFIG, type KubeletConfig, type KubeletPaths } from './config.ts';
 export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';
 export { keepNodeRoleLabels } from './node/node-role-labels.ts';
 export type { HostCondition } from './node/node-status.ts';
+export { decodeStaticPod } from './sources/static-pod.ts';

@@ -21,7 +21,7 @@ import { Prober } from './probes/prober.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
-import { directorySource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
+import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
@@ -45,6 +45,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Serves new connections with the certificate that `servingCertificate` gives now. */
+  reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -135,6 +137,10 @@ class NodeKubelet implements Kubelet {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
   }
 
+  async reloadCertificate(): Promise<void> {
+    await this.parts?.server.reload();
+  }
+
   async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {
     if (this.stopping.signal.aborted) return;
     this.stopping.abort();
@@ -166,7 +172,7 @@ class NodeKubelet implements Kubelet {
   }
 
   private sources(manager: PodManager): ManifestSource[] {
-    const { config, clock, log, fileWatch, files } = this.deps;
+    const { config, clock, log, fileWatch, files, feeds = [] } = this.deps;
     const shared = {
       manifests: files.manifests,
       nodeName: config.nodeName,
@@ -186,6 +192,9 @@ class NodeKubelet implements Kubelet {
       sources.push(
         urlSource({ ...shared, url: config.manifestUrl, onPods: (pods) => manager.setStaticPods('http', pods) }),
       );
+    }
+    for (const feed of feeds) {
+      sources.push(feedSource({ ...shared, feed, onPods: (pods) => manager.setStaticPods(feed.source, pods) }));
     }
     return sources;
   }
@@ -248,7 +257,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
-          notReady: services.view.failure ?? deps.networkNotReady?.(),
+          notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
           nowMs: deps.clock.nowMs(),

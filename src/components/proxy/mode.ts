@@ -3,14 +3,17 @@ import type { ServicePort } from '../../core/ruleset/index.ts';
 
 export interface ProxyConfig {
   readonly nodeName: string;
-  readonly serviceCidr: string;
-  readonly clusterCidr: string;
+  /** The ranges of services and of pods, one of each family. */
+  readonly serviceCidrs: readonly string[];
+  readonly clusterCidrs: readonly string[];
   /** 'auto' takes nft where it works. */
   readonly mode: 'auto' | 'nftables' | 'userspace';
   /** Ports on which this host itself listens. */
   readonly reservedPorts: readonly ReservedPort[];
-  /** IPv4 addresses of this host's links now, without those that are bound for services. */
+  /** Addresses of this host's links now, without those that are bound for services. */
   readonly hostAddresses: () => readonly string[];
+  /** Cluster IPs that the host answers itself (cluster DNS). */
+  readonly hostServices?: readonly string[];
   /** Name of the nft table, so that several instances can share a machine. */
   readonly table: string;
 }

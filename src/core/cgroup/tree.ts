@@ -23,6 +23,8 @@ export interface CgroupLimits {
   readonly cpuPeriodUs?: number;
   /** Bytes; -1: none. */
   readonly memoryLimitBytes?: number;
+  /** Bytes that are never reclaimed; cgroup v2 only. */
+  readonly memoryMinBytes?: number;
   /** -1: none. */
   readonly pidsLimit?: number;
 }
@@ -45,19 +47,24 @@ export interface TreeOptions {
 /** The levels above the pods; exists before the first pod starts. */
 export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[] {
   let burstableMilli = 0;
+  let minimumBytes = 0;
   for (const pod of pods) {
+    minimumBytes += memoryMinimum(pod);
     if (qosClassOf(pod) === 'Burstable') burstableMilli += podAmount(pod, 'requests', 'cpu');
   }
+  // A cgroup is protected no better than the levels above it.
+  const minimum = minimumBytes === 0 ? {} : { memoryMinBytes: minimumBytes };
   return [
     {
       path: kubepodsPath(options.root),
       limits: {
         cpuShares: sharesOfMilli(options.allocatable.cpuMilli),
         memoryLimitBytes: options.allocatable.memoryBytes,
+        ...minimum,
       },
     },
     { path: qosPath(options.root, 'BestEffort'), limits: { cpuShares: MIN_SHARES } },
-    { path: qosPath(options.root, 'Burstable'), limits: { cpuShares: sharesOfMilli(burstableMilli) } },
+    { path: qosPath(options.root, 'Burstable'), limits: { cpuShares: sharesOfMilli(burstableMilli), ...minimum } },
   ];
 }
 
@@ -72,9 +79,19 @@ export function podNode(pod: Pod, options: TreeOptions): CgroupNode {
     limits.cpuQuotaUs = options.cpuCfsQuota ? quotaOfMilli(podAmount(pod, 'limits', 'cpu')) : -1;
   }
   if (limited(pod, 'memory')) limits.memoryLimitBytes = podAmount(pod, 'limits', 'memory');
+  const minimum = memoryMinimum(pod);
+  if (minimum > 0) limits.memoryMinBytes = minimum;
   if (options.podPidsLimit > 0) limits.pidsLimit = options.podPidsLimit;
   return { path: podPath(options.root, qos, uid), limits };
 }
+
+/** Static pods of the control plane keep what they request, so that pods of users cannot push them out of memory. */
+const memoryMinimum = (pod: Pod): number =>
+  pod.metadata?.annotations?.['kubernetes.io/config.source'] === 'file' &&
+  pod.metadata.labels?.['openshift.io/control-plane'] === 'true' &&
+  qosClassOf(pod) === 'Burstable'
+    ? podAmount(pod, 'requests', 'memory')
+    : 0;
 
 export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[] {
   return [...qosTree(pods, options), ...pods.map((pod) => podNode(pod, options))];

@@ -85,6 +85,9 @@ function filesV2(hierarchy: Hierarchy, limits: CgroupLimits): [string, string][]
   if (has('memory') && limits.memoryLimitBytes !== undefined) {
     files.push(['memory.max', orMax(limits.memoryLimitBytes)]);
   }
+  if (has('memory') && limits.memoryMinBytes !== undefined) {
+    files.push(['memory.min', String(limits.memoryMinBytes)]);
+  }
   if (has('pids') && limits.pidsLimit !== undefined) files.push(['pids.max', orMax(limits.pidsLimit)]);
   return files;
 }
@@ -118,6 +121,7 @@ export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): Uni
   if (limits.memoryLimitBytes !== undefined) {
     add(version === 'v2' ? 'MemoryMax' : 'MemoryLimit', limits.memoryLimitBytes);
   }
+  if (limits.memoryMinBytes !== undefined && version === 'v2') add('MemoryMin', limits.memoryMinBytes);
   if (limits.pidsLimit !== undefined) add('TasksMax', limits.pidsLimit);
   return properties;
 }

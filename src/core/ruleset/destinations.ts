@@ -12,7 +12,7 @@ import { addressKind } from '../../base/destinations.ts';
 type Protocol = ReservedPort['protocol'];
 
 export interface ClusterAddresses {
-  /** IPv4 addresses of this host's links, without those that the proxy binds for services. */
+  /** Addresses of this host's links, without those that the proxy binds for services. */
   readonly hostAddresses: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
@@ -22,11 +22,12 @@ export interface ClusterAddresses {
   readonly slices: readonly EndpointSlice[];
   /** Every cluster IP in use. */
   readonly clusterIps: ReadonlySet<string>;
-  readonly serviceCidr: string;
-  readonly clusterCidr: string;
+  /** The ranges of services and of pods, one of each family. */
+  readonly serviceCidrs: readonly string[];
+  readonly clusterCidrs: readonly string[];
 }
 
-/** Each returns why not; undefined: allowed. All take IPv4 addresses. */
+/** Each returns why not; undefined: allowed. All take canonical addresses. */
 export interface Destinations {
   externalIp(ip: string, protocol: Protocol, port: number): string | undefined;
   clusterIp(ip: string, protocol: Protocol, port: number): string | undefined;
@@ -41,8 +42,10 @@ const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
 
 export function destinationsOf(cluster: ClusterAddresses): Destinations {
-  const { serviceCidr, clusterCidr, clusterIps, reservedPorts } = cluster;
-  const hosts = new Set<string>(cluster.hostAddresses.filter((ip) => !isInNetwork(ip, serviceCidr)));
+  const { clusterIps, reservedPorts } = cluster;
+  const isService = (ip: string): boolean => cluster.serviceCidrs.some((each) => isInNetwork(ip, each));
+  const isPod = (ip: string): boolean => cluster.clusterCidrs.some((each) => isInNetwork(ip, each));
+  const hosts = new Set<string>(cluster.hostAddresses.filter((ip) => !isService(ip)));
   const own = new Set<string>();
   const reserve = (ip: string, ports: readonly ReservedPort[]): void => {
     for (const { protocol, port } of ports) own.add(`${ip} ${protocol} ${port}`);
@@ -65,13 +68,13 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
     addressKind(ip) !== 'unicast' ? 'a loopback, link-local, multicast or reserved address' : undefined;
   return {
     externalIp: (ip, protocol, port) => {
-      if (isInNetwork(ip, serviceCidr) || clusterIps.has(ip)) return 'a cluster IP';
+      if (isService(ip) || clusterIps.has(ip)) return 'a cluster IP';
       if (isOwn(ip, protocol, port)) return OWN_PORT;
-      if (isInNetwork(ip, clusterCidr) && !hosts.has(ip)) return 'an address of a pod';
+      if (isPod(ip) && !hosts.has(ip)) return 'an address of a pod';
       return special(ip);
     },
     clusterIp: (ip, protocol, port) => {
-      if (isInNetwork(ip, serviceCidr)) return undefined;
+      if (isService(ip)) return undefined;
       if (hosts.has(ip)) return 'an address of a node';
       return isOwn(ip, protocol, port) ? OWN_PORT : special(ip);
     },

@@ -8,11 +8,6 @@ export {
   nftState,
   replaceTable,
 } from './nft.ts';
-export {
-  type DesiredInput,
-  type DesiredPorts,
-  desiredServicePorts,
-  type Protocol,
-  type ProxyEndpoint,
-  type ServicePort,
-} from './services.ts';
+export type { Family, Protocol, ProxyEndpoint, ServicePort } from './service-port.ts';
+export { type DesiredInput, type DesiredPorts, desiredServicePorts, type HealthCheck } from './services.ts';
+export { UdpZones } from './zones.ts';

@@ -4,9 +4,9 @@
  * changed.
  */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
-import type { ProxyEndpoint, ServicePort } from './services.ts';
+import type { Family, ProxyEndpoint, ServicePort } from './service-port.ts';
 
-/** Desired content of the table. Names of chains and sets are derived from service ids by hash, so they are stable. */
+/** Desired content of the table. Chains and sets are named after service ports. */
 export interface NftState {
   /** Chain name → its rules in order. */
   readonly chains: ReadonlyMap<string, readonly string[]>;
@@ -16,77 +16,125 @@ export interface NftState {
   readonly sets: ReadonlyMap<string, number>;
 }
 
-type MapName = 'service_ips' | 'service_nodeports' | 'no_endpoint_ips' | 'no_endpoint_nodeports';
+type MapName =
+  | 'udp_zones'
+  | 'udp_port_zones'
+  | 'firewall_ips'
+  | 'service_ips'
+  | 'service_nodeports'
+  | 'no_endpoint_ips'
+  | 'no_endpoint_nodeports';
 
-const MAP_TYPES: Readonly<Record<MapName, string>> = {
-  service_ips: 'ipv4_addr . inet_proto . inet_service : verdict',
-  service_nodeports: 'inet_proto . inet_service : verdict',
-  no_endpoint_ips: 'ipv4_addr . inet_proto . inet_service : verdict',
-  no_endpoint_nodeports: 'inet_proto . inet_service : verdict',
+const KEYS: Readonly<Record<Exclude<MapName, 'udp_zones' | 'udp_port_zones'>, 'address' | 'port'>> = {
+  firewall_ips: 'address',
+  service_ips: 'address',
+  service_nodeports: 'port',
+  no_endpoint_ips: 'address',
+  no_endpoint_nodeports: 'port',
 };
-const MAP_NAMES = Object.keys(MAP_TYPES) as MapName[];
+const VERDICT_MAPS = Object.keys(KEYS) as (keyof typeof KEYS)[];
+const MAP_NAMES: readonly MapName[] = ['udp_zones', 'udp_port_zones', ...VERDICT_MAPS];
+
+/** How the families differ. */
+const WORDS: Readonly<Record<Family, { ip: string; address: string; loopback: string }>> = {
+  4: { ip: 'ip', address: 'ipv4_addr', loopback: '127.0.0.0/8' },
+  6: { ip: 'ip6', address: 'ipv6_addr', loopback: '::1' },
+};
 /** Marks packets that leave with this node's address; the bit that kube-proxy uses. */
 const MASQUERADE_MARK = '0x4000';
 const MAX_AFFINITY_CLIENTS = 65_535;
 
 export interface NftOptions {
   readonly table: string;
-  /** Sources outside it that use a cluster IP are masqueraded, so that answers come back through this node. */
-  readonly clusterCidr: string;
+  readonly family: Family;
+  /**
+   * Pods' range of the family. Sources outside it that use a cluster IP are masqueraded, so that answers come back
+   * through this node; undefined: all are.
+   */
+  readonly clusterCidr: string | undefined;
   /** Ports on which the host itself listens: at its own addresses they are never looked up. */
   readonly reservedPorts: readonly ReservedPort[];
+  /**
+   * Connection tracking zones of UDP service ports by id; absent: the default zone. A flow that is sent to an endpoint
+   * which is gone never ends while its client keeps sending, so the port moves to another zone, where the flow is new.
+   */
+  readonly zones?: ReadonlyMap<string, number>;
 }
 
 export const emptyNftState: NftState = { chains: new Map(), maps: new Map(), sets: new Map() };
 
+/** Of the ports of the table's family. */
 export function nftState(ports: readonly ServicePort[], options: NftOptions): NftState {
+  const { ip: word } = WORDS[options.family];
+  const outside = options.clusterCidr === undefined ? '' : `${word} saddr != ${options.clusterCidr} `;
   const chains = new Map<string, readonly string[]>();
   const sets = new Map<string, number>();
   const maps: Record<MapName, Map<string, string>> = {
+    udp_zones: new Map(),
+    udp_port_zones: new Map(),
+    firewall_ips: new Map(),
     service_ips: new Map(),
     service_nodeports: new Map(),
     no_endpoint_ips: new Map(),
     no_endpoint_nodeports: new Map(),
   };
   for (const port of ports) {
+    if (port.family !== options.family) continue;
     const proto = port.protocol.toLowerCase();
-    const id = stableHash(port.id);
+    const id = nameOf(port.id);
     const addBalancer = (chain: string, endpoints: readonly ProxyEndpoint[], prefix: readonly string[]): void => {
       const endpointChains = endpoints.map((endpoint) => {
-        const name = `ep_${id}_${endpoint.ip.replaceAll('.', '_')}_${endpoint.port}`;
-        const affinitySet = `aff_${id}_${endpoint.ip.replaceAll('.', '_')}_${endpoint.port}`;
+        const target = options.family === 6 ? `[${endpoint.ip}]` : endpoint.ip;
+        const suffix = `${id}/${endpoint.ip.replaceAll(':', '.')}/${endpoint.port}`;
+        const name = `ep/${suffix}`;
+        const affinitySet = `aff/${suffix}`;
         if (port.affinitySeconds > 0) sets.set(affinitySet, port.affinitySeconds);
         chains.set(name, [
-          `ip saddr ${endpoint.ip} meta mark set meta mark or ${MASQUERADE_MARK} comment "hairpin"`,
-          ...(port.affinitySeconds > 0 ? [`update @${affinitySet} { ip saddr }`] : []),
-          `meta l4proto ${proto} dnat to ${endpoint.ip}:${endpoint.port}`,
+          `${word} saddr ${endpoint.ip} meta mark set meta mark or ${MASQUERADE_MARK} comment "hairpin"`,
+          ...(port.affinitySeconds > 0 ? [`update @${affinitySet} { ${word} saddr }`] : []),
+          `meta l4proto ${proto} dnat to ${target}:${endpoint.port}`,
         ]);
         return { name, affinitySet };
       });
       chains.set(chain, [
         ...prefix,
         ...(port.affinitySeconds > 0
-          ? endpointChains.map((each) => `ip saddr @${each.affinitySet} goto ${each.name}`)
+          ? endpointChains.map((each) => `${word} saddr @${each.affinitySet} goto ${each.name}`)
           : []),
-        `numgen random mod ${endpointChains.length} vmap { ${endpointChains
-          .map((each, index) => `${index} : goto ${each.name}`)
-          .join(', ')} }`,
+        ...(endpointChains.length === 0
+          ? []
+          : [
+              `numgen random mod ${endpointChains.length} vmap { ${endpointChains
+                .map((each, index) => `${index} : goto ${each.name}`)
+                .join(', ')} }`,
+            ]),
       ]);
     };
-    const internalChain = `svc_${id}`;
-    const externalChain = `ext_${id}`;
+    const internalChain = `svc/${id}`;
+    const externalChain = `ext/${id}`;
     const comment = `comment "${commentText(port.id)}"`;
     if (port.endpoints.length > 0) {
       addBalancer(internalChain, port.endpoints, [
-        `ip saddr != ${options.clusterCidr} fib saddr type != local meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`,
+        `${outside}fib saddr type != local meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`,
       ]);
     }
+    // With the policy Local, pods and this host still reach every endpoint (KEP-2086 keeps it so).
+    const inside =
+      port.externalLocal && port.endpoints.length > 0
+        ? [
+            ...(options.clusterCidr === undefined
+              ? []
+              : [`${word} saddr ${options.clusterCidr} goto ${internalChain}`]),
+            `fib saddr type local goto ${internalChain}`,
+          ]
+        : [];
     const external = port.nodePort > 0 || port.externalIps.length > 0;
-    if (external && port.externalEndpoints.length > 0) {
+    const leads = port.externalEndpoints.length > 0 || inside.length > 0;
+    if (external && leads) {
       addBalancer(
         externalChain,
         port.externalEndpoints,
-        port.externalLocal ? [] : [`meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`],
+        port.externalLocal ? inside : [`meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`],
       );
     }
     for (const ip of port.clusterIps) {
@@ -96,13 +144,25 @@ export function nftState(ports: readonly ServicePort[], options: NftOptions): Nf
     }
     for (const ip of port.externalIps) {
       const key = `${ip} . ${proto} . ${port.port}`;
-      if (port.externalEndpoints.length > 0) maps.service_ips.set(key, `goto ${externalChain}`);
-      else maps.no_endpoint_ips.set(key, port.externalLocal ? 'drop' : 'goto refuse');
+      if (leads) maps.service_ips.set(key, `goto ${externalChain}`);
+      if (port.externalEndpoints.length === 0)
+        maps.no_endpoint_ips.set(key, port.externalLocal ? 'drop' : 'goto refuse');
+    }
+    const zone = port.protocol === 'UDP' ? options.zones?.get(port.id) : undefined;
+    if (zone !== undefined) {
+      for (const ip of [...port.clusterIps, ...port.externalIps]) maps.udp_zones.set(`${ip} . ${port.port}`, `${zone}`);
+      if (port.nodePort > 0) maps.udp_port_zones.set(`${port.nodePort}`, `${zone}`);
+    }
+    if (port.restrictedIps.length > 0) {
+      const from = port.sourceRanges.map((range) => `${word} saddr ${range} return`);
+      chains.set(`fw/${id}`, [...from, 'drop']);
+      for (const ip of port.restrictedIps) maps.firewall_ips.set(`${ip} . ${proto} . ${port.port}`, `goto fw/${id}`);
     }
     if (port.nodePort > 0) {
       const key = `${proto} . ${port.nodePort}`;
-      if (port.externalEndpoints.length > 0) maps.service_nodeports.set(key, `goto ${externalChain}`);
-      else maps.no_endpoint_nodeports.set(key, port.externalLocal ? 'drop' : 'goto refuse');
+      if (leads) maps.service_nodeports.set(key, `goto ${externalChain}`);
+      if (port.externalEndpoints.length === 0)
+        maps.no_endpoint_nodeports.set(key, port.externalLocal ? 'drop' : 'goto refuse');
     }
   }
   return { chains, sets, maps: new Map(MAP_NAMES.map((name) => [name, maps[name]])) };
@@ -112,13 +172,17 @@ export function nftState(ports: readonly ServicePort[], options: NftOptions): Nf
  * The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay.
  */
 export function replaceTable(desired: NftState, options: NftOptions): string {
-  const table = `ip ${options.table}`;
+  const table = `${WORDS[options.family].ip} ${options.table}`;
   return [
     `add table ${table}`,
     `delete table ${table}`,
     guardTable(options),
     `add chain ${table} refuse`,
     `add rule ${table} refuse reject`,
+    ...zoneChains(table, WORDS[options.family].ip),
+    // Before destinations are rewritten; the host's own traffic is not restricted.
+    `add chain ${table} firewall { type filter hook prerouting priority -110; policy accept; }`,
+    `add rule ${table} firewall ct state new ${WORDS[options.family].ip} daddr . meta l4proto . th dport vmap @firewall_ips`,
     `add chain ${table} nat_prerouting { type nat hook prerouting priority dstnat; policy accept; }`,
     `add rule ${table} nat_prerouting jump services`,
     `add chain ${table} nat_output { type nat hook output priority -100; policy accept; }`,
@@ -137,24 +201,37 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     .concat('\n');
 }
 
+/** Before connection tracking. Only the direction to the service has a zone: answers come by the endpoint's address. */
+function zoneChains(table: string, ip: string): string[] {
+  return ['prerouting', 'output'].flatMap((hook) => [
+    `add chain ${table} zones_${hook} { type filter hook ${hook} priority -300; policy accept; }`,
+    `add rule ${table} zones_${hook} ct original zone set ${ip} daddr . udp dport map @udp_zones`,
+    `add rule ${table} zones_${hook} fib daddr type local ct original zone set udp dport map @udp_port_zones`,
+  ]);
+}
+
 /**
  * The program that keeps the host's own ports out of whatever the table holds: what an earlier process left behind must
  * not keep this one from the API server, from which it learns the right content. Adds what a new table needs and leaves
  * the elements of an old one.
  */
-export function guardTable({ table: name, reservedPorts }: NftOptions): string {
-  const table = `ip ${name}`;
+export function guardTable({ table: name, reservedPorts, family }: NftOptions): string {
+  const { ip, address, loopback } = WORDS[family];
+  const table = `${ip} ${name}`;
+  const types = { address: `${address} . inet_proto . inet_service`, port: 'inet_proto . inet_service' };
   const reserved = new Set(reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
   const lookUp = (chain: string, ips: MapName, nodePorts: MapName): string[] => [
     `add chain ${table} ${chain}`,
     `flush chain ${table} ${chain}`,
     `add rule ${table} ${chain} fib daddr type local meta l4proto . th dport @reserved_ports return`,
-    `add rule ${table} ${chain} ip daddr . meta l4proto . th dport vmap @${ips}`,
-    `add rule ${table} ${chain} fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @${nodePorts}`,
+    `add rule ${table} ${chain} ${ip} daddr . meta l4proto . th dport vmap @${ips}`,
+    `add rule ${table} ${chain} fib daddr type local ${ip} daddr != ${loopback} meta l4proto . th dport vmap @${nodePorts}`,
   ];
   return [
     `add table ${table}`,
-    ...MAP_NAMES.map((map) => `add map ${table} ${map} { type ${MAP_TYPES[map]}; }`),
+    `add map ${table} udp_zones { typeof ${ip} daddr . udp dport : ct zone; }`,
+    `add map ${table} udp_port_zones { typeof udp dport : ct zone; }`,
+    ...VERDICT_MAPS.map((map) => `add map ${table} ${map} { type ${types[KEYS[map]]} : verdict; }`),
     `add set ${table} reserved_ports { type inet_proto . inet_service; }`,
     `flush set ${table} reserved_ports`,
     ...(reserved.size === 0 ? [] : [`add element ${table} reserved_ports { ${[...reserved].join(', ')} }`]),
@@ -169,14 +246,14 @@ export function guardTable({ table: name, reservedPorts }: NftOptions): string {
  * points to it and removed after.
  */
 export function difference(current: NftState, desired: NftState, options: NftOptions): string {
-  const table = `ip ${options.table}`;
+  const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];
   for (const [set, seconds] of desired.sets) {
     if (current.sets.get(set) === seconds) continue;
     // A set's timeout cannot be changed in place: chains that use it are rewritten below because they changed with it.
     if (!current.sets.has(set))
       lines.push(
-        `add set ${table} ${set} { type ipv4_addr; flags dynamic,timeout; timeout ${seconds}s; size ${MAX_AFFINITY_CLIENTS}; }`,
+        `add set ${table} ${set} { type ${WORDS[options.family].address}; flags dynamic,timeout; timeout ${seconds}s; size ${MAX_AFFINITY_CLIENTS}; }`,
       );
   }
   const changed: [string, readonly string[]][] = [];
@@ -222,12 +299,5 @@ function commentText(text: string): string {
   return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
 }
 
-/** FNV-1a over 64 bits, in hex: names must be short, stable and free of characters that nft would parse. */
-function stableHash(text: string): string {
-  let hash = 0xcbf29ce484222325n;
-  for (let index = 0; index < text.length; index++) {
-    hash ^= BigInt(text.charCodeAt(index));
-    hash = (hash * 0x100000001b3n) & 0xffffffffffffffffn;
-  }
-  return hash.toString(16).padStart(16, '0');
-}
+/** Distinct for distinct ids, and short enough: names of services and ports hold only letters, digits, `-` and `.`. */
+const nameOf = (id: string): string => id.replaceAll(':', '/');

@@ -30,3 +30,15 @@ export interface StreamForwarder {
   /** `ip` undefined: every local address (node ports). */
   listen(protocol: 'TCP' | 'UDP', ip: string | undefined, port: number, pick: PickTarget): Promise<Listener>;
 }
+
+export interface HealthReport {
+  readonly namespace: string;
+  readonly name: string;
+  readonly localEndpoints: number;
+}
+
+/** Answers the health checks of load balancers. */
+export interface HealthPorts {
+  /** `report` is read at each request. */
+  listen(port: number, report: () => HealthReport): Promise<Listener>;
+}

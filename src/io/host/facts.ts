@@ -1,6 +1,8 @@
 /** What this host is and how busy it is, from /proc, /sys and os-release. */
+import { createHmac } from 'node:crypto';
 import { readFile, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname } from 'node:os';
+import { join } from 'node:path';
 import type { FileSystemUsage, HostFacts, HostInfo, HostUsage } from '../../components/kubelet/port.ts';
 
 const CAP_SYS_RESOURCE = 24n;
@@ -9,9 +11,10 @@ const MIN_OOM_SCORE = -1000;
 const NANOSECONDS_PER_TICK = 10_000_000;
 const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' };
 
-export function createHostFacts(options: { readonly nowMs: () => number }): HostFacts {
+/** `root`: the host's `--root`; hosts that share a machine have machine-ids of their own. */
+export function createHostFacts(options: { readonly root: string; readonly nowMs: () => number }): HostFacts {
   return {
-    info: readInfo,
+    info: () => readInfo(options.root),
     usage: () => readUsage(options.nowMs()),
     fileSystem: readFileSystem,
     resolvConf: () => text('/etc/resolv.conf'),
@@ -19,9 +22,9 @@ export function createHostFacts(options: { readonly nowMs: () => number }): Host
   };
 }
 
-async function readInfo(): Promise<HostInfo> {
-  const [machineId, productUuid, bootId, release, osRelease, memory, status, oomScore] = await Promise.all([
-    text('/etc/machine-id'),
+async function readInfo(root: string): Promise<HostInfo> {
+  const [id, productUuid, bootId, release, osRelease, memory, status, oomScore] = await Promise.all([
+    machineIdOf(root),
     text('/sys/class/dmi/id/product_uuid'),
     text('/proc/sys/kernel/random/boot_id'),
     text('/proc/sys/kernel/osrelease'),
@@ -32,7 +35,6 @@ async function readInfo(): Promise<HostInfo> {
   ]);
   const capabilities = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`);
   const mayLower = ((capabilities >> CAP_SYS_RESOURCE) & 1n) === 1n;
-  const id = machineId.trim();
   return {
     hostname: hostname().toLowerCase(),
     machineId: id,
@@ -47,6 +49,14 @@ async function readInfo(): Promise<HostInfo> {
     memoryBytes: meminfo(memory, 'MemTotal'),
     oomScoreFloor: mayLower ? MIN_OOM_SCORE : Number(oomScore.trim() || 0),
   };
+}
+
+/** Source: machine-id(5), sd_id128_get_machine_app_specific(3). */
+async function machineIdOf(root: string): Promise<string> {
+  const own = (await text(join(root, 'etc/machine-id'))).trim();
+  if (own !== '' || root === '/') return own;
+  const machine = (await text('/etc/machine-id')).trim();
+  return createHmac('sha256', machine).update(root).digest('hex').slice(0, 32);
 }
 
 async function readUsage(nowMs: number): Promise<HostUsage> {

@@ -26,8 +26,14 @@ const BODY_IDLE_TIMEOUT_MS = 60_000;
 export interface RegistryOptions {
   /** Registries spoken to in plain HTTP, as `host` or `host:port`; loopback ones always are tried that way. */
   readonly insecureRegistries: readonly string[];
-  /** Where another host serves a registry: `docker.io` → `mirror.lab:5000`. */
-  readonly mirrors: Readonly<Record<string, string>>;
+  /** Hosts that serve a registry's images too and are tried first: `docker.io` → `mirror.lab:5000`. */
+  readonly mirrors: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Where to ask for an image, in this order: the registry's mirrors, then the registry itself. */
+export function hostsOf({ domain }: ImageReference, { mirrors }: RegistryOptions): readonly string[] {
+  const own = domain === 'docker.io' ? 'registry-1.docker.io' : domain;
+  return [...(Object.hasOwn(mirrors, domain) ? (mirrors[domain] ?? []) : []), own];
 }
 
 export interface RegistryClient {
@@ -42,10 +48,11 @@ export interface RegistryClient {
 
 export function createRegistryClient(
   reference: ImageReference,
+  host: string,
   auth: RegistryAuth | undefined,
   options: RegistryOptions,
 ): RegistryClient {
-  return new HttpRegistryClient(reference, auth, options);
+  return new HttpRegistryClient(reference, host, auth, options);
 }
 
 class HttpRegistryClient implements RegistryClient {
@@ -62,11 +69,9 @@ class HttpRegistryClient implements RegistryClient {
   });
   #authorization: string | undefined;
 
-  constructor(reference: ImageReference, auth: RegistryAuth | undefined, options: RegistryOptions) {
+  constructor(reference: ImageReference, host: string, auth: RegistryAuth | undefined, options: RegistryOptions) {
     this.#reference = reference;
     this.#auth = auth;
-    const mirror = Object.hasOwn(options.mirrors, reference.domain) ? options.mirrors[reference.domain] : undefined;
-    const host = mirror ?? (reference.domain === 'docker.io' ? 'registry-1.docker.io' : reference.domain);
     this.#plain =
       options.insecureRegistries.includes(host) || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
     this.#base = `${this.#plain ? 'http' : 'https'}://${host}/v2/${reference.path}`;

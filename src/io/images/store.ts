@@ -37,7 +37,7 @@ import {
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
 import { type ImageReference, isDigest, parseReference } from './reference.ts';
-import { createRegistryClient, type RegistryClient, type RegistryOptions } from './registry.ts';
+import { createRegistryClient, hostsOf, type RegistryClient, type RegistryOptions } from './registry.ts';
 
 const PARALLEL_DOWNLOADS = 3;
 
@@ -90,9 +90,22 @@ class EmbeddedImageStore implements ImageStore {
   }
 
   async pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
-    const { layout, layers } = await this.#opened();
     const reference = ownReference(image);
-    const client = createRegistryClient(reference, auth, this.#registryOptions);
+    const hosts = hostsOf(reference, this.#registryOptions);
+    for (const mirror of hosts.slice(0, -1)) {
+      try {
+        // A pull secret belongs to the registry, not to its mirrors.
+        return await this.#pullFrom(mirror, reference, undefined);
+      } catch (error) {
+        this.#log.warn('image mirror failed', { image: reference.name, mirror, error: messageOf(error) });
+      }
+    }
+    return this.#pullFrom(hosts.at(-1) ?? reference.domain, reference, auth);
+  }
+
+  async #pullFrom(host: string, reference: ImageReference, auth: RegistryAuth | undefined): Promise<string> {
+    const { layout, layers } = await this.#opened();
+    const client = createRegistryClient(reference, host, auth, this.#registryOptions);
     const work = join(layout.tmp, temporaryName(layout));
     try {
       let { digest, bytes } = await client.manifest(reference.digest ?? reference.tag ?? 'latest');

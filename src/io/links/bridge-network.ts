@@ -146,7 +146,9 @@ class NftBridgeNetwork implements BridgeNetwork {
 
   async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: string[] }> {
     await this.#load();
-    const inUse = this.#attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
+    const inUse = this.#attachments.has(pod.sandboxId)
+      ? undefined
+      : await firstInUse(pod.portMappings, this.#options.serviceCidr);
     const known = this.#attachments.get(pod.sandboxId);
     if (known !== undefined) return { ips: [known.ip] };
     if (this.#range === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
@@ -316,8 +318,8 @@ function checkHostPorts(
   }
 }
 
-async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping | undefined> {
-  for (const mapping of mappings) if (await isInUse(mapping)) return mapping;
+async function firstInUse(mappings: readonly PortMapping[], serviceCidr: string): Promise<PortMapping | undefined> {
+  for (const mapping of mappings) if (await isInUse(mapping, serviceCidr)) return mapping;
   return undefined;
 }
 

@@ -37,7 +37,8 @@ export function createNftFilter(options: NftOptions): PacketFilter {
       await run(nft, ['-f', '-'], program);
     },
     async routeServices(serviceCidr) {
-      await run(ip, ['route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
+      const family = serviceCidr.includes(':') ? '-6' : '-4';
+      await run(ip, [family, 'route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
     },
   };
 }

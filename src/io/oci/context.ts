@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { RuntimeFeatures } from '../../core/podplan/port.ts';
 import type { Trees } from '../trees/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
-import type { ImageStorePort, MonitorScopes, PodNetwork } from './port.ts';
+import type { ImageStorePort, MonitorScopes, PodAttachments } from './port.ts';
 import type { OwnLimits } from './processes.ts';
 import type { RuntimePaths } from './records.ts';
 import type { Runc } from './runc.ts';
@@ -16,7 +16,7 @@ export interface OciRuntimeDeps {
   /** Pinned namespaces and runc's state; may vanish at reboot. */
   readonly runRoot: string;
   readonly images: ImageStorePort;
-  readonly network: PodNetwork;
+  readonly network: PodAttachments;
   readonly trees: Trees;
   readonly cgroupDriver: CgroupDriver;
   /** With the systemd driver; without, monitors stay in the cgroup of the host process. */

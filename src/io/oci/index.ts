@@ -1,4 +1,4 @@
 export type { OciRuntimeDeps, RuntimePrograms } from './context.ts';
-export type { HeldImage, ImageConfig, ImageStorePort, PodEndpoint, PodNetwork } from './port.ts';
+export type { HeldImage, ImageConfig, ImageStorePort, PodAttachments, PodEndpoint, PodNetwork } from './port.ts';
 export { createOciRuntime, type OciRuntime } from './runtime.ts';
 export type { CgroupDriver } from './spec.ts';

@@ -34,6 +34,9 @@ export interface PodNetwork {
   setPodCidr(cidr: string): Promise<void>;
 }
 
+/** The part of the pod network that the runtime uses. */
+export type PodAttachments = Pick<PodNetwork, 'attach' | 'detach' | 'retain'>;
+
 /**
  * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a
  * leftover to systemd, and what runs out of memory in it counts against it.

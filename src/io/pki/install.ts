@@ -235,11 +235,15 @@ async function ensureCurrent(
   const why = whyReissue(present, present, authority, wanted, context.nowMs);
   if (why === undefined) return;
   const made = await issue(authority, { ...wanted, validity: lifetimeFrom(context.nowMs, LEAF_DAYS) });
-  const stamp = new Date(context.nowMs).toISOString().replaceAll(/[:T]/g, '-').slice(0, 19);
-  const name = `kubelet-${role}-${stamp}.pem`;
+  const name = datedName(role, context.nowMs);
   await writeWhole(join(files.certificates, name), made.certPem + made.keyPem);
   await pointLink(link, name);
   context.onIssued?.(link, why);
+}
+
+/** As OKD's and upstream's kubelets name them. */
+export function datedName(role: 'client' | 'server', nowMs: number): string {
+  return `kubelet-${role}-${new Date(nowMs).toISOString().replaceAll(/[:T]/g, '-').slice(0, 19)}.pem`;
 }
 
 /** Undefined when the pair on disk will do. */
@@ -281,16 +285,25 @@ function sameSubject(certificate: X509Certificate, subject: Subject): boolean {
 }
 
 function missingNames(certificate: X509Certificate, wanted: AlternativeNames): string[] {
+  const { dns, ips } = namesOf(certificate);
+  return [
+    ...wanted.dns.filter((name) => !dns.includes(name)),
+    ...wanted.ips.filter((ip) => !ips.includes(canonicalIp(ip))),
+  ];
+}
+
+/** Addresses in one spelling each. */
+export function namesOf(certificate: X509Certificate): AlternativeNames {
   const dns = new Set<string>();
   const ips = new Set<string>();
   for (const entry of (certificate.subjectAltName ?? '').split(', ')) {
     if (entry.startsWith('DNS:')) dns.add(entry.slice(4));
     else if (entry.startsWith('IP Address:')) ips.add(canonicalIp(entry.slice(11)));
   }
-  return [...wanted.dns.filter((name) => !dns.has(name)), ...wanted.ips.filter((ip) => !ips.has(canonicalIp(ip)))];
+  return { dns: [...dns], ips: [...ips] };
 }
 
-function canonicalIp(text: string): string {
+export function canonicalIp(text: string): string {
   return bytesToIp(ipToBytes(text));
 }
 

@@ -6,10 +6,11 @@ export interface KubeconfigOptions {
   readonly server: string;
   readonly caPem: string;
   readonly user: string;
-  /** Embedded PEM, or absolute paths of files that rotate. */
+  /** Embedded PEM, absolute paths of files that rotate, or a bearer token. */
   readonly client:
     | { readonly certPem: string; readonly keyPem: string }
-    | { readonly certFile: string; readonly keyFile: string };
+    | { readonly certFile: string; readonly keyFile: string }
+    | { readonly token: string };
   /** Default 'default'. */
   readonly namespace?: string;
 }
@@ -19,7 +20,6 @@ export function createKubeconfig(options: KubeconfigOptions): string {
   const user = `${options.user}/${host}`;
   const namespace = options.namespace ?? 'default';
   const context = `${namespace}/${host}/${options.user}`;
-  const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64');
   return stringify(
     {
       apiVersion: 'v1',
@@ -30,13 +30,7 @@ export function createKubeconfig(options: KubeconfigOptions): string {
       users: [
         {
           name: user,
-          user:
-            'certPem' in options.client
-              ? {
-                  'client-certificate-data': base64(options.client.certPem),
-                  'client-key-data': base64(options.client.keyPem),
-                }
-              : { 'client-certificate': options.client.certFile, 'client-key': options.client.keyFile },
+          user: credentialsOf(options.client),
         },
       ],
       contexts: [{ name: context, context: { cluster: host, namespace, user } }],
@@ -45,4 +39,13 @@ export function createKubeconfig(options: KubeconfigOptions): string {
     },
     { lineWidth: 0 },
   );
+}
+
+const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64');
+
+function credentialsOf(client: KubeconfigOptions['client']): Record<string, string> {
+  if ('token' in client) return { token: client.token };
+  return 'certPem' in client
+    ? { 'client-certificate-data': base64(client.certPem), 'client-key-data': base64(client.keyPem) }
+    : { 'client-certificate': client.certFile, 'client-key': client.keyFile };
 }

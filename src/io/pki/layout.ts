@@ -86,6 +86,8 @@ export interface NodeFiles {
   readonly clientCa: string;
   readonly kubeconfig: string;
   readonly certificates: string;
+  /** Credentials of a host that has no certificate yet. */
+  readonly bootstrapKubeconfig: string;
   /** Link to the newest `kubelet-client-<time>.pem`: certificate and key in one file. */
   readonly clientCurrent: string;
   /** Link to the newest `kubelet-server-<time>.pem`. */
@@ -100,6 +102,7 @@ export function nodeFiles(root: string): NodeFiles {
     clientCa: join(directory, 'client-ca.crt'),
     kubeconfig: join(directory, 'node.kubeconfig'),
     certificates,
+    bootstrapKubeconfig: join(directory, 'bootstrap.kubeconfig'),
     clientCurrent: join(certificates, 'kubelet-client-current.pem'),
     serverCurrent: join(certificates, 'kubelet-server-current.pem'),
   };

@@ -16,6 +16,9 @@ import { admissionOf } from './admission.ts';
 import { authenticationOf } from './authentication.ts';
 import { curvesOf, namedServing, servingLimits } from './serving.ts';
 
+/** Longer than the period in which the balancers of the nodes probe. */
+const HANDOVER_SECONDS = 1.5;
+
 const YEAR_DAYS = 365;
 
 export interface ApiOptions {
@@ -53,6 +56,7 @@ export async function apiConfigOf(
       ...(await namedServing(values, { text, secret })),
       ...tlsLimits(values, warnings),
       ...servingLimits(values),
+      ...(ownHost ? { handoverDelaySeconds: HANDOVER_SECONDS } : {}),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),

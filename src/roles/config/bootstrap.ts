@@ -3,18 +3,9 @@
  * optional.
  */
 import { isIP } from 'node:net';
-import type { Field, Parsed } from './strict-yaml.ts';
-import {
-  boolean,
-  checkedString,
-  dictionary,
-  integer,
-  list,
-  object,
-  oneOf,
-  readConfigFile,
-  string,
-} from './strict-yaml.ts';
+import { parseDomain, parseServer } from '../../components/dns/index.ts';
+import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
+import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -23,16 +14,35 @@ const NODE_NAME = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
   fix: 'use lower-case letters, digits, "-" and "."',
 };
-const ip = (): Field<string> => checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined));
-const cidr = (): Field<string> =>
+const ip = (): Field<string> =>
+  checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
+export const cidr = (): Field<string> =>
   checkedString((text) => {
     const [address = '', length = '', ...rest] = text.split('/');
     const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
     const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
     return valid ? undefined : 'give an address range such as 172.30.0.0/16';
-  });
+  }, 'address range such as 172.30.0.0/16');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
+const dnsServer = (): Field<string> =>
+  checkedString(
+    (text) => (parseServer(text) === undefined ? 'give an address such as 10.0.0.2 or 10.0.0.2:5353' : undefined),
+    'IP address, with or without a port',
+  );
+/** Keys are domains. */
+const stubDomains = (): Field<ReadonlyMap<string, readonly string[]>> => {
+  const servers = dictionary(list(dnsServer()));
+  return {
+    ...servers,
+    parse: (at) => {
+      const parsed = servers.parse(at);
+      const wrong = [...parsed].find(([domain, each]) => parseDomain(domain) === undefined || each.length === 0);
+      if (wrong !== undefined) throw at.fail(`"${wrong[0]}" needs a domain as key and a list of servers as value`);
+      return parsed;
+    },
+  };
+};
 const linkName = (): Field<string> =>
   string({
     pattern: /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/,
@@ -48,12 +58,22 @@ function isPeer(text: string): boolean {
   return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535);
 }
 
-const apiUrl = (): Field<string> =>
+export const apiUrl = (): Field<string> =>
   string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give the URL of an API server such as https://10.0.0.5:8443' });
+export const peerUrl = (): Field<string> =>
+  string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' });
+export const DOMAIN = { pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' };
 const taint = (): Field<string> =>
   string({
     pattern: /^[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$/,
     fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
+  });
+
+/** `host` or `host:port` of a registry. */
+const registryHost = (): Field<string> =>
+  string({
+    pattern: /^([a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$/,
+    fix: 'give a registry such as mirror.lab:5000',
   });
 
 const shape = {
@@ -63,12 +83,17 @@ const shape = {
   join: object(
     {
       server: apiUrl(),
-      token: string({ pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/, fix: 'give a token of "hyperedge token create"' }),
+      token: string({
+        pattern: /^[a-z0-9]{6}\.[a-z0-9]{16,}$/,
+        fix: 'give a token of "hyperedge token create"',
+        secret: true,
+      }),
       caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
     },
     ['server', 'token', 'caHash'],
   ),
   masters: list(apiUrl()),
+  vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),
   taints: list(taint()),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
@@ -77,6 +102,8 @@ const shape = {
     encrypt: boolean(),
     mtu: integer(1280, 65_535),
   }),
+  registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
+  hostTools: boolean(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -96,10 +123,15 @@ const shape = {
   network: object({
     clusterCIDR: cidr(),
     serviceCIDR: cidr(),
-    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, fix: 'give a DNS domain such as cluster.local' }),
+    clusterDomain: string(DOMAIN),
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
+  }),
+  dns: object({
+    upstreams: list(dnsServer()),
+    stubDomains: stubDomains(),
+    ttlSeconds: integer(0, 3600),
   }),
   gossip: object({
     enabled: boolean(),
@@ -112,9 +144,7 @@ const shape = {
     keyringFile: absolutePath(),
   }),
   etcd: object({
-    initialCluster: dictionary(
-      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, fix: 'give its peer URL such as https://10.0.0.5:2380' }),
-    ),
+    initialCluster: dictionary(peerUrl()),
     initialClusterState: oneOf('new', 'existing'),
     initialClusterToken: string(),
     restoreDamaged: boolean(),
@@ -133,7 +163,12 @@ export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
 
 export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
 
-/** Undefined when there is no file. Throws CodedError 'bad-config' with file, line and field. */
-export function readBootstrap(file: string): Promise<BootstrapFile | undefined> {
-  return readConfigFile(file, bootstrapField);
+/** What editors and `hyperedge config schema` show. */
+export function bootstrapSchema(): JsonSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'hyperedge bootstrap file',
+    description: '/etc/origin/bootstrap.yaml and files below /etc/origin/bootstrap.yaml.d',
+    ...schemaOf(bootstrapField),
+  };
 }

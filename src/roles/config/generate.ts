@@ -1,7 +1,9 @@
 /** Settings → the configuration files of the components, with OKD's and etcd's fields. */
 import { dirname, relative } from 'node:path';
+import { addressKind } from '../../base/destinations.ts';
 import { etcdFiles, masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import type { EtcdConfig } from './etcd-config.ts';
+import { learnableSettings } from './joined.ts';
 import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import type { Settings } from './settings.ts';
@@ -91,6 +93,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       clusterNetworks: [{ cidr: network.clusterCidr, hostSubnetLength: network.hostSubnetLength }],
       serviceNetworkCIDR: network.serviceCidr,
     },
+    clusterSettings: new Map(Object.entries(learnableSettings(settings))),
   };
 }
 
@@ -102,10 +105,7 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
   return {
     name: settings.nodeName,
     'data-dir': settings.paths.etcdData,
-    'listen-client-urls': `https://127.0.0.1:${ports.etcd}`,
-    'advertise-client-urls': `https://127.0.0.1:${ports.etcd}`,
-    // As in etcd, a single member listens for peers too: always with certificates, since peers access every key.
-    'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
+    ...listenersOf(settings),
     'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
     'client-transport-security': {
       'cert-file': beside(files.server.cert),
@@ -123,17 +123,40 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
   };
 }
 
-/** Listens for clients and peers of other hosts too, all with certificates of the store's own CA. */
+/**
+ * A single member listens for other hosts too, so that others can join it: always with certificates of the store's own
+ * CA, since peers access every key. The wildcard address survives a change of the host's address.
+ */
+function listenersOf({
+  ports,
+  nodeIp,
+  nodeIpIsBridge,
+}: Settings): Pick<EtcdConfig, 'listen-client-urls' | 'advertise-client-urls' | 'listen-peer-urls'> {
+  const local = `https://127.0.0.1:${ports.etcd}`;
+  const own = `https://${host(nodeIp)}`;
+  if (nodeIpIsBridge) {
+    return {
+      'listen-client-urls': local,
+      'advertise-client-urls': local,
+      'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
+    };
+  }
+  const any = nodeIp.includes(':') ? 'https://[::]' : 'https://0.0.0.0';
+  // Hosts of tests share a loopback link.
+  const isLoopback = addressKind(nodeIp) === 'loopback';
+  return {
+    'listen-client-urls': isLoopback ? `${local},${own}:${ports.etcd}` : `${any}:${ports.etcd}`,
+    'advertise-client-urls': `${own}:${ports.etcd}`,
+    'listen-peer-urls': `${isLoopback ? own : any}:${ports.etcdPeer}`,
+  };
+}
+
 function oneOfSeveral(
   settings: Settings,
   { members, state, token }: NonNullable<Settings['etcd']>,
 ): Partial<EtcdConfig> {
-  const { ports, nodeIp, nodeName } = settings;
-  const own = members.find(({ name }) => name === nodeName)?.peerUrl ?? '';
+  const own = members.find(({ name }) => name === settings.nodeName)?.peerUrl ?? '';
   return {
-    'listen-client-urls': `https://127.0.0.1:${ports.etcd},https://${host(nodeIp)}:${ports.etcd}`,
-    'advertise-client-urls': `https://${host(nodeIp)}:${ports.etcd}`,
-    'listen-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
     'initial-advertise-peer-urls': own,
     'initial-cluster': members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(),
     'initial-cluster-state': state,
@@ -154,6 +177,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     nodeName: settings.nodeName,
     nodeIP: settings.nodeIp,
     dnsDomain: settings.network.clusterDomain,
+    dnsIP: settings.network.dnsIp,
     masterKubeConfig: beside(files.kubeconfig),
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,

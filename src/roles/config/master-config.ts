@@ -75,6 +75,8 @@ const shape = {
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 16) }, ['cidr', 'hostSubnetLength'])),
     serviceNetworkCIDR: string(),
   }),
+  /** Settings that joining hosts learn; published as config map `kube-system/hyperedge-config`. */
+  clusterSettings: dictionary(string()),
 } as const;
 
 export type MasterConfig = Parsed<

@@ -3,15 +3,20 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
-import { type BootstrapFile, ROLES, type Role, readBootstrap } from './bootstrap.ts';
+import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
+import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 
 export interface Settings {
   readonly root: string;
   readonly bootstrapFile: string;
   readonly roles: ReadonlySet<Role>;
+  /** The bootstrap file names the roles. */
+  readonly rolesGiven: boolean;
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
@@ -22,10 +27,18 @@ export interface Settings {
   readonly nodeLabels: Readonly<Record<string, string>>;
   /** Taints of a new Node, `key=value:effect`. */
   readonly nodeTaints: readonly string[];
+  /** This host has joined a cluster, whose settings it has learnt. */
+  readonly joined: boolean;
   /** Present: this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
-  /** URLs of API servers that the bootstrap file names. */
+  /** Mirrors and plain HTTP by registry. */
+  readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
+  /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
+  readonly hostTools: boolean;
+  /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
+  /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
+  readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
   readonly podNetwork: {
@@ -61,6 +74,14 @@ export interface Settings {
     readonly apiServiceIp: string;
     /** Cluster IP of the DNS service; every host answers there. */
     readonly dnsIp: string;
+  };
+  readonly dns: {
+    /** Undefined: those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that holds the address of the DNS service. */
+    readonly link: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
@@ -105,8 +126,16 @@ export interface Paths {
   /** Where the API server may write: audit logs. */
   readonly masterLogs: string;
   readonly nodeConfig: string;
+  /** What this host has learnt when it joined. */
+  readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Manifests that were given to the submit API of the control socket. */
+  readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   readonly images: string;
@@ -114,6 +143,8 @@ export interface Paths {
   readonly networkState: string;
   /** The file with the node's last pod CIDR. */
   readonly podCidr: string;
+  /** The API servers that this host knew last, for a cold boot. */
+  readonly masters: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
@@ -136,14 +167,19 @@ export function pathsBelow(root: string): Paths {
     encryptionConfig: at('etc/origin/master/encryption-config.yaml'),
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
+    joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
     images: at('var/lib/origin/images'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
     podCidr: at('var/lib/origin/pod-cidr'),
+    masters: at('var/lib/origin/masters'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),
     run: at('run/hyperedge'),
@@ -165,15 +201,25 @@ export interface SettingsFlags {
 
 /** Throws CodedError 'bad-config' with file, line and field. */
 export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
+  return (await loadWithOrigins(flags)).settings;
+}
+
+/** The settings and the files that they are from; undefined without any. */
+export async function loadWithOrigins(
+  flags: SettingsFlags,
+): Promise<{ readonly settings: Settings; readonly files: BootstrapFiles | undefined }> {
   const root = await canonicalRoot(flags.root);
   const bootstrapFile = flags.config === undefined ? join(root, 'etc/origin/bootstrap.yaml') : resolve(flags.config);
   const bootstrap = await readBootstrap(bootstrapFile);
   if (bootstrap === undefined && flags.config !== undefined) {
     throw new CodedError('bad-config', `${bootstrapFile} does not exist; name an existing file or omit --config`);
   }
-  const remembered = await readFile(pathsBelow(root).podCidr, 'utf8').catch(() => '');
+  const paths = pathsBelow(root);
+  const joined = await readJoined(paths.joined);
+  const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
-  return settingsOf(root, bootstrapFile, bootstrap, flags.logLevel, host);
+  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host, joined);
+  return { settings, files: bootstrap };
 }
 
 /** Absolute and without links, so that paths in mounts and in command lines are the same. */
@@ -188,23 +234,32 @@ export function settingsOf(
   file: BootstrapFile | undefined,
   logLevel: number | undefined,
   host: HostAddresses,
+  joined?: Joined,
 ): Settings {
+  if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
   // Instances on one machine have names with a suffix of their root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
-  const clusterCidr = network?.clusterCIDR ?? '10.128.0.0/14';
-  const serviceCidr = network?.serviceCIDR ?? '172.30.0.0/16';
+  const clusterCidr = joined?.cluster.clusterCIDR ?? network?.clusterCIDR ?? '10.128.0.0/14';
+  const serviceCidr = joined?.cluster.serviceCIDR ?? network?.serviceCIDR ?? '172.30.0.0/16';
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
   const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  const own = host.byLink.filter(({ link }) => link !== bridge);
+  const sharedAddress = file?.vip?.address;
+  // Addresses of services that this host answers itself are on other links, and are no addresses of the host. The
+  // shared address of the masters may still be here after a crash.
+  const own = host.byLink.filter(
+    ({ link, address }) => link !== bridge && !isInNetwork(address, serviceCidr) && address !== sharedAddress,
+  );
   const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
   const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
   const storage = file?.storage;
   return {
     root,
     bootstrapFile,
-    roles: new Set(file?.roles ?? ROLES),
+    // A host that joins has the roles of its token.
+    roles: new Set(file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node'])),
+    rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
     nodeIp,
@@ -212,9 +267,13 @@ export function settingsOf(
     addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
     nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
     nodeTaints: file?.taints ?? [],
+    joined: joined !== undefined,
     join: file?.join,
-    masters: file?.masters ?? [],
-    ipFamilies: file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
+    registries: file?.registries ?? new Map(),
+    hostTools: file?.hostTools ?? false,
+    masters: mastersOf(file, joined),
+    vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
+    ipFamilies: joined?.cluster.ipFamilies ?? file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
     podNetwork: {
       backend: file?.podNetwork?.backend ?? 'auto',
       encrypt: file?.podNetwork?.encrypt ?? false,
@@ -233,7 +292,7 @@ export function settingsOf(
     network: {
       clusterCidr,
       serviceCidr,
-      clusterDomain: network?.clusterDomain ?? 'cluster.local',
+      clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
       bridge,
       nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
       proxyMode: network?.proxyMode ?? 'auto',
@@ -242,8 +301,14 @@ export function settingsOf(
       apiServiceIp: nthAddress(serviceCidr, 1),
       dnsIp: nthAddress(serviceCidr, 10),
     },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
+    },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
-    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
+    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
     restoreDamaged: file?.etcd?.restoreDamaged ?? true,
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     secretsEncryption: file?.secretsEncryption?.provider,
@@ -270,6 +335,17 @@ function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile
     );
   }
   return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
+}
+
+function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
+  if (joined?.etcd === undefined) return undefined;
+  const members = [...joined.etcd.members].map(([name, peerUrl]) => ({ name, peerUrl }));
+  return { members, state: 'existing', token: joined.etcd.token };
+}
+
+function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined): string[] {
+  const learnt = joined === undefined ? [] : [joined.server, ...joined.apiServers];
+  return [...new Set([...(file?.masters ?? []), ...learnt])];
 }
 
 /** Serf's port. */

@@ -21,6 +21,17 @@ const MAX_BYTES = 1024 * 1024;
 /** The type of a field. `parse` returns the value or throws a CodedError. */
 export interface Field<T> {
   parse(at: Cursor): T;
+  /** JSON Schema of the accepted values; absent where it is not published. */
+  readonly schema?: JsonSchema;
+}
+
+/** JSON Schema, draft 2020-12. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Throws an Error for a field without one. */
+export function schemaOf(field: Field<unknown>): JsonSchema {
+  if (field.schema === undefined) throw new Error('a field has no schema');
+  return field.schema;
 }
 
 /** A place in a document: the node, the field's path, and its errors. */
@@ -45,6 +56,15 @@ export async function readConfigFile<T>(file: string, field: Field<T>): Promise<
 
 /** Throws CodedError 'bad-config': `file:line: field: what is wrong; the fix`. */
 export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
+  return parseWithLines(text, file, field).value;
+}
+
+/** As parseConfig, with a function that returns the line of a field's path; undefined for a path that is not given. */
+export function parseWithLines<T>(
+  text: string,
+  file: string,
+  field: Field<T>,
+): { readonly value: T; readonly lineOf: (path: readonly string[]) => number | undefined } {
   if (text.length > MAX_BYTES) throw new CodedError('bad-config', `${file}: larger than ${MAX_BYTES} bytes`);
   const lines = new LineCounter();
   const lineOf = (offset: number): number => lines.linePos(offset).line;
@@ -71,24 +91,40 @@ export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
     into: cursor,
     fail: (what, at = node) => refuse(lineOf(at?.range?.[0] ?? 0), path === '' ? what : `${path}: ${what}`),
   });
-  return field.parse(cursor(document.contents as YamlNode | null, ''));
+  return {
+    value: field.parse(cursor(document.contents as YamlNode | null, '')),
+    lineOf: (path) => {
+      const node = document.getIn(path, true) as YamlNode | undefined;
+      return node?.range == null ? undefined : lineOf(node.range[0]);
+    },
+  };
 }
 
-export function string(check?: { readonly pattern: RegExp; readonly fix: string }): Field<string> {
+/** `secret`: errors do not repeat the value. */
+export function string(check?: {
+  readonly pattern: RegExp;
+  readonly fix: string;
+  readonly secret?: boolean;
+}): Field<string> {
   return {
+    schema: {
+      type: 'string',
+      ...(check === undefined ? {} : { pattern: check.pattern.source, description: check.fix }),
+    },
     parse: (at) => {
       const value = scalar(at);
       if (typeof value !== 'string') return at.fail(`must be a string, not ${describe(at.node)}`);
-      if (check !== undefined && !check.pattern.test(value)) return at.fail(`"${value}" is not accepted; ${check.fix}`);
-      return value;
+      if (check === undefined || check.pattern.test(value)) return value;
+      return at.fail(`${check.secret === true ? 'the value' : `"${value}"`} is not accepted; ${check.fix}`);
     },
   };
 }
 
 /** A string that `test` accepts; otherwise `test` returns the fix. */
-export function checkedString(test: (value: string) => string | undefined): Field<string> {
+export function checkedString(test: (value: string) => string | undefined, description?: string): Field<string> {
   const base = string();
   return {
+    schema: { type: 'string', ...(description === undefined ? {} : { description }) },
     parse: (at) => {
       const value = base.parse(at);
       const fix = test(value);
@@ -99,6 +135,7 @@ export function checkedString(test: (value: string) => string | undefined): Fiel
 
 export function oneOf<const T extends string>(...values: readonly T[]): Field<T> {
   return {
+    schema: { enum: values },
     parse: (at) => {
       const value = scalar(at);
       const found = values.find((each) => each === value);
@@ -109,6 +146,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Field<T>
 
 export function integer(min: number, max: number): Field<number> {
   return {
+    schema: { type: 'integer', minimum: min, maximum: max },
     parse: (at) => {
       const value = scalar(at);
       if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
@@ -121,6 +159,7 @@ export function integer(min: number, max: number): Field<number> {
 
 export function boolean(): Field<boolean> {
   return {
+    schema: { type: 'boolean' },
     parse: (at) => {
       const value = scalar(at);
       return typeof value === 'boolean' ? value : at.fail(`must be true or false, not ${describe(at.node)}`);
@@ -130,6 +169,7 @@ export function boolean(): Field<boolean> {
 
 export function list<T>(element: Field<T>): Field<T[]> {
   return {
+    ...(element.schema === undefined ? {} : { schema: { type: 'array', items: element.schema } }),
     parse: (at) => {
       if (!isSeq(at.node)) return at.fail(`must be a list, not ${describe(at.node)}`);
       return at.node.items.map((item, index) => element.parse(at.into(item as YamlNode, `${at.path}[${index}]`)));
@@ -140,6 +180,7 @@ export function list<T>(element: Field<T>): Field<T[]> {
 /** A mapping with arbitrary keys. */
 export function dictionary<T>(element: Field<T>): Field<ReadonlyMap<string, T>> {
   return {
+    ...(element.schema === undefined ? {} : { schema: { type: 'object', additionalProperties: element.schema } }),
     parse: (at) => {
       const entries = pairsOf(at).map(
         ([key, value]) => [key, element.parse(at.into(value, join(at.path, key)))] as const,
@@ -155,23 +196,33 @@ export type Parsed<S extends Shape, R extends keyof S> = { readonly [K in R]: Va
   readonly [K in Exclude<keyof S, R>]?: ValueOf<S[K]>;
 };
 
-/** A mapping with these keys and no others. */
+/**
+ * A mapping with these keys and no others. With `onUnknown` other keys are passed over and reported there, and a key
+ * without a value counts as absent: files of OKD have both.
+ */
 export function object<const S extends Shape, R extends keyof S & string = never>(
   shape: S,
   required: readonly R[] = [],
+  onUnknown?: (path: string) => void,
 ): Field<Parsed<S, R>> {
+  const fields = Object.entries(shape);
   return {
+    ...(fields.some(([, field]) => field.schema === undefined) ? {} : { schema: objectSchema(fields, required) }),
     parse: (at) => {
       const result: Record<string, unknown> = {};
       for (const [key, value, keyNode] of pairsOf(at)) {
         const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
+        const isEmpty = value === null || (isScalar(value) && value.value === null);
+        if (onUnknown !== undefined && (field === undefined || isEmpty)) {
+          if (!isEmpty) onUnknown(join(at.path, key));
+          continue;
+        }
         if (field === undefined) {
           const known = Object.keys(shape).join(', ');
           return at.into(keyNode, join(at.path, key)).fail(`unknown field; known here are ${known}`);
         }
         const next = at.into(value ?? keyNode, join(at.path, key));
-        if (value === null || (isScalar(value) && value.value === null))
-          next.fail('has no value; give one or remove the line');
+        if (isEmpty) next.fail('has no value; give one or remove the line');
         result[key] = field.parse(next);
       }
       for (const key of required) {
@@ -181,6 +232,16 @@ export function object<const S extends Shape, R extends keyof S & string = never
     },
   };
 }
+
+const objectSchema = (
+  fields: readonly (readonly [string, Field<unknown>])[],
+  required: readonly string[],
+): JsonSchema => ({
+  type: 'object',
+  properties: Object.fromEntries(fields.map(([key, field]) => [key, field.schema])),
+  ...(required.length === 0 ? {} : { required }),
+  additionalProperties: false,
+});
 
 function pairsOf(at: Cursor): [string, YamlNode | null, YamlNode][] {
   if (!isMap(at.node)) return at.fail(`must be a mapping of fields, not ${describe(at.node)}`);

@@ -76,11 +76,8 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
   };
   const network = config.networkConfig;
   const cluster = network?.clusterNetworks?.[0];
-  const controllers = createControllers({
-    client: controllersClient.client,
-    informers,
-    recorder: recorders.controllers,
-    elector: createLeaderElector({
+  const electors = {
+    controllers: createLeaderElector({
       client: controllersClient.client,
       ...CONTROLLERS_LEASE,
       identity,
@@ -88,12 +85,35 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
       random,
       log,
     }),
+    scheduler: createLeaderElector({
+      client: schedulerClient.client,
+      ...SCHEDULER_LEASE,
+      identity,
+      clock,
+      random,
+      log,
+    }),
+  };
+  const controllers = createControllers({
+    client: controllersClient.client.fenced(electors.controllers.fence),
+    informers,
+    recorder: recorders.controllers,
+    elector: electors.controllers,
     log: log.named('controllers'),
     clock,
     random,
     signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
     rootCaPem,
     signServiceAccountToken: (claims) => signToken(tokenKey, claims),
+    ...(config.masterPublicURL === undefined
+      ? {}
+      : {
+          clusterFacts: {
+            publicUrl: config.masterPublicURL,
+            caPem: rootCaPem,
+            settings: Object.fromEntries(config.clusterSettings ?? []),
+          },
+        }),
     options: {
       ...(cluster === undefined
         ? {}
@@ -105,10 +125,10 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     },
   });
   const scheduler = createScheduler({
-    client: schedulerClient.client,
+    client: schedulerClient.client.fenced(electors.scheduler.fence),
     informers,
     recorder: recorders.scheduler,
-    elector: createLeaderElector({ client: schedulerClient.client, ...SCHEDULER_LEASE, identity, clock, random, log }),
+    elector: electors.scheduler,
     log: log.named('scheduler'),
     clock,
     random,

@@ -89,7 +89,7 @@ export async function startEtcd({
     storage,
     listener,
     ...(snapshots === undefined ? {} : { fallback: fallbackOf(settings, { storage, snapshots, log }) }),
-    ...(await peering(settings, { strictKeys, directory, log })),
+    ...(await peering(settings, { strictKeys, joins: strictKeys, directory, log })),
     timing: settings.raft,
     ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
     ...(settings.compaction === undefined ? {} : { compaction: settings.compaction }),
@@ -195,6 +195,8 @@ async function forceNewCluster({
 
 interface Peering {
   readonly strictKeys: boolean;
+  /** A host that is not a member yet asks to be added; etcd's flags leave that to an administrator. */
+  readonly joins: boolean;
   readonly directory: string;
   readonly log: Log;
 }
@@ -202,7 +204,7 @@ interface Peering {
 /** Listener and dialer of peers. */
 async function peering(
   settings: EtcdSettings,
-  { strictKeys, directory, log }: Peering,
+  { strictKeys, joins, directory, log }: Peering,
 ): Promise<Pick<EtcdServerDeps, 'peers' | 'initialCluster'>> {
   const { listen, tls, cluster } = settings;
   const [first, ...others] = listen.peer;
@@ -242,7 +244,12 @@ async function peering(
   });
   return {
     peers: { listener, dial },
-    initialCluster: { members: cluster.members, token: cluster.token, existing: cluster.state === 'existing' },
+    initialCluster: {
+      members: cluster.members,
+      token: cluster.token,
+      existing: cluster.state === 'existing',
+      joins,
+    },
   };
 }
 

@@ -4,12 +4,14 @@ import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { ScheduledSnapshots } from '../../components/etcd/administration/schedule.ts';
 import type { Kubelet } from '../../components/kubelet/index.ts';
 import type { ContainerStatus } from '../../core/podplan/port.ts';
-import { masterFiles } from '../../io/pki/index.ts';
+import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { COMPONENTS } from '../component-names.ts';
 import type { Settings } from '../config/settings.ts';
 import { within } from '../process.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
 import type { HostRuntime } from './runtime.ts';
+import type { SubmittedPods } from './submitted-pods.ts';
+import type { VersionReport } from './version-skew.ts';
 
 export interface ControlContext {
   readonly settings: Settings;
@@ -18,7 +20,10 @@ export interface ControlContext {
   readonly startedAt: string;
   readonly driver: string;
   readonly isReady: () => boolean;
+  readonly versions: () => Promise<VersionReport>;
   readonly snapshots: ScheduledSnapshots;
+  readonly endPods: () => void;
+  readonly submitted: SubmittedPods;
 }
 
 const RESTART_GRACE_SECONDS = 15;
@@ -39,7 +44,10 @@ export function controlHandlers({
   startedAt,
   driver,
   isReady,
+  versions,
   snapshots,
+  endPods,
+  submitted,
 }: ControlContext): ControlHandlers {
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
@@ -55,6 +63,7 @@ export function controlHandlers({
       return {
         pid: process.pid,
         version: PRODUCT_VERSION,
+        kubernetes: await versions(),
         root: settings.root,
         node: settings.nodeName,
         nodeIp: settings.nodeIp,
@@ -62,7 +71,9 @@ export function controlHandlers({
         // The Node's last Ready condition may be stale when the control plane does not run.
         ready: isReady() && components.every((container) => container.state === 'running'),
         cgroupDriver: driver,
-        kubeconfig: masterFiles(settings.root).adminKubeconfig,
+        kubeconfig: settings.roles.has('master')
+          ? masterFiles(settings.root).adminKubeconfig
+          : nodeFiles(settings.root).kubeconfig,
         components: components.map(({ name, state, attempt, startedAtMs, pid }) => ({
           name,
           state,
@@ -72,7 +83,9 @@ export function controlHandlers({
         })),
       };
     },
+    endPods,
     reloadSnapshots: () => snapshots.reload(),
+    submitted,
     restart: async (component: string): Promise<void> => {
       const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
       if (before === undefined)

@@ -13,6 +13,7 @@ import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../component
 import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../../io/forwarding/index.ts';
+import { createHealthPorts } from '../../io/healthports/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
 import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
@@ -24,31 +25,45 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
-import { readSecret } from '../config/files.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
+import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { followApiServers, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { manifestFeeds } from './manifest-feeds.ts';
+import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { followHostGroup } from './node-groups.ts';
+import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
-import { checkPorts } from './port-check.ts';
+import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { holdSharedAddress } from './shared-address.ts';
+import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
+import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
-  readonly kubeconfig: string;
+  /** Of the administrator; undefined on a host that is no master. */
+  readonly kubeconfig: string | undefined;
+  /** True once a reset or uninstall has requested that the stop ends the pods. */
+  endsPods(): boolean;
   /** True while the machine itself is being shut down or rebooted. */
   goingDown(): Promise<boolean>;
   /** Aborting `hurry` kills pods without their grace periods; a stop after its timeout does so too. */
@@ -59,12 +74,17 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
+  /** The settings again, after this host has joined a cluster. */
+  readonly reload: () => Promise<Settings>;
+  /** Aborted when the process is asked to stop before the host has started. */
+  readonly signal: AbortSignal;
 }
 
 /** More than a pod's default grace period of 30 s. */
 const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
+const SHARED_ADDRESS_MS = 2_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -87,24 +107,21 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 }
 
-async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
+async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Host> {
   const startedAt = new Date().toISOString();
-  const prepared = await prepareHost({ settings, log, progress });
+  const { log, progress } = options;
+  const settings = await settingsOnceJoined(options);
+  const prepared = await prepareHost(settings, log, progress);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
-  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const balancer = await startBalancer(settings, gossip, log.named('nodelb'));
+  const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
-  const recorder = createEventRecorder({
-    client: api.client,
-    component: 'kubelet',
-    host: nodeName,
-    clock,
-    random,
-    log,
-  });
+  const recorder = kubeletRecorder(api, nodeName, log);
   const informers = api.newInformers();
+  followApiServers(balancer, informers);
   const network = await followPodNetwork({
     network: runtime.network,
     informers,
@@ -116,15 +133,35 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     log: log.named('network'),
   });
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
+  runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
-  const kubelet = hostKubelet({ settings, log, prepared, nodeConfig, api, recorder, network, streaming });
+  const versions = followVersions(api.client, log.named('versions'));
+  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const kubelet = await restartableKubelet(async () => {
+    const current = await readHostNodeConfig(settings, driver.name, log);
+    return hostKubelet({
+      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+    });
+  }, log.named('kubelet'));
   await kubelet.start();
+  certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
+  const sharedAddress = holdSharedAddress(settings, log.named('vip'));
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
     log.error('service proxy not started', { error: messageOf(error) });
+  });
+  let endPods = false;
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
+  const stopGroups = await followHostGroup({
+    ...{ settings, nodeName, informers, clock, random },
+    client: api.client,
+    cgroupDriver: driver.name,
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('node-groups'),
   });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
@@ -140,28 +177,42 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       startedAt,
       driver: driver.name,
       isReady: () => nodeReady,
+      versions: () => versions.report(),
       snapshots,
+      endPods: () => {
+        endPods = true;
+      },
+      submitted: prepared.submitted,
     }),
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    // Before the API server of this host stops: the next holder announces it at once.
+    await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
+    versions.stop();
+    stopGroups();
     snapshots.stop();
+    await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
-    await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
+    const rules = { keepRules: keepPods };
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
     network.stop();
     await Promise.all([api.close(), control.stop()]);
+    await balancer.stop();
     await runtime.stop({ keepPods });
     await lock.release();
   };
   return {
     ready,
-    kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    kubeconfig: settings.roles.has('master') ? masterFiles(settings.root).adminKubeconfig : undefined,
+    endsPods: () => endPods,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
       const stopping = stopAll(keepPods, hurry.signal);
@@ -175,24 +226,37 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   };
 }
 
+/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
+  const file = settings.paths.nodeConfig;
+  const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  return config;
+}
+
+function kubeletRecorder({ client }: OpenedClient, host: string, log: Log): EventRecorder {
+  return createEventRecorder({ client, component: 'kubelet', host, clock, random, log });
+}
+
 interface PreparedHost {
   readonly driver: CgroupDriver;
   readonly cgroups: ReturnType<typeof createCgroupFileSystem>;
   readonly serviceManager: ServiceManager | undefined;
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
+  readonly submitted: SubmittedPods;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost({ settings, log, progress }: HostOptions): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
-  const assets = await openAssets();
+  const [assets, helpers] = await Promise.all([openAssets(), useHelpers(settings)]);
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
-  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, log);
-  await checkPorts(settings, runtime);
+  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
+  await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
     nowMs: clock.nowMs(),
@@ -207,7 +271,8 @@ async function prepareHost({ settings, log, progress }: HostOptions): Promise<Pr
       ? 'certificates and configuration are in place'
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
-  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+  const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
 }
 
 /** Labels the Node of a master; the function that stops it. */
@@ -232,6 +297,8 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly certificates: NodeCertificates;
+  readonly versions: VersionFollower;
 }
 
 function hostKubelet({
@@ -243,6 +310,8 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  certificates,
+  versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
@@ -251,7 +320,7 @@ function hostKubelet({
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
-    host: createHostFacts({ nowMs: () => clock.nowMs() }),
+    host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
@@ -260,12 +329,10 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
-    servingCertificate: async () => {
-      const pem = await readSecret(files.serverCurrent, 'kubelet');
-      return { cert: pem, key: pem };
-    },
+    feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
+    servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    networkNotReady: network.notReady,
+    notReady: () => versions.notReady() ?? network.notReady(),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,
@@ -273,7 +340,8 @@ function hostKubelet({
   });
 }
 
-function hostProxy(
+/** The service proxy with this host's packet filter. */
+export function hostProxy(
   settings: Settings,
   informers: InformerFactory,
   nodeName: string,
@@ -286,16 +354,18 @@ function hostProxy(
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
     forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
+    healthPorts: createHealthPorts(),
     log: log.named('proxy'),
     clock,
     random,
     config: {
       nodeName,
-      serviceCidr: network.serviceCidr,
-      clusterCidr: network.clusterCidr,
+      serviceCidrs: [network.serviceCidr],
+      clusterCidrs: [network.clusterCidr],
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
+      hostServices: [network.dnsIp],
       hostAddresses: () => ownAddresses(serviceLink, network.bridge),
     },
   });

@@ -1,7 +1,8 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
-import { loadSettings } from '../config/settings.ts';
+import { loadSettings, type Settings } from '../config/settings.ts';
 import { collectWhenIdle } from '../heap.ts';
+import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
 import { startHost } from './host.ts';
 import { createProgress } from './progress.ts';
@@ -28,27 +29,36 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const lag = watchLag(log);
   // Keeps the process alive until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
+  let watchdog = { stop: (): void => {} };
   const hurry = new AbortController();
   const interrupted = untilSignal(log, () => hurry.abort());
+  const stopping = new AbortController();
+  void interrupted.signal.then(() => stopping.abort());
   try {
-    const host = await startHost({ settings, log, progress });
+    const reload = (): Promise<Settings> => loadSettings(options);
+    const host = await startHost({ settings, log, progress, reload, signal: stopping.signal });
+    void tellReady(process.env, log).then(() => {
+      watchdog = keepWatchdog(process.env, log);
+    });
     collectWhenIdle();
     let stopped = false;
     void host.ready.then(() => {
       if (stopped) return;
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       options.write(
-        `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
-          `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
+        host.kubeconfig === undefined
+          ? `node ${settings.nodeName} is Ready after ${seconds} s\n`
+          : `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
+              `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
       );
     });
     await interrupted.signal;
     stopped = true;
     // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the
     // store.
-    const keepPods = options.keepPods && !(await host.goingDown());
+    const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
     );
@@ -56,6 +66,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     progress.step('stopped');
   } finally {
     interrupted.dispose();
+    watchdog.stop();
     lag.stop();
     clearInterval(hold);
   }

@@ -13,11 +13,13 @@ import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
+import { createPolicyGate, type PolicyGate } from './network-policy.ts';
 
 export interface HostRuntime {
   readonly runtime: OciRuntime;
   readonly network: BridgeNetwork;
   readonly images: ImageStore;
+  readonly policies: PolicyGate;
   /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
@@ -29,9 +31,11 @@ export async function startRuntime(
   serviceManager: ServiceManager | undefined,
   /** Available once the configuration files are written, before the pod network has its CIDR. */
   reservedPorts: () => readonly ReservedPort[],
+  /** The directory of carried programs; undefined: the host's own. */
+  helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({ root: settings.paths.images, trees, log });
+  const images = createImageStore({ root: settings.paths.images, trees, log, registry: registriesOf(settings) });
   const network = createBridgeNetwork({
     stateDirectory: settings.paths.networkState,
     bridge: settings.network.bridge,
@@ -42,17 +46,23 @@ export async function startRuntime(
     reservedPorts,
     log: log.named('network'),
   });
+  const policies = createPolicyGate();
   const runtime = createOciRuntime({
     stateRoot: settings.paths.containers,
     runRoot: join(settings.paths.run, 'containers'),
     images,
-    network,
+    network: policies.guard(network),
     trees,
     cgroupDriver,
     monitorScopes: serviceManager,
     clock,
     log,
     hostRootVisible: ownFiles(),
+    ...(helpers === undefined
+      ? {}
+      : {
+          programs: { runc: join(helpers, 'runc'), conmon: join(helpers, 'conmon'), socat: join(helpers, 'socat') },
+        }),
   });
   try {
     await runtime.start();
@@ -64,10 +74,22 @@ export async function startRuntime(
     runtime,
     network,
     images,
+    policies,
     stop: async ({ keepPods }) => {
       await runtime.stop();
       if (!keepPods) await network.destroy();
     },
+  };
+}
+
+function registriesOf({ registries }: Settings): {
+  mirrors: Record<string, readonly string[]>;
+  insecureRegistries: string[];
+} {
+  const entries = [...registries];
+  return {
+    mirrors: Object.fromEntries(entries.map(([host, { mirrors }]) => [host, mirrors ?? []])),
+    insecureRegistries: entries.filter(([, { insecure }]) => insecure === true).map(([host]) => host),
   };
 }
 

@@ -21,7 +21,7 @@ export const cases: readonly AttackCase[] = [
         assert.equal(answer.body, '');
       }
       const listening = await lab.appliance.inside('ss', ['-Hltn', 'sport = :2380']);
-      assert.match(listening.stdout, /127\.0\.0\.1:2380/);
+      assert.match(listening.stdout, /(?:0\.0\.0\.0|127\.0\.0\.1):2380/);
     },
   },
 ];

@@ -45,6 +45,8 @@ export interface ControlPlaneOptions {
   readonly logLevel?: number;
   /** A server that is there already and stays; default: an own one. */
   readonly api?: TestServer;
+  /** What joining hosts learn; default: nothing. */
+  readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -96,6 +98,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
+    ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
   });
   const scheduler = createScheduler({

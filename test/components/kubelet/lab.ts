@@ -156,7 +156,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         runtime,
         cgroups: createCgroupFileSystem(),
         slices: undefined,
-        host: createHostFacts({ nowMs: Date.now }),
+        host: createHostFacts({ root: '/', nowMs: Date.now }),
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),
         mounts,

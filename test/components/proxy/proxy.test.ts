@@ -10,6 +10,9 @@ const root = process.getuid?.() === 0 ? false : 'needs root for a network namesp
 
 for (const mode of ['nftables', 'userspace']) {
   test(`services are forwarded by ${mode}`, { skip: root, timeout: 60_000 }, async () => {
+    const isNft = mode === 'nftables';
+    const both = ['fd00:128::2', 'fd00:128::3'];
+    const six = { cluster: both, nodePort: both, udp: both.map((each) => `${each} q`), sticky: 1 };
     // A namespace that ends with its only process: nothing to clean up, whatever happens.
     const { stdout } = await execute('unshare', ['--net', process.execPath, scenario, mode]);
     assert.deepEqual(JSON.parse(stdout), {
@@ -22,6 +25,15 @@ for (const mode of ['nftables', 'userspace']) {
       nodePort: ['10.128.0.2', '10.128.0.3'],
       udp: ['10.128.0.2 q', '10.128.0.3 q'],
       sticky: 1,
+      balanced: [
+        '10.128.0.3',
+        '200 1 {"service":{"namespace":"ns","name":"balanced"},"localEndpoints":1,"serviceProxyHealthy":true}',
+      ],
+      unbalanced:
+        '503 0 {"service":{"namespace":"ns","name":"balanced"},"localEndpoints":0,"serviceProxyHealthy":true}',
+      flows: ['10.128.0.2 q', '10.128.0.2 q', ...(isNft ? ['fd00:128::2 q'] : [])],
+      flowsMoved: isNft ? ['10.128.0.3 q', '10.128.0.3 q', 'fd00:128::3 q'] : [],
+      ...(isNft ? { six } : {}),
       empty: mode === 'nftables' ? 'ECONNREFUSED' : 'ECONNRESET',
       afterChange: ['10.128.0.3'],
       emptyFilled: '10.128.0.2',

@@ -1,6 +1,6 @@
 /** Runs inside a network namespace of its own (see proxy.test.ts): the real proxy, real sockets, real nft. Prints JSON. */
 import { execFileSync } from 'node:child_process';
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { Service } from 'kubernetes-types/core/v1';
@@ -12,6 +12,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, Informer, InformerFactory } from '../../../src/client/types.ts';
 import { createProxy } from '../../../src/components/proxy/index.ts';
 import { createStreamForwarder } from '../../../src/io/forwarding/index.ts';
+import { createHealthPorts } from '../../../src/io/healthports/index.ts';
 import { createNftFilter } from '../../../src/io/netfilter/index.ts';
 
 const mode = process.argv[2] as 'nftables' | 'userspace';
@@ -20,7 +21,12 @@ ip('link', 'set', 'lo', 'up');
 ip('link', 'add', 'br0', 'type', 'bridge');
 ip('addr', 'add', '10.128.0.1/23', 'dev', 'br0');
 ip('link', 'set', 'br0', 'up');
-for (const last of [2, 3]) ip('addr', 'add', `10.128.0.${last}/32`, 'dev', 'lo');
+for (const last of [2, 3]) {
+  ip('addr', 'add', `10.128.0.${last}/32`, 'dev', 'lo');
+  ip('-6', 'addr', 'add', `fd00:128::${last}/128`, 'dev', 'lo');
+}
+ip('route', 'add', '192.0.2.0/24', 'dev', 'br0');
+ip('-6', 'addr', 'add', 'fd00:128::1/64', 'dev', 'br0', 'nodad');
 
 const run = (program: string): string => execFileSync('nft', ['-f', '-'], { input: program, encoding: 'utf8' });
 /** The host itself listens on this port of every address. */
@@ -88,13 +94,14 @@ const proxy = createProxy({
   informers: factory,
   packetFilter: createNftFilter({ serviceRouteLink: 'br0', log: silentLog }),
   forwarder: createStreamForwarder({ dummyLink: 'he-svc', fallbackLink: 'br0', log: silentLog }),
+  healthPorts: createHealthPorts(),
   log: silentLog,
   clock,
   random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
   config: {
     nodeName: 'n1',
-    serviceCidr: '172.30.0.0/16',
-    clusterCidr: '10.128.0.0/14',
+    serviceCidrs: ['172.30.0.0/16', 'fd00:172::/112'],
+    clusterCidrs: ['10.128.0.0/14', 'fd00:128::/48'],
     mode,
     table: 'he-test',
     reservedPorts: [{ protocol: 'TCP', port: OWN_PORT }],
@@ -103,11 +110,12 @@ const proxy = createProxy({
 });
 
 for (const last of [2, 3]) {
-  const host = `10.128.0.${last}`;
-  createServer((socket) => socket.end(`${host}`)).listen(8080, host);
-  const udp = createSocket('udp4');
-  udp.on('message', (message, peer) => udp.send(`${host} ${message}`, peer.port, peer.address));
-  udp.bind(5353, host);
+  for (const host of [`10.128.0.${last}`, `fd00:128::${last}`]) {
+    createServer((socket) => socket.end(`${host}`)).listen(8080, host);
+    const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+    udp.on('message', (message, peer) => udp.send(`${host} ${message}`, peer.port, peer.address));
+    udp.bind(5353, host);
+  }
 }
 
 const service = (name: string, clusterIP: string, extra: object = {}): Service => ({
@@ -121,9 +129,9 @@ const service = (name: string, clusterIP: string, extra: object = {}): Service =
     ...extra,
   },
 });
-const slice = (name: string, ips: string[]): EndpointSlice => ({
-  addressType: 'IPv4',
-  metadata: { namespace: 'ns', name: `${name}-x`, labels: { 'kubernetes.io/service-name': name } },
+const slice = (name: string, ips: string[], family: 4 | 6 = 4): EndpointSlice => ({
+  addressType: `IPv${family}`,
+  metadata: { namespace: 'ns', name: `${name}-${family}`, labels: { 'kubernetes.io/service-name': name } },
   ports: [
     { name: 'http', port: 8080, protocol: 'TCP' },
     { name: 'dns', port: 5353, protocol: 'UDP' },
@@ -142,7 +150,34 @@ const set = (object: Service | EndpointSlice, plural: string): void => informers
 
 set(service('web', '172.30.0.10'), 'services');
 set(slice('web', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
-set(service('sticky', '172.30.0.11', { sessionAffinity: 'ClientIP' }), 'services');
+set(
+  service('dual', '172.30.0.15', {
+    clusterIPs: ['172.30.0.15', 'fd00:172::15'],
+    ports: [
+      { name: 'http', port: 80, protocol: 'TCP', nodePort: 30_081 },
+      { name: 'dns', port: 53, protocol: 'UDP', nodePort: 30_082 },
+    ],
+  }),
+  'services',
+);
+set(slice('dual', ['10.128.0.2']), 'endpointslices');
+set(slice('dual', ['fd00:128::2', 'fd00:128::3'], 6), 'endpointslices');
+const sticky = { sessionAffinity: 'ClientIP', clusterIPs: ['172.30.0.11', 'fd00:172::11'] };
+set(service('sticky', '172.30.0.11', sticky), 'services');
+set(slice('sticky', ['fd00:128::2', 'fd00:128::3'], 6), 'endpointslices');
+set(
+  {
+    ...service('balanced', '172.30.0.16', {
+      type: 'LoadBalancer',
+      externalTrafficPolicy: 'Local',
+      healthCheckNodePort: 30_999,
+      loadBalancerSourceRanges: ['198.51.100.0/24'],
+    }),
+    status: { loadBalancer: { ingress: [{ ip: '192.0.2.20' }] } },
+  },
+  'services',
+);
+set(slice('balanced', ['10.128.0.3']), 'endpointslices');
 set(slice('sticky', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
 set(service('empty', '172.30.0.12'), 'services');
 ip('addr', 'add', '192.0.2.9/32', 'dev', 'lo');
@@ -170,15 +205,16 @@ async function get(host: string, port: number): Promise<string> {
   return text;
 }
 
-async function ask(host: string, port: number): Promise<string> {
-  const socket = createSocket('udp4');
+/** `socket` is one that stays open: its packets are one flow. */
+async function ask(host: string, port: number, kept?: Socket): Promise<string> {
+  const socket = kept ?? createSocket(host.includes(':') ? 'udp6' : 'udp4');
   const answer = Promise.race([
     once(socket, 'message').then(([message]) => String(message)),
     new Promise<string>((resolve) => setTimeout(resolve, 2_000, 'timeout')),
   ]);
   socket.send('q', port, host);
   const text = await answer;
-  socket.close();
+  if (kept === undefined) socket.close();
   return text;
 }
 
@@ -202,6 +238,36 @@ result['cluster'] = await several(() => get('172.30.0.10', 80), 40);
 result['nodePort'] = await several(() => get('10.128.0.1', 30_080), 40);
 result['udp'] = await several(() => ask('172.30.0.10', 53), 30);
 result['sticky'] = (await several(() => get('172.30.0.11', 80), 20)).length;
+const status = async (): Promise<string> => {
+  const answer = await fetch('http://127.0.0.1:30999/');
+  return `${answer.status} ${answer.headers.get('x-load-balancing-endpoint-weight')} ${await answer.text()}`;
+};
+result['balanced'] = [await get('192.0.2.20', 80), await status()];
+if (mode === 'nftables') {
+  result['six'] = {
+    cluster: await several(() => get('fd00:172::15', 80), 40),
+    nodePort: await several(() => get('fd00:128::1', 30_081), 40),
+    udp: await several(() => ask('fd00:172::15', 53), 30),
+    sticky: (await several(() => get('fd00:172::11', 80), 20)).length,
+  };
+}
+const flow = createSocket('udp4');
+const nodeFlow = createSocket('udp4');
+const sixFlow = createSocket('udp6');
+set(slice('dual', ['fd00:128::2'], 6), 'endpointslices');
+await new Promise((resolve) => setTimeout(resolve, 300));
+const flows = async (): Promise<string[]> => [
+  await ask('172.30.0.15', 53, flow),
+  await ask('10.128.0.1', 30_082, nodeFlow),
+  ...(mode === 'nftables' ? [await ask('fd00:172::15', 53, sixFlow)] : []),
+];
+result['flows'] = await flows();
+set(slice('dual', ['10.128.0.3']), 'endpointslices');
+set(slice('dual', ['fd00:128::3'], 6), 'endpointslices');
+set(slice('balanced', []), 'endpointslices');
+await new Promise((resolve) => setTimeout(resolve, 300));
+result['flowsMoved'] = mode === 'nftables' ? await flows() : [];
+result['unbalanced'] = await status();
 result['empty'] = await get('172.30.0.12', 80);
 set(slice('web', ['10.128.0.3']), 'endpointslices');
 set(slice('empty', ['10.128.0.2']), 'endpointslices');
@@ -209,6 +275,7 @@ await new Promise((resolve) => setTimeout(resolve, 300));
 result['afterChange'] = await several(() => get('172.30.0.10', 80), 20);
 result['emptyFilled'] = await get('172.30.0.12', 80);
 await proxy.stop();
+for (const each of [flow, nodeFlow, sixFlow]) each.close();
 result['tables'] = execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).trim();
 result['left'] = ip('-4', '-o', 'addr', 'show').includes('172.30.') ? 'address' : '';
 process.stdout.write(`${JSON.stringify(result)}\n`);

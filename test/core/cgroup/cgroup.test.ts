@@ -124,6 +124,32 @@ describe('the tree', () => {
     assert.deepEqual(tree[3]?.limits, { cpuShares: 1280 });
   });
 
+  it('keeps the memory that static control-plane pods request from being reclaimed', () => {
+    const etcd = pod(container({ cpu: '50m', memory: '48Mi' }));
+    etcd.metadata = {
+      ...etcd.metadata,
+      labels: { 'openshift.io/control-plane': 'true' },
+      annotations: { 'kubernetes.io/config.source': 'file' },
+    };
+    const minimum = 48 * 2 ** 20;
+    const tree = desiredTree([etcd, pod(container({ memory: '64Mi' }))], OPTIONS);
+    assert.deepEqual(
+      tree.map(({ limits }) => limits.memoryMinBytes),
+      [minimum, undefined, minimum, minimum, undefined],
+    );
+    const v2 = [{ mount: '/cg', version: 'v2', controllers: ['memory'] }] as const;
+    const node = podNode(etcd, OPTIONS);
+    const writes = planWrites(v2, 'cgroupfs', [node]);
+    assert.ok(writes.some((each) => each.op === 'write' && each.file === 'memory.min' && each.value === `${minimum}`));
+    assert.ok(
+      sliceProperties('v2', node.limits).some(({ name, value }) => name === 'MemoryMin' && value === BigInt(minimum)),
+    );
+    assert.ok(!sliceProperties('v1', node.limits).some(({ name }) => name === 'MemoryMin'));
+    // A label alone, from a user's pod, protects nothing.
+    delete etcd.metadata.annotations;
+    assert.equal(podNode(etcd, OPTIONS).limits.memoryMinBytes, undefined);
+  });
+
   it('becomes ordered writes for a hybrid host', () => {
     const hierarchies = [
       { mount: '/cg/cpu', version: 'v1', controllers: ['cpu', 'cpuacct'] },

@@ -99,6 +99,20 @@ test('zone and node are told', () => {
   assert.equal(create[0]?.endpoints[0]?.nodeName, 'n');
 });
 
+test('trafficDistribution hints at zones and nodes of ready endpoints', () => {
+  const hints = (trafficDistribution: string, ready = true): unknown =>
+    planEndpointSlices({
+      service: service({ ports: [{ name: 'http', port: 80, targetPort: 8080 }], trafficDistribution }),
+      pods: [pod({ ip: '10.0.0.1', ready, node: 'n' })],
+      existing: [],
+      nodeOf: (name) => node(name, { labels: { 'topology.kubernetes.io/zone': 'z' } }),
+    }).create[0]?.endpoints[0]?.hints;
+  assert.deepEqual(hints('PreferSameZone'), { forZones: [{ name: 'z' }] });
+  assert.deepEqual(hints('PreferClose'), { forZones: [{ name: 'z' }] });
+  assert.deepEqual(hints('PreferSameNode'), { forNodes: [{ name: 'n' }], forZones: [{ name: 'z' }] });
+  assert.equal(hints('PreferSameNode', false), undefined);
+});
+
 test('whatever comes and goes, slices hold exactly the backends, none twice, and settle', () => {
   for (let seed = 1; seed <= 60; seed++) {
     const random = seeded(seed);

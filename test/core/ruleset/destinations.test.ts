@@ -27,8 +27,8 @@ const cluster: Omit<DesiredInput, 'services' | 'slices'> = {
       },
     } satisfies Node,
   ],
-  serviceCidr: '172.30.0.0/16',
-  clusterCidr: '10.128.0.0/14',
+  serviceCidrs: ['172.30.0.0/16'],
+  clusterCidrs: ['10.128.0.0/14'],
 };
 const kubernetes: Service = {
   metadata: { namespace: 'default', name: 'kubernetes' },
@@ -174,7 +174,8 @@ test('no map of the rules has an own address with an own port', () => {
   });
   const { maps } = nftState(all, {
     table: 't',
-    clusterCidr: cluster.clusterCidr,
+    family: 4,
+    clusterCidr: cluster.clusterCidrs[0],
     reservedPorts: cluster.reservedPorts,
   });
   assert.deepEqual(

@@ -6,14 +6,22 @@ import {
   desiredServicePorts,
   difference,
   emptyNftState,
+  type NftOptions,
   type NftState,
   needsReplace,
   nftState,
   type ServicePort,
 } from '../../../src/core/ruleset/index.ts';
 
-const options = { table: 'he', clusterCidr: '10.128.0.0/14', reservedPorts: [] };
-const cluster = { ...options, serviceCidr: '172.30.0.0/16', nodes: [], hostAddresses: [], nodeName: 'n1' };
+const options: NftOptions = { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] };
+const cluster = {
+  reservedPorts: [],
+  clusterCidrs: ['10.128.0.0/14'],
+  serviceCidrs: ['172.30.0.0/16'],
+  nodes: [],
+  hostAddresses: [],
+  nodeName: 'n1',
+};
 const portsOf = (services: Service[], slices: EndpointSlice[]) =>
   desiredServicePorts({ ...cluster, services, slices }).ports;
 
@@ -22,6 +30,9 @@ class Table {
   chains = new Map<string, string[]>();
   sets = new Map<string, number>();
   maps = new Map<string, Map<string, string>>([
+    ['udp_zones', new Map()],
+    ['udp_port_zones', new Map()],
+    ['firewall_ips', new Map()],
     ['service_ips', new Map()],
     ['service_nodeports', new Map()],
     ['no_endpoint_ips', new Map()],
@@ -72,7 +83,7 @@ class Table {
   references(): string[] {
     const verdicts = [...this.maps.values()].flatMap((map) => [...map.values()]);
     return [...verdicts, ...[...this.chains.values()].flat()].flatMap((text) =>
-      [...text.matchAll(/goto (\w+)/g)].map((match) => match[1] ?? ''),
+      [...text.matchAll(/goto ([\w/.-]+)/g)].map((match) => match[1] ?? ''),
     );
   }
 
@@ -93,10 +104,13 @@ function randomPorts(random: () => number): ServicePort[] {
     const unique = [...new Map(endpoints.map((each) => [each.ip, each])).values()];
     ports.push({
       id: `ns/svc${index}:http/TCP`,
+      family: 4,
       protocol: 'TCP',
       port: 80,
       clusterIps: [`172.30.0.${index + 1}`],
       externalIps: random() < 0.3 ? [`192.0.2.${index + 1}`] : [],
+      restrictedIps: random() < 0.2 ? [`192.0.2.${index + 1}`] : [],
+      sourceRanges: random() < 0.5 ? ['198.51.100.0/24'] : [],
       nodePort: random() < 0.4 ? 30_000 + index : 0,
       affinitySeconds: random() < 0.3 ? 60 : 0,
       externalLocal: random() < 0.3,
@@ -128,10 +142,13 @@ test('any sequence of differences ends in the state that a fresh table would hav
 test('one changed endpoint touches only its own service', () => {
   const port = (index: number, ips: string[]): ServicePort => ({
     id: `ns/s${index}:/TCP`,
+    family: 4,
     protocol: 'TCP',
     port: 80,
     clusterIps: [`172.30.1.${index}`],
     externalIps: [],
+    restrictedIps: [],
+    sourceRanges: [],
     nodePort: 0,
     affinitySeconds: 0,
     externalLocal: false,
@@ -213,4 +230,13 @@ test('traffic policies Local keep to this node; hostile addresses never reach th
   );
   assert.deepEqual(port?.externalIps, ['192.0.2.7']);
   assert.deepEqual(port?.clusterIps, ['172.30.0.9']);
+});
+
+test('a cluster IP that the host answers itself is neither forwarded nor refused', () => {
+  const dns = service({ clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'], ports: [http] });
+  const { ports } = desiredServicePorts({ ...cluster, services: [dns], slices: [], hostServices: ['172.30.0.10'] });
+  const maps = (of: readonly ServicePort[]): string[] =>
+    [...nftState(of, options).maps.values()].flatMap((map) => [...map.keys()]);
+  assert.deepEqual(maps(ports), []);
+  assert.deepEqual(maps(portsOf([dns], [])), ['172.30.0.10 . tcp . 80']);
 });

@@ -7,7 +7,7 @@ import { parseOsRelease } from '../../../src/io/host/facts.ts';
 import { createFileWatch, createHostFacts } from '../../../src/io/host/index.ts';
 
 describe('facts of the host', () => {
-  const facts = createHostFacts({ nowMs: () => 42 });
+  const facts = createHostFacts({ root: '/', nowMs: () => 42 });
 
   it('are those of the kernel', async () => {
     const info = await facts.info();

@@ -186,12 +186,12 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     }
   });
 
-  it('uses mirrors', async () => {
+  it('uses the first mirror that answers', async () => {
     const mirrored = createImageStore({
       root: join(scratch, 'mirrored'),
       trees,
       log: silentLog,
-      registry: { mirrors: { 'docker.io': host } },
+      registry: { mirrors: { 'docker.io': ['127.0.0.1:1', host] } },
     });
     await mirrored.pull('single:1', undefined).catch(() => {});
     assert.ok(requests.includes('/v2/library/single/manifests/1'));

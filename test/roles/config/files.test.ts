@@ -67,7 +67,7 @@ test('what we generate is what the strict readers accept', async () => {
   );
   assert.equal(store.tls.client.requireCertificate, true);
   const node = nodeConfigOf(settings, 'cgroupfs');
-  assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node)), node);
+  assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node), node), { config: node, unknown: [] });
   const kubelet = kubeletConfigOf(settings, node, [{ protocol: 'TCP', port: 10_250 }]);
   assert.deepEqual(kubelet.reservedPorts, [{ protocol: 'TCP', port: 10_250 }]);
   assert.equal(kubelet.listen.port, 10_250);

@@ -33,6 +33,13 @@ test('node IP: configured, else of the default route, else any, else the pod bri
   assert.equal(bare.nodeIp, '10.128.0.1');
   assert.equal(bare.nodeIpIsBridge, true);
   assert.equal(bare.network.firstPodCidr, '10.128.0.0/23');
+  // Neither is that of a service which the host answers itself.
+  const dns = of('/', undefined, {
+    defaultRouteLink: undefined,
+    byLink: [{ link: 'hyper0-dns', address: '172.30.0.10' }],
+  });
+  assert.equal(dns.nodeIpIsBridge, true);
+  assert.deepEqual(dns.addresses, ['10.128.0.1']);
 });
 
 test('instances are told apart by their roots', () => {

@@ -1,5 +1,5 @@
 /** What every cluster must have, written at start: namespaces, priority classes, the default policy. */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
 import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -17,6 +17,9 @@ const OWN_MANAGER = 'kube-apiserver';
 const RBAC = 'rbac.authorization.k8s.io';
 
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'openshift-infra', 'openshift-node'];
+
+/** OKD's identity of hosts that join without a bootstrap token. */
+const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
 
 const PRIORITY_CLASSES: readonly PriorityClass[] = [
   {
@@ -104,6 +107,7 @@ const storedBinding = (context: RestContext, name: string): ClusterRoleBinding |
 export async function bootstrap(context: RestContext): Promise<void> {
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([
+    ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...bootstrapPolicy.clusterRoles.map((role) =>
       ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),

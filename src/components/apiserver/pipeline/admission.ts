@@ -91,6 +91,24 @@ export interface Admission {
   validate(request: AdmissionRequest): void | Promise<void>;
 }
 
+/** What admission learns of every write of an object from its request. */
+export function admissionOfWrite(request: WriteRequest) {
+  return {
+    kind: request.kind,
+    subresource: request.subresource,
+    namespace: request.namespace,
+    name: request.name,
+    user: request.user,
+    dryRun: request.options.dryRun,
+    options: request.options,
+    warnings: request.warnings,
+    annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
+    reservations: [],
+    derived: request.own === true,
+  } satisfies Partial<AdmissionRequest>;
+}
+
 /** Webhooks judge the question that `object` is, and may change it, in place. Throws an ApiError when it is refused. */
 export async function admitQuestion(admission: Admission, request: WriteRequest, object: KubeObject): Promise<void> {
   const review: AdmissionRequest = {

@@ -2,7 +2,7 @@
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { storeAdmitted } from '../pipeline/admission.ts';
+import { admissionOfWrite, storeAdmitted } from '../pipeline/admission.ts';
 import { toStored } from '../pipeline/kinds.ts';
 import {
   metadataOf,
@@ -91,20 +91,11 @@ function own(write: Create): void | Promise<void> {
   const { context, request, next, large } = write;
   const metadata = metadataOf(next);
   write.admission = {
+    ...admissionOfWrite(request),
     operation: 'CREATE',
-    kind: request.kind,
     subresource: '',
-    namespace: request.namespace,
     name: write.generateName === undefined ? (metadata.name ?? '') : '',
     object: next,
-    user: request.user,
-    dryRun: request.options.dryRun,
-    options: request.options,
-    warnings: request.warnings,
-    annotate: request.annotate,
-    deadlineMs: request.deadlineMs,
-    reservations: [],
-    derived: request.own === true,
   };
   const pending = write.owned ? undefined : trackWrite(context, request, next, undefined, large);
   if (pending !== undefined) {

@@ -10,7 +10,7 @@ import type { KindDefinition, WriteStrategy } from '../../../api/registry/defini
 import { jsonEqual } from '../../../api/structural/schema.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { isLarge, yieldEventLoop } from '../event-loop.ts';
-import { type AdmissionRequest, storeAdmitted } from '../pipeline/admission.ts';
+import { type AdmissionRequest, admissionOfWrite, storeAdmitted } from '../pipeline/admission.ts';
 import { fromStored, shown, toStored } from '../pipeline/kinds.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from '../pipeline/write-request.ts';
 import { rendered } from '../storage/encode.ts';
@@ -135,24 +135,15 @@ function setDefaults(write: Update): void {
   if (change.versionRequired === true) dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
   write.owners = next.metadata?.managedFields;
   const body = change.shownAs?.(next, old);
+  const shared = admissionOfWrite(request);
   write.admission = {
+    ...shared,
     operation: 'UPDATE',
-    kind: request.kind,
-    subresource: request.subresource,
-    namespace: request.namespace,
-    name: request.name,
     object: next,
     old,
-    user: request.user,
-    dryRun: request.options.dryRun,
-    options: request.options,
-    warnings: request.warnings,
-    annotate: request.annotate,
-    deadlineMs: request.deadlineMs,
-    reservations: [],
     // The body of a sub-resource is merged into the object only after admission.
     ...(body === undefined ? { noteOwners: () => trackBeforeAdmission(write) } : {}),
-    derived: request.own === true || request.subresource === 'binding' || request.subresource === 'eviction',
+    derived: shared.derived || request.subresource === 'binding' || request.subresource === 'eviction',
     ...body,
   };
 }

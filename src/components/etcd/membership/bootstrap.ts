@@ -3,11 +3,12 @@ import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { emptyStorage, type StoredState } from '../../../core/raft/index.ts';
-import type { DialPeer, LogState, StoreLog } from '../port.ts';
+import type { DialPeer, LogState, PeerUrls, StoreLog } from '../port.ts';
 import { recoverAlone } from '../recovery/quorum-loss.ts';
 import { askPeer, becomeReplacement } from '../recovery/replacement.ts';
 import { fromStored } from '../replication/entry-codec.ts';
 import { decodeMembers, type MemberTable, PeerPath } from '../replication/peer-protocol.ts';
+import { requestAdmission } from './admission.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
 import type { InitialCluster } from './initial-cluster.ts';
 import { wipedError } from './join.ts';
@@ -117,8 +118,18 @@ async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> 
 async function replacing(others: ReadonlyArray<readonly string[]>, deps: BootstrapDeps) {
   const { dial } = deps;
   if (dial === undefined) throw new CodedError('bad-config', 'a member that comes back to a cluster needs peer URLs');
+  if (deps.initial?.joins === true) return admitted(others, deps);
   const request = { name: deps.name, peerUrls: deps.peerUrls };
   const { clusterId, members, own } = await becomeReplacement(request, others, { ...deps, dial });
+  return joined({ clusterId, members }, own);
+}
+
+/** Added by the leader on request. */
+async function admitted(others: PeerUrls, deps: BootstrapDeps) {
+  const { dial, name, peerUrls } = deps;
+  if (dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
+  const peers = others.filter((urls) => !urls.some((url) => peerUrls.includes(url)));
+  const { clusterId, members, own } = await requestAdmission({ name, peerUrls }, peers, { ...deps, dial });
   return joined({ clusterId, members }, own);
 }
 
@@ -236,7 +247,14 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   for (;;) {
     const asked = await askAll(initial, deps, ASK_MS);
     const tables = answered(asked);
-    if (tables.length > 0) return asAdded(tables, deps);
+    if (tables.length > 0) {
+      if (initial.joins !== true || tables.some((table) => ownIn(table, deps) !== undefined))
+        return asAdded(tables, deps);
+      return admitted(
+        initial.members.map(({ peerUrls }) => peerUrls),
+        deps,
+      );
+    }
     const failure = asked.findLast((outcome) => outcome.status === 'rejected');
     const cause = failure === undefined ? 'initial-cluster names no other member' : messageOf(failure.reason);
     if (cause !== lastCause) log.warn('waiting for a member of the cluster to answer', { cause });

@@ -60,10 +60,9 @@ export class Cluster {
         this.#removed.add(id);
         this.#alarms = this.#alarms.filter((alarm) => alarm.member !== id);
       } else if (!this.#members.has(id)) {
-        const { peerUrls, replacement } = decodeJoining(change.context);
-        this.put({ id, name: '', peerUrls, clientUrls: [], ...(replacement ? { replacement } : {}) });
+        this.put({ id, name: '', clientUrls: [], ...decodeJoining(change.context) });
       } else if (op === 'addVoter') {
-        const { replacement: _, ...member } = this.#members.get(id) as Member;
+        const { replacement: _, joining: __, ...member } = this.#members.get(id) as Member;
         this.put(member);
       }
     }
@@ -134,23 +133,26 @@ function decodeAlarm(bytes: Uint8Array): Alarm {
 }
 
 /** The context of a configuration change that adds a member. */
-export function encodeJoining(peerUrls: readonly string[], replacement = false): Buffer {
+export function encodeJoining(peerUrls: readonly string[], promoted?: 'replacement' | 'joining'): Buffer {
   const out = new Writer(64);
   for (const url of peerUrls) out.string(1, url);
-  if (replacement) out.bool(2, true);
+  if (promoted === 'replacement') out.bool(2, true);
+  else if (promoted === 'joining') out.bool(3, true);
   return out.finish();
 }
 
-function decodeJoining(bytes: Uint8Array | undefined): Pick<Member, 'peerUrls' | 'replacement'> {
+function decodeJoining(bytes: Uint8Array | undefined): Pick<Member, 'peerUrls' | 'replacement' | 'joining'> {
   const peerUrls: string[] = [];
   let replacement = false;
+  let joining = false;
   const reader = new Reader(bytes ?? new Uint8Array());
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) peerUrls.push(reader.string());
     else if (field === 2) replacement = reader.bool();
+    else if (field === 3) joining = reader.bool();
     else reader.skip();
   }
-  return { peerUrls, replacement };
+  return { peerUrls, ...(replacement ? { replacement } : {}), ...(joining ? { joining } : {}) };
 }
 
 /**

@@ -9,4 +9,6 @@ export interface InitialCluster {
   readonly token: string;
   /** The cluster exists and this member has been added to it. */
   readonly existing: boolean;
+  /** A member that has not been added to the existing cluster asks its leader to add it. */
+  readonly joins?: boolean;
 }

@@ -10,15 +10,19 @@ export interface Member {
   readonly clientUrls: readonly string[];
   /** It replaces a member that lost its data and is promoted as soon as it has caught up. */
   readonly replacement?: boolean;
+  /** It has asked to be added: it is promoted when it has caught up, and removed when it falls silent before. */
+  readonly joining?: boolean;
 }
 
 /** As field `field` of what is being written. */
-export function writeMember(out: Writer, field: number, { id, name, peerUrls, clientUrls, replacement }: Member): void {
+export function writeMember(out: Writer, field: number, member: Member): void {
+  const { id, name, peerUrls, clientUrls, replacement, joining } = member;
   const mark = out.begin(field);
   out.string(1, id).string(2, name);
   for (const url of peerUrls) out.string(3, url);
   for (const url of clientUrls) out.string(4, url);
   if (replacement) out.bool(5, true);
+  if (joining) out.bool(6, true);
   out.end(mark);
 }
 
@@ -26,6 +30,7 @@ export function writeMember(out: Writer, field: number, { id, name, peerUrls, cl
 export function decodeMember(bytes: Uint8Array): Member {
   const member = { id: '', name: '', peerUrls: [] as string[], clientUrls: [] as string[] };
   let replacement = false;
+  let joining = false;
   const reader = new Reader(bytes);
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) member.id = reader.string();
@@ -33,7 +38,8 @@ export function decodeMember(bytes: Uint8Array): Member {
     else if (field === 3) member.peerUrls.push(reader.string());
     else if (field === 4) member.clientUrls.push(reader.string());
     else if (field === 5) replacement = reader.bool();
+    else if (field === 6) joining = reader.bool();
     else reader.skip();
   }
-  return replacement ? { ...member, replacement } : member;
+  return { ...member, ...(replacement ? { replacement } : {}), ...(joining ? { joining } : {}) };
 }

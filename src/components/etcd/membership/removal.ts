@@ -50,7 +50,9 @@ export class Removal {
     const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
     const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
-    if (founds && (await wasReplaced(initialCluster, asking))) onFatal(wipedError(name));
+    // Removed because it fell silent while it joined: it has never voted, and joins again without data.
+    const joins = initialCluster?.joins === true && this.#engine.cluster.get(this.#engine.replica.id)?.joining === true;
+    if (joins || (founds && (await wasReplaced(initialCluster, asking)))) onFatal(wipedError(name));
     else if (!this.#stopped()) this.start();
   }
 

@@ -4,7 +4,7 @@
  * adds a new one in one configuration change; the new member receives everything as a learner and is promoted when it
  * has caught up.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { encodeJoining, hex, type Member, memberIdOf } from '../membership/cluster.ts';
@@ -22,9 +22,6 @@ const ASK_MS = 3000;
 const RETRY_MS = 500;
 /** How often the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
-const PROMOTE_MS = 200;
-/** Entries that a learner may lag behind when it is promoted: what a busy leader writes in a moment. */
-const MAX_LAG = 500;
 
 /** Sends one request to the member at `urls`; a refused connection counts as an answer. Rejects with the cause. */
 export async function askPeer(
@@ -116,7 +113,7 @@ export async function replaceMember(
       { op: 'remove', id: old.id },
       { op: 'addLearner', id },
     ],
-    context: encodeJoining(old.peerUrls, votes),
+    context: encodeJoining(old.peerUrls, votes ? 'replacement' : undefined),
   });
   log.warn('replaced a member that lost its data', { name, was: old.id, is: id });
 }
@@ -129,55 +126,4 @@ function requireQuorumWithout(engine: Engine, id: string): void {
   const active = voters.filter((each) => each !== id && (each === replica.id || progress.get(each)?.active)).length;
   if (active < Math.floor(voters.length / 2) + 1)
     throw new CodedError('unhealthy-cluster', `of ${voters.length} voters only ${active} answer`);
-}
-
-/** Promotes replacements on the leader when they have caught up. */
-export class Promoter {
-  readonly #engine: Engine;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  #timer: Timer | undefined;
-  #stopped = false;
-
-  constructor(engine: Engine, clock: Clock, log: Log) {
-    this.#engine = engine;
-    this.#clock = clock;
-    this.#log = log;
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
-  }
-
-  /** Membership or leadership may have changed. */
-  consider(): void {
-    if (this.#stopped || this.#timer !== undefined || !this.#engine.leads || this.#waiting.length === 0) return;
-    this.#timer = this.#clock.setTimer(PROMOTE_MS, () => {
-      void this.#promote().finally(() => {
-        this.#timer = undefined;
-        this.consider();
-      });
-    });
-  }
-
-  get #waiting(): readonly Member[] {
-    const { cluster } = this.#engine;
-    return cluster.members.filter(({ id, replacement }) => replacement && cluster.isLearner(id));
-  }
-
-  async #promote(): Promise<void> {
-    const { replica } = this.#engine;
-    const { progress, lastIndex } = replica.raft.status();
-    for (const { id, name } of this.#waiting) {
-      const { active, state, match } = progress.get(id) ?? { active: false, state: 'probe', match: 0 };
-      if (name === '' || !active || state !== 'replicate' || match < lastIndex - MAX_LAG) continue;
-      try {
-        await this.#engine.changeConf({ steps: [{ op: 'addVoter', id }] });
-        this.#log.info('promoted a replacement member', { name, member: id });
-      } catch (error) {
-        this.#log.v(2, 'promoting a replacement member failed; retrying', { member: id, cause: messageOf(error) });
-      }
-    }
-  }
 }

@@ -1,3 +1,4 @@
+import { admitMember } from '../membership/admission.ts';
 import { hex } from '../membership/cluster.ts';
 import { JoinCheck } from '../membership/join.ts';
 import { type Removal, removedError } from '../membership/removal.ts';
@@ -43,6 +44,10 @@ export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings,
       },
       replace: async (request) => {
         await replaceMember(engine, request, { clock, log, token });
+        return members();
+      },
+      join: async (request) => {
+        await admitMember(engine, request, { clock, log, token, maxLearners: deps.maxLearners ?? 1 });
         return members();
       },
       hash: (revision) => corruption.hashAt(revision),

@@ -8,6 +8,7 @@ export const PeerPath = {
   members: '/hyperedge.Peer/Members',
   snapshot: '/hyperedge.Peer/Snapshot',
   replace: '/hyperedge.Peer/Replace',
+  join: '/hyperedge.Peer/Join',
   hash: '/hyperedge.Peer/Hash',
 } as const;
 
@@ -347,7 +348,10 @@ function decodeDocument(bytes: Uint8Array): [string, Uint8Array] {
   return [name, value];
 }
 
-/** Sent by a member that has lost its data: replace the member at its addresses by one with a new id. */
+/**
+ * Sent by a member that has lost its data: replace the member at its addresses by one with a new id; or by a host that
+ * joins: add it.
+ */
 export interface ReplaceRequest {
   readonly name: string;
   readonly peerUrls: readonly string[];

@@ -72,6 +72,7 @@ export interface PeerHandler {
   members(): MemberTable;
   /** Leader only. Resolves with the member table that contains the new member. */
   replace(request: ReplaceRequest): Promise<MemberTable>;
+  join(request: ReplaceRequest): Promise<MemberTable>;
   hash(revision: number): Promise<StoreHash>;
   wasRemoved(id: NodeId): boolean;
   /** Another member reports that this member was removed. */
@@ -246,6 +247,9 @@ export class Peers {
       if (path === PeerPath.replace)
         return (message, call) =>
           this.#answer(call, async () => encodeMembers(await this.#deps.handler.replace(decodeReplace(message))));
+      if (path === PeerPath.join)
+        return (message, call) =>
+          this.#answer(call, async () => encodeMembers(await this.#deps.handler.join(decodeReplace(message))));
       if (path === PeerPath.hash) return (message, call) => this.#answer(call, () => this.#hash(message));
       return undefined;
     },

@@ -77,25 +77,28 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
   };
 }
 
-/** Throws CodedError, RaftError. */
+export type Adding = Pick<ClusterServiceDeps, 'engine' | 'clock' | 'token' | 'strict' | 'maxLearners'>;
+
+/** `joining`: a learner that is promoted when it has caught up. Throws CodedError, RaftError. */
 export async function addMember(
-  { engine, clock, token, strict, maxLearners }: ClusterServiceDeps,
+  { engine, clock, token, strict, maxLearners }: Adding,
   peerUrls: readonly string[],
-  learner: boolean,
+  learner: boolean | 'joining',
 ): Promise<Member> {
   engine.requireLeader();
   checkUrls(engine, peerUrls, undefined);
   const { cluster } = engine;
-  if (learner && cluster.conf.learners.length >= maxLearners) throw new CodedError('too-many-learners', '');
+  if (learner !== false && cluster.conf.learners.length >= maxLearners) throw new CodedError('too-many-learners', '');
   if (strict) {
     // A member that has not started counts as missing, a learner too: it will be promoted.
-    if (learner) requireActive(engine, cluster.conf.voters.length + 1);
+    if (learner !== false) requireActive(engine, cluster.conf.voters.length + 1);
     else requireStarted(engine, cluster.conf.voters.length + 1);
   }
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
   if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('member-exists', id);
-  const op = learner ? 'addLearner' : 'addVoter';
-  await engine.changeConf({ steps: [{ op, id }], context: encodeJoining(peerUrls) });
+  const op = learner === false ? 'addVoter' : 'addLearner';
+  const context = encodeJoining(peerUrls, learner === 'joining' ? 'joining' : undefined);
+  await engine.changeConf({ steps: [{ op, id }], context });
   return cluster.get(id) ?? { id, name: '', peerUrls, clientUrls: [] };
 }
 

@@ -101,15 +101,17 @@ export class KubeletServer {
     return { cert, key, ca };
   }
 
+  /** Established connections keep the certificate that they were made with. Logs a failure. */
+  async reload(): Promise<void> {
+    try {
+      this.listener?.updateTls(await this.tls());
+    } catch (error) {
+      this.options.log.warn('serving certificate not reloaded', { error: messageOf(error) });
+    }
+  }
+
   private arm(): void {
-    this.timer = this.options.clock.setTimer(RELOAD_MS, () => {
-      this.tls()
-        .then((tls) => this.listener?.updateTls(tls))
-        .catch((error: unknown) =>
-          this.options.log.warn('serving certificate not reloaded', { error: messageOf(error) }),
-        )
-        .finally(() => this.arm());
-    });
+    this.timer = this.options.clock.setTimer(RELOAD_MS, () => void this.reload().finally(() => this.arm()));
   }
 
   private async answer(

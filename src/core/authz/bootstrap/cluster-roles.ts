@@ -119,6 +119,7 @@ const general: readonly ClusterRole[] = [
 
 const nodes: readonly ClusterRole[] = [
   clusterRole('system:node', NODE_RULES),
+  clusterRole('system:node-name-reader', [rule('get list', 'core', 'nodes')]),
   clusterRole('system:node-bootstrapper', [rule('create get list watch', SIGNERS, 'certificatesigningrequests')]),
   clusterRole('system:node-proxier', [
     rule('list watch', 'core', 'endpoints services'),
@@ -126,6 +127,11 @@ const nodes: readonly ClusterRole[] = [
     rule('list watch', 'discovery.k8s.io', 'endpointslices'),
     rule('list watch', 'networking.k8s.io', 'servicecidrs'),
     eventsRule,
+  ]),
+  // OKD's name for what its network plug-in reads on each node.
+  clusterRole('system:sdn-reader', [
+    rule(READ, 'core', 'namespaces nodes pods'),
+    rule(READ, 'networking.k8s.io', 'networkpolicies'),
   ]),
   clusterRole('system:node-problem-detector', [
     rule('get', 'core', 'nodes'),

@@ -83,7 +83,7 @@ export function bootstrapTokenId(username: string | undefined): string | undefin
   return username?.startsWith(BOOTSTRAP_USER) === true ? username.slice(BOOTSTRAP_USER.length) : undefined;
 }
 
-function isReady(node: Node): boolean {
+export function isReady(node: Node): boolean {
   return node.status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
 }
 

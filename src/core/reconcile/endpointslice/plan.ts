@@ -152,13 +152,14 @@ function endpointOf(snapshot: SliceSnapshot, pod: Pod, addresses: readonly strin
   const { service } = snapshot;
   const serving = isPodReady(pod);
   const terminating = pod.metadata?.deletionTimestamp !== undefined;
+  const ready = service.spec?.publishNotReadyAddresses === true || (serving && !terminating);
   const hostname = backendHostname(pod, service);
   const nodeName = pod.spec?.nodeName;
   const zone = nodeName === undefined ? undefined : snapshot.nodeOf(nodeName)?.metadata?.labels?.[ZONE];
   return {
     addresses: [...addresses],
     conditions: {
-      ready: service.spec?.publishNotReadyAddresses === true || (serving && !terminating),
+      ready,
       serving,
       terminating,
     },
@@ -171,7 +172,21 @@ function endpointOf(snapshot: SliceSnapshot, pod: Pod, addresses: readonly strin
       uid: pod.metadata?.uid ?? '',
     },
     ...(zone === undefined ? {} : { zone }),
+    ...(ready ? hintsOf(service, nodeName, zone) : {}),
   };
+}
+
+/** KEP-3015 and KEP-4444: a ready endpoint is for clients of its own zone, or of its own node before that. */
+function hintsOf(service: Service, nodeName: string | undefined, zone: string | undefined): Pick<Endpoint, 'hints'> {
+  const distribution = service.spec?.trafficDistribution;
+  const forZones = zone === undefined ? {} : { forZones: [{ name: zone }] };
+  if (distribution === 'PreferSameNode' && nodeName !== undefined && nodeName !== '') {
+    // `kubernetes-types` does not know hints of nodes.
+    const hints = { forNodes: [{ name: nodeName }], ...forZones };
+    return { hints };
+  }
+  const bySameZone = distribution === 'PreferClose' || distribution === 'PreferSameZone';
+  return bySameZone && zone !== undefined ? { hints: forZones } : {};
 }
 
 /** The same backend keeps its place in a slice while its conditions change. */

@@ -1,0 +1,35 @@
+/** Which versions may work together. Source: kubernetes.io "Version Skew Policy". */
+
+/** A kubelet may be this many minor versions older than the API server. */
+const KUBELET_MINORS = 3;
+/** API servers of one cluster may differ by this many minor versions. */
+const API_SERVER_MINORS = 1;
+
+const VERSION = /^v?(\d+)\.(\d+)(?:\.|$)/;
+
+/** Minor versions by which `version` is newer than `than`; undefined when one cannot be read. */
+function minorsAhead(version: string, than: string): number | undefined {
+  const [own, other] = [VERSION.exec(version), VERSION.exec(than)];
+  if (own === null || other === null) return undefined;
+  // There is no second major version to compare the minor ones of.
+  const majors = Number(own[1]) - Number(other[1]);
+  return majors === 0 ? Number(own[2]) - Number(other[2]) : majors * Number.POSITIVE_INFINITY;
+}
+
+/** Why a kubelet of this version must not work with an API server of that one; undefined: it may. */
+export function kubeletSkew(kubelet: string, apiServer: string): string | undefined {
+  const ahead = minorsAhead(kubelet, apiServer);
+  if (ahead === undefined) return undefined;
+  if (ahead > 0) return `kubelet ${kubelet} is newer than API server ${apiServer}; upgrade the masters first`;
+  if (ahead < -KUBELET_MINORS) {
+    return `kubelet ${kubelet} is more than ${KUBELET_MINORS} minor versions older than API server ${apiServer}; upgrade this host`;
+  }
+  return undefined;
+}
+
+/** Why an API server of version `own` must not join a cluster with one of version `other`; undefined: it may. */
+export function apiServerSkew(own: string, other: string): string | undefined {
+  const ahead = minorsAhead(own, other);
+  if (ahead === undefined || Math.abs(ahead) <= API_SERVER_MINORS) return undefined;
+  return `API server ${own} and API server ${other} differ by more than ${API_SERVER_MINORS} minor version; use the same release on all masters`;
+}

@@ -1,0 +1,117 @@
+/**
+ * Keeps one of the kubelet's certificates valid: has it signed when it is missing, lacks a name or address of the Node,
+ * or 70 to 90 % of its life are over. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
+ */
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { sleep } from '../../../client/transport.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import type { CertificateFiles, CertificateNames, CurrentCertificate } from './port.ts';
+import { requestSignature, type SignatureOrder } from './request.ts';
+
+export interface CertificateManagerOptions {
+  readonly signerName: SignatureOrder['signerName'];
+  readonly files: CertificateFiles;
+  readonly client: ApiClient;
+  /** The names it must have; undefined: not known yet, the Node is not registered. */
+  readonly names: () => Promise<CertificateNames | undefined>;
+  /** A new certificate is on disk. */
+  readonly onRenewed: () => void;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+const NOT_KNOWN_MS = 500;
+const RETRY_MS = 5_000;
+/** How often names and remaining life are looked at: the clock may be set, the host's address may change. */
+const CHECK_MS = 30_000;
+
+export class CertificateManager {
+  readonly #options: CertificateManagerOptions;
+  readonly #stopping = new AbortController();
+  /** Renewals of a fleet that was started together are spread. */
+  readonly #share: number;
+  #running: Promise<void> | undefined;
+
+  constructor(options: CertificateManagerOptions) {
+    this.#options = options;
+    this.#share = 0.7 + 0.2 * options.random.random();
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    let trouble = '';
+    while (!signal.aborted) {
+      let delayMs = CHECK_MS;
+      try {
+        delayMs = (await this.#check()) ? CHECK_MS : NOT_KNOWN_MS;
+        trouble = '';
+      } catch (error) {
+        if (signal.aborted) return;
+        const message = messageOf(error);
+        if (message !== trouble)
+          this.#options.log.warn('certificate not renewed; retrying', {
+            signer: this.#options.signerName,
+            error: message,
+          });
+        trouble = message;
+        delayMs = RETRY_MS;
+      }
+      await sleep(this.#options.clock, delayMs, signal).catch(() => {});
+    }
+  }
+
+  /** False: the names are not known yet. */
+  async #check(): Promise<boolean> {
+    const { files, names: namesOf, signerName, client, clock, log, onRenewed } = this.#options;
+    const names = await namesOf();
+    if (names === undefined) return false;
+    const current = await files.current();
+    const why = whyRenew(current, names, this.#share, clock.nowMs());
+    if (why === undefined) return true;
+    const request = await files.request(names);
+    const certificate = await requestSignature(
+      { signerName, ...request },
+      {
+        client,
+        clock,
+        signal: this.#stopping.signal,
+        onWaiting: (name) =>
+          log.info('certificate signing request waits for its approval', { name, signer: signerName }),
+      },
+    );
+    await files.save(certificate, clock.nowMs());
+    log.info('certificate renewed', { signer: signerName, reason: why });
+    onRenewed();
+    return true;
+  }
+}
+
+/** Undefined: the certificate is good. */
+export function whyRenew(
+  current: CurrentCertificate | undefined,
+  names: CertificateNames,
+  share: number,
+  nowMs: number,
+): string | undefined {
+  if (current === undefined) return 'new';
+  const missing = [
+    ...names.dns.filter((name) => !current.dns.includes(name)),
+    ...names.ips.filter((ip) => !current.ips.includes(ip)),
+  ];
+  if (missing.length > 0) return `lacks ${missing.join(', ')}`;
+  if (nowMs >= current.notAfterMs) return 'expired';
+  const dueMs = current.notBeforeMs + (current.notAfterMs - current.notBeforeMs) * share;
+  return nowMs >= dueMs ? 'about to expire' : undefined;
+}

@@ -1,0 +1,1 @@
+export { type AttachedPod, createNetworkPolicies, type NetworkPolicies } from './network-policies.ts';

@@ -1,0 +1,198 @@
+/**
+ * Enforces network policies on one node: policies, namespaces and pods of the cluster become a table of the packet
+ * filter. Pods and namespaces are watched from the first policy on; a cluster without policies does not pay for them.
+ * Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ */
+import type { Namespace, Pod } from 'kubernetes-types/core/v1';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { resources } from '../../api/resources.ts';
+import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
+import type { Clock } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Informer, InformerFactory } from '../../client/types.ts';
+import { PolicyPlanner, policyPodOf } from '../../core/netpolicy/index.ts';
+import type { PacketFilter } from '../../core/ruleset/port.ts';
+
+export interface NetworkPolicyDeps {
+  readonly informers: InformerFactory;
+  readonly packetFilter: PacketFilter;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly config: { readonly nodeName: string; readonly table: string };
+}
+
+/** A pod that has addresses on this node. */
+export interface AttachedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly ips: readonly string[];
+}
+
+export interface NetworkPolicies {
+  /** Begins to watch; rules of an earlier process stand until the first complete state replaces them. */
+  start(attached: readonly AttachedPod[]): Promise<void>;
+  /**
+   * Resolves when the rules for a pod's new addresses are in force: before that, no container of it may start. Throws
+   * CodedError 'network-policy' when they cannot be applied in time. Without an API server in reach a pod is admitted
+   * under the rules that stand.
+   */
+  admit(namespace: string, name: string, ips: readonly string[]): Promise<void>;
+  /** The pod has given its addresses back. */
+  release(namespace: string, name: string): void;
+  /** `keepRules` leaves the rules in force, for a restart of the host process. */
+  stop(options?: { readonly keepRules?: boolean }): Promise<void>;
+}
+
+/** For an API server that answers, a complete state takes less; without one, pods of this host start nevertheless. */
+const FIRST_STATE_MS = 3_000;
+const APPLY_MS = 5_000;
+
+export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
+  const { log, clock, packetFilter, config } = deps;
+  const { table } = config;
+  const planner = new PolicyPlanner(config);
+  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies);
+  const unsubscribe: (() => void)[] = [];
+  let loop: ApplyLoop | undefined;
+  let stopped = false;
+  // Of a complete state: at the start, and once the first policy needs the pods.
+  let complete = Promise.withResolvers<void>();
+  let pods: Promise<void> | undefined;
+  let isComplete = false;
+
+  const apply = async (): Promise<void> => {
+    // With half of the pods the rules would deny what policies allow.
+    if (!isComplete) return;
+    const program = planner.program();
+    if (program === '') return;
+    await packetFilter.apply(program).catch((error: unknown) => {
+      planner.reset();
+      throw error;
+    });
+    log.v(4, 'network policies applied', { policies: planner.policies });
+  };
+  const follow = <T extends KubeObject>(
+    informer: Informer<T>,
+    set: (object: T) => void,
+    remove: (key: string) => void,
+  ) => {
+    const changed = (object: T): void => {
+      set(object);
+      loop?.touch();
+    };
+    const deleted = (object: T): void => {
+      remove(objectKey(object));
+      loop?.touch();
+    };
+    unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
+    informer.start();
+  };
+  const followPods = async (): Promise<void> => {
+    if (isComplete) complete = Promise.withResolvers();
+    isComplete = false;
+    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces);
+    const found: Informer<Pod> = deps.informers.informer(resources.pods, { reduce: reducedPod });
+    follow(
+      namespaces,
+      ({ metadata }) => planner.setNamespace(metadata?.name ?? '', metadata?.labels ?? {}),
+      (key) => planner.deleteNamespace(key),
+    );
+    follow(
+      found,
+      (pod) => {
+        const known = policyPodOf(pod);
+        if (known === undefined) planner.deletePod(objectKey(pod));
+        else planner.setPod(known);
+      },
+      (key) => planner.deletePod(key),
+    );
+    await Promise.all([namespaces.synced, found.synced]);
+    isComplete = true;
+    complete.resolve();
+    loop?.touch();
+  };
+  return {
+    async start(attached) {
+      for (const { namespace, name, ips } of attached) planner.attach(namespace, name, ips);
+      const problem = await packetFilter.probe();
+      if (stopped) return;
+      if (problem !== undefined) {
+        log.error('network policies are not enforced on this host: no usable nft', { why: problem });
+        complete.resolve();
+        return;
+      }
+      loop = startApplyLoop({ apply, failure: 'network policies not applied; trying again', clock, log });
+      follow(
+        policies,
+        (policy) => {
+          planner.setPolicy(policy);
+          pods ??= followPods();
+        },
+        (key) => planner.deletePolicy(key),
+      );
+      await policies.synced;
+      if (pods !== undefined || stopped) return;
+      isComplete = true;
+      complete.resolve();
+      loop.touch();
+    },
+    async admit(namespace, name, ips) {
+      planner.attach(namespace, name, ips);
+      loop?.touch();
+      if (!(await inTime(clock, complete.promise, FIRST_STATE_MS))) {
+        log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
+        return;
+      }
+      if (!planner.isIsolated(namespace, name) || loop === undefined) return;
+      if (await inTime(clock, loop.settled(), APPLY_MS)) return;
+      throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
+    },
+    release(namespace, name) {
+      planner.detach(namespace, name);
+      loop?.touch();
+    },
+    async stop(options) {
+      stopped = true;
+      for (const each of unsubscribe) each();
+      await loop?.stop();
+      if (options?.keepRules === true || loop === undefined) return;
+      await packetFilter
+        .apply(`add table inet ${table}\ndelete table inet ${table}\n`)
+        .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
+    },
+  };
+}
+
+/** False when `ms` passed first. */
+function inTime(clock: Clock, work: Promise<void>, ms: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(ms, () => resolve(false));
+    work.then(() => resolve(true), reject).finally(() => timer.cancel());
+  });
+}
+
+/** What policies look at: thousands of pods are kept on each node. */
+function reducedPod({ metadata, spec, status }: Pod): Pod {
+  const { name, namespace, uid, resourceVersion, labels } = metadata ?? {};
+  const portsOf = (containers: NonNullable<Pod['spec']>['containers'] = []): typeof containers =>
+    containers.flatMap(({ name: container, ports = [], restartPolicy }) =>
+      ports.length === 0 ? [] : [{ name: container, ports, ...(restartPolicy === undefined ? {} : { restartPolicy }) }],
+    );
+  return {
+    metadata: { ...given({ name, namespace, uid, resourceVersion, labels }) },
+    spec: {
+      containers: portsOf(spec?.containers),
+      initContainers: portsOf(spec?.initContainers),
+      ...given({ nodeName: spec?.nodeName, hostNetwork: spec?.hostNetwork }),
+    },
+    status: { ...given({ phase: status?.phase, podIP: status?.podIP, podIPs: status?.podIPs }) },
+  };
+}
+
+type Given<T> = { [field in keyof T]?: NonNullable<T[field]> };
+
+function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+}

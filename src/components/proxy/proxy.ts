@@ -1,0 +1,114 @@
+/**
+ * The service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and keeps the
+ * node forwarding them, by packet filter where the kernel has nft and by forwarding streams itself where it has not.
+ */
+import type { Node, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { resources } from '../../api/resources.ts';
+import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Informer, InformerFactory } from '../../client/types.ts';
+import { desiredServicePorts } from '../../core/ruleset/index.ts';
+import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
+import { createFilterMode } from './filter-mode.ts';
+import { createHealthChecks } from './health-checks.ts';
+import type { ProxyConfig, ProxyMode } from './mode.ts';
+import { createUserspaceMode } from './userspace-mode.ts';
+
+export interface ProxyDeps {
+  readonly informers: InformerFactory;
+  readonly packetFilter: PacketFilter;
+  readonly forwarder: StreamForwarder;
+  readonly healthPorts: HealthPorts;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly config: ProxyConfig;
+}
+
+export interface Proxy {
+  /** Resolves once the first complete state is in force. */
+  start(): Promise<void>;
+  /** `keepRules` leaves traffic flowing, for a restart of the host process. */
+  stop(options?: { readonly keepRules?: boolean }): Promise<void>;
+}
+
+export function createProxy(deps: ProxyDeps): Proxy {
+  const services: Informer<Service> = deps.informers.informer(resources.services);
+  const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices);
+  /** For the addresses of other hosts; forwarding does not wait for them. */
+  const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
+  /** What was reported as not forwarded, so that it is logged once. */
+  let refusals = new Set<string>();
+  const health = createHealthChecks(deps.healthPorts, deps.log);
+  const unsubscribe: (() => void)[] = [];
+  let mode: ProxyMode | undefined;
+  let stopped = false;
+  let loop: ApplyLoop | undefined;
+  const touch = (): void => loop?.touch();
+
+  const syncOnce = async (chosen: ProxyMode): Promise<void> => {
+    const { nodeName, serviceCidrs, clusterCidrs, reservedPorts, hostAddresses, hostServices } = deps.config;
+    const { ports, refused, healthChecks } = desiredServicePorts({
+      services: services.list(),
+      slices: slices.list(),
+      nodes: nodes.list(),
+      hostAddresses: hostAddresses(),
+      ...{ nodeName, serviceCidrs, clusterCidrs, reservedPorts },
+      ...(hostServices === undefined ? {} : { hostServices }),
+    });
+    const before = refusals;
+    refusals = new Set(refused.map(({ service, address }) => `${service} ${address}`));
+    for (const { service, address, why } of refused) {
+      if (!before.has(`${service} ${address}`))
+        deps.log.warn('service address not forwarded', { service, address, why });
+    }
+    await Promise.all([chosen.sync(ports), health.sync(healthChecks)]);
+  };
+
+  return {
+    async start() {
+      mode = await chooseMode(deps);
+      deps.log.info('service proxy starts', { mode: mode.name });
+      await mode.prepare().catch((error: unknown) => {
+        deps.log.warn('rules of an earlier process could not be restricted', { error: messageOf(error) });
+      });
+      for (const informer of [services, slices, nodes]) {
+        unsubscribe.push(informer.onChange({ added: touch, updated: touch, deleted: touch }));
+        informer.start();
+      }
+      await Promise.all([services.synced, slices.synced]);
+      if (stopped) return;
+      const chosen = mode;
+      loop = startApplyLoop({
+        apply: () => syncOnce(chosen),
+        failure: 'service rules could not be applied; trying again',
+        clock: deps.clock,
+        log: deps.log,
+      });
+      await syncOnce(chosen).catch((error: unknown) => {
+        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
+        touch();
+      });
+    },
+    async stop(options) {
+      stopped = true;
+      for (const each of unsubscribe) each();
+      await loop?.stop();
+      await health.stop();
+      if (options?.keepRules !== true) await mode?.stop();
+    },
+  };
+}
+
+async function chooseMode(deps: ProxyDeps): Promise<ProxyMode> {
+  if (deps.config.mode !== 'userspace') {
+    const problem = await deps.packetFilter.probe();
+    if (problem === undefined) return createFilterMode(deps);
+    if (deps.config.mode === 'nftables') throw new Error(`proxy mode nftables is not possible here: ${problem}`);
+    deps.log.warn('no usable nft on this host; forwarding service traffic in this process', { why: problem });
+  }
+  return createUserspaceMode(deps);
+}

@@ -1,0 +1,2 @@
+export { type PolicyPod, policyPodOf } from './compile.ts';
+export { PolicyPlanner } from './planner.ts';

@@ -1,0 +1,91 @@
+/** The policy table in nft's language. */
+import type { ElementSet } from './element-set.ts';
+import type { TrackedSet } from './memberships.ts';
+
+type MapName = 'ingress4' | 'ingress6' | 'egress4' | 'egress6' | 'self4' | 'self6';
+
+export interface PolicyTable {
+  readonly name: string;
+  /** Chain name → its rules in order. */
+  readonly chains: ReadonlyMap<string, readonly string[]>;
+  /** Elements of the verdict maps are `address : jump chain`. */
+  readonly maps: Readonly<Record<MapName, ElementSet>>;
+  readonly sets: readonly TrackedSet[];
+}
+
+const DECLARATIONS: Readonly<Record<MapName, string>> = {
+  ingress4: 'map ingress4 { type ipv4_addr : verdict; }',
+  ingress6: 'map ingress6 { type ipv6_addr : verdict; }',
+  egress4: 'map egress4 { type ipv4_addr : verdict; }',
+  egress6: 'map egress6 { type ipv6_addr : verdict; }',
+  self4: 'set self4 { type ipv4_addr . ipv4_addr; }',
+  self6: 'set self6 { type ipv6_addr . ipv6_addr; }',
+};
+
+/** An accepted packet ends its base chain only: what the egress chain accepts still passes the ingress chain. */
+const BASE_CHAINS = [
+  { direction: 'egress', side: 'saddr', priority: -6 },
+  { direction: 'ingress', side: 'daddr', priority: -5 },
+];
+
+/**
+ * The program that replaces whatever the table holds, in one transaction. Traffic of the host's own processes is not
+ * forwarded, so it passes: "traffic to and from the node where a Pod is running is always allowed". Destinations of
+ * services are rewritten before the forward hook.
+ */
+export function replaceTable(desired: PolicyTable): string {
+  const table = `inet ${desired.name}`;
+  const lines = [`add table ${table}`, `delete table ${table}`, `add table ${table}`];
+  for (const declaration of Object.values(DECLARATIONS)) lines.push(`add ${declaration.replace(' ', ` ${table} `)}`);
+  lines.push(difference({ chains: new Map(), sets: new Set() }, desired));
+  for (const { direction, side, priority } of BASE_CHAINS) {
+    lines.push(
+      `add chain ${table} ${direction} { type filter hook forward priority ${priority}; policy accept; }`,
+      `add rule ${table} ${direction} ct state established,related accept`,
+      `add rule ${table} ${direction} ip ${side} vmap @${direction}4`,
+      `add rule ${table} ${direction} ip6 ${side} vmap @${direction}6`,
+    );
+  }
+  return `${lines.filter((line) => line !== '').join('\n')}\n`;
+}
+
+/** What is pointed at is added before what points to it and removed after. '' when nothing differs. */
+export function difference(
+  current: { readonly chains: PolicyTable['chains']; readonly sets: ReadonlySet<string> },
+  desired: PolicyTable,
+): string {
+  const table = `inet ${desired.name}`;
+  const lines: string[] = [];
+  const late: string[] = [];
+  const change = (name: string, { added, removed }: ReturnType<ElementSet['take']>): void => {
+    // A verdict map's key is all of an element that is deleted.
+    const keys = removed.map((element) => element.split(' : ')[0]);
+    if (removed.length > 0) late.push(`delete element ${table} ${name} { ${keys.join(', ')} }`);
+    if (added.length > 0) late.push(`add element ${table} ${name} { ${added.join(', ')} }`);
+  };
+  for (const { name, type, content } of desired.sets) {
+    if (!current.sets.has(name)) lines.push(`add set ${table} ${name} { type ${type}; }`);
+    change(name, content.take());
+  }
+  for (const [name, content] of Object.entries(desired.maps)) change(name, content.take());
+  const changed: [string, readonly string[]][] = [];
+  for (const [chain, rules] of desired.chains) {
+    const old = current.chains.get(chain);
+    if (old === undefined) lines.push(`add chain ${table} ${chain}`);
+    else if (old === rules || sameRules(old, rules)) continue;
+    else lines.push(`flush chain ${table} ${chain}`);
+    changed.push([chain, rules]);
+  }
+  for (const [chain, rules] of changed) for (const rule of rules) lines.push(`add rule ${table} ${chain} ${rule}`);
+  lines.push(...late);
+  const gone = [...current.chains.keys()].filter((chain) => !desired.chains.has(chain));
+  for (const chain of gone) lines.push(`flush chain ${table} ${chain}`);
+  for (const chain of gone) lines.push(`delete chain ${table} ${chain}`);
+  const kept = new Set(desired.sets.map(({ name }) => name));
+  for (const set of current.sets) if (!kept.has(set)) lines.push(`delete set ${table} ${set}`);
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+}
+
+function sameRules(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((rule, index) => rule === right[index]);
+}

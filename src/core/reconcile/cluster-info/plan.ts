@@ -1,0 +1,67 @@
+/**
+ * What a joining host learns from the cluster: the kubeconfig in `kube-public/cluster-info`, which anonymous clients
+ * may read and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's
+ * cluster-info.
+ */
+import type { ConfigMap, Endpoints } from 'kubernetes-types/core/v1';
+
+export const SETTINGS_MAP = { namespace: 'kube-system', name: 'hyperedge-config' } as const;
+export const INFO_MAP = { namespace: 'kube-public', name: 'cluster-info' } as const;
+
+export interface ClusterFacts {
+  /** URL of this master's API server. */
+  readonly publicUrl: string;
+  readonly caPem: string;
+  /** Settings that are equal on all hosts of the cluster. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+const SERVER = /"server":"(https:\/\/[^"]+)"/;
+
+/** The URLs of the API servers that announce themselves, `publicUrl` when none does. */
+export function apiServersOf(endpoints: Endpoints | undefined, publicUrl: string): string[] {
+  const urls = (endpoints?.subsets ?? []).flatMap(({ addresses = [], ports = [] }) =>
+    addresses.map(({ ip }) => `https://${ip.includes(':') ? `[${ip}]` : ip}:${ports[0]?.port ?? 443}`),
+  );
+  return urls.length === 0 ? [publicUrl] : [...new Set(urls)].sort();
+}
+
+/** The map to create or update; undefined: it is complete. A server that is still alive stays in the kubeconfig. */
+export function planClusterInfo(
+  present: ConfigMap | undefined,
+  apiServers: readonly string[],
+  { publicUrl, caPem }: ClusterFacts,
+  base64: (text: string) => string,
+): ConfigMap | undefined {
+  const named = SERVER.exec(present?.data?.['kubeconfig'] ?? '')?.[1];
+  const server = named !== undefined && apiServers.includes(named) ? named : publicUrl;
+  const kubeconfig = `${JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: '', cluster: { server, 'certificate-authority-data': base64(caPem) } }],
+    contexts: null,
+    'current-context': '',
+    preferences: {},
+    users: null,
+  })}\n`;
+  return withData(present, INFO_MAP, { ...present?.data, kubeconfig });
+}
+
+/** The map to create or update; undefined: it is complete. Keys of administrators stay. */
+export function planSettings(
+  present: ConfigMap | undefined,
+  apiServers: readonly string[],
+  { settings }: ClusterFacts,
+): ConfigMap | undefined {
+  return withData(present, SETTINGS_MAP, { ...present?.data, ...settings, apiServers: apiServers.join() });
+}
+
+function withData(
+  present: ConfigMap | undefined,
+  metadata: { readonly namespace: string; readonly name: string },
+  data: Record<string, string>,
+): ConfigMap | undefined {
+  if (present === undefined) return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata }, data };
+  const same = Object.entries(data).every(([name, value]) => present.data?.[name] === value);
+  return same ? undefined : { ...present, data };
+}

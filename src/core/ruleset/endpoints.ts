@@ -1,0 +1,94 @@
+/**
+ * Which endpoints of a service port a node sends traffic to. Source: kube-proxy's topology rules; KEP-1669 (terminating
+ * endpoints), KEP-2433 (hints of zones), KEP-3015 (trafficDistribution: hints of zones and nodes).
+ */
+import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { canonicalAddress } from '../../base/addresses.ts';
+import type { Family, Protocol, ProxyEndpoint } from './service-port.ts';
+
+export interface Place {
+  readonly nodeName: string;
+  /** Label topology.kubernetes.io/zone of the Node. */
+  readonly zone: string | undefined;
+}
+
+export interface ChosenEndpoints {
+  /** For the policy Cluster. */
+  readonly all: readonly ProxyEndpoint[];
+  /** For the policy Local: those of this node. */
+  readonly local: readonly ProxyEndpoint[];
+  /** Addresses of this node's ready endpoints. */
+  readonly localReady: readonly string[];
+}
+
+interface Candidate extends ProxyEndpoint {
+  readonly hints: Hints;
+}
+
+interface Hints {
+  readonly zones: readonly string[];
+  readonly nodes: readonly string[];
+}
+
+/** `usable` leaves out endpoints that a service may not lead to. */
+export function chooseEndpoints(
+  slices: readonly EndpointSlice[],
+  port: { readonly name: string; readonly protocol: Protocol; readonly family: Family },
+  place: Place,
+  usable: (ip: string, port: number) => boolean,
+): ChosenEndpoints {
+  const ready = new Map<string, Candidate>();
+  const terminating = new Map<string, Candidate>();
+  for (const slice of slices) {
+    if (slice.addressType !== `IPv${port.family}`) continue;
+    const found = slice.ports?.find(
+      (each) => (each.name ?? '') === port.name && (each.protocol ?? 'TCP') === port.protocol,
+    );
+    if (found?.port === undefined) continue;
+    for (const endpoint of slice.endpoints) {
+      const into = isReady(endpoint) ? ready : isServingLast(endpoint) ? terminating : undefined;
+      for (const address of into === undefined ? [] : endpoint.addresses) {
+        // Only well-formed addresses reach the packet filter's language.
+        const ip = canonicalAddress(address);
+        if (ip === undefined || ip.includes(':') !== (port.family === 6) || !usable(ip, found.port)) continue;
+        const local = endpoint.nodeName === place.nodeName;
+        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hints: hintsOf(endpoint) });
+      }
+    }
+  }
+  const readyHere = [...ready.values()].filter(({ local }) => local);
+  const lastHere = [...terminating.values()].filter(({ local }) => local);
+  return {
+    all: sorted(ready.size > 0 ? near([...ready.values()], place) : [...terminating.values()]),
+    local: sorted(readyHere.length > 0 ? readyHere : lastHere),
+    localReady: [...new Set(readyHere.map(({ ip }) => ip))],
+  };
+}
+
+const isReady = ({ conditions }: Endpoint): boolean => conditions?.ready !== false;
+const isServingLast = ({ conditions }: Endpoint): boolean =>
+  conditions?.serving === true && conditions.terminating === true;
+
+/** `kubernetes-types` does not know hints of nodes. */
+function hintsOf({ hints }: Endpoint): Hints {
+  const { forZones = [], forNodes = [] } = (hints ?? {}) as {
+    forZones?: { name?: string }[];
+    forNodes?: { name?: string }[];
+  };
+  const names = (list: readonly { name?: string }[]): string[] => list.map(({ name = '' }) => name);
+  return { zones: names(forZones), nodes: names(forNodes) };
+}
+
+/** Hints count only when every endpoint has them and one of them is for this place. */
+function near(endpoints: readonly Candidate[], { nodeName, zone }: Place): readonly Candidate[] {
+  const forNode = endpoints.filter(({ hints }) => hints.nodes.includes(nodeName));
+  if (forNode.length > 0 && endpoints.every(({ hints }) => hints.nodes.length > 0)) return forNode;
+  const forZone = zone === undefined ? [] : endpoints.filter(({ hints }) => hints.zones.includes(zone));
+  return forZone.length > 0 && endpoints.every(({ hints }) => hints.zones.length > 0) ? forZone : endpoints;
+}
+
+function sorted(endpoints: readonly Candidate[]): ProxyEndpoint[] {
+  return endpoints
+    .map(({ ip, port, local }) => ({ ip, port, local }))
+    .sort((left, right) => (left.ip === right.ip ? left.port - right.port : left.ip < right.ip ? -1 : 1));
+}

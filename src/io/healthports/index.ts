@@ -1,0 +1,1 @@
+export { createHealthPorts } from './health-ports.ts';

@@ -1,0 +1,78 @@
+/**
+ * The certificates of a kubelet whose host holds no authority: dated files with certificate and key, a link to the
+ * newest, and the key of a pending request. Names as OKD's and upstream's kubelets have them.
+ */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import type { CertificateFiles, CertificateNames } from '../../components/kubelet/certificates/port.ts';
+import { generateKey, keyToPem } from './certificate.ts';
+import { makeDirectory, pointLink, readSecretIfPresent, writeWhole } from './files.ts';
+import { canonicalIp, datedName, namesOf } from './install.ts';
+import type { NodeFiles } from './layout.ts';
+import { createSigningRequest } from './signing-request.ts';
+
+export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server', nodeName: string): CertificateFiles {
+  const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
+  // Upstream's name for the client's.
+  const pending = join(files.certificates, `kubelet-${role}.key.tmp`);
+  const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
+
+  async function pendingKey(): Promise<KeyObject> {
+    const present = await readSecretIfPresent(pending);
+    if (present !== undefined) {
+      try {
+        return createPrivateKey(present);
+      } catch {
+        // Cut off by a crash: another key takes its place.
+      }
+    }
+    const key = await generateKey();
+    await makeDirectory(files.certificates, 0o700);
+    await writeWhole(pending, keyToPem(key), { durable: true });
+    return key;
+  }
+
+  return {
+    current: async () => {
+      const pem = await readSecretIfPresent(link);
+      if (pem === undefined) return undefined;
+      try {
+        const certificate = new X509Certificate(pem);
+        if (!certificate.checkPrivateKey(createPrivateKey(pem))) return undefined;
+        return {
+          ...namesOf(certificate),
+          notBeforeMs: certificate.validFromDate.getTime(),
+          notAfterMs: certificate.validToDate.getTime(),
+        };
+      } catch {
+        return undefined;
+      }
+    },
+    request: async (names: CertificateNames) => {
+      const key = await pendingKey();
+      const wanted = { dns: [...names.dns].sort(), ips: names.ips.map(canonicalIp).sort() };
+      const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
+      const digest = createHash('sha256')
+        .update(spki)
+        .update(JSON.stringify([role, subject, wanted]))
+        .digest('hex');
+      return { pem: createSigningRequest(key, subject, wanted), digest };
+    },
+    save: async (certificatePem, nowMs) => {
+      const key = await pendingKey();
+      let fits = false;
+      try {
+        fits = new X509Certificate(certificatePem).checkPrivateKey(key);
+      } catch (error) {
+        throw new CodedError('bad-certificate', `${link}: the signed certificate cannot be read`, { cause: error });
+      }
+      if (!fits) throw new CodedError('bad-certificate', `${link}: the signed certificate is for another key`);
+      const name = datedName(role, nowMs);
+      await writeWhole(join(files.certificates, name), certificatePem + keyToPem(key), { durable: true });
+      await pointLink(link, name);
+      await rm(pending, { force: true });
+    },
+  };
+}

@@ -1,0 +1,89 @@
+/** The settings in force as fields of the bootstrap file, each with its origin. */
+import type { BootstrapFiles } from './bootstrap-files.ts';
+import type { Settings } from './settings.ts';
+
+export interface EffectiveField {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  /** `file:line`, `default` or `detected`. */
+  readonly origin: string;
+}
+
+const REDACTED = '(not shown)';
+const DETECTED: ReadonlySet<string> = new Set(['node.name', 'node.ip', 'gossip.advertiseAddress']);
+
+/** In the order of the bootstrap file's documentation. Secrets are replaced. */
+export function effectiveFields(settings: Settings, files: BootstrapFiles | undefined): EffectiveField[] {
+  return valuesOf(settings).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    const path = name.split('.');
+    const fallback = DETECTED.has(name) ? 'detected' : 'default';
+    return [{ path, value, origin: files?.origin(path) ?? fallback }];
+  });
+}
+
+/** `[['a', 'b'], 1]` → `{a: {b: 1}}`, as a bootstrap file. */
+export function nestedFields(fields: readonly EffectiveField[]): Record<string, unknown> {
+  const document: Record<string, unknown> = { apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' };
+  for (const { path, value } of fields) {
+    let at = document;
+    for (const key of path.slice(0, -1)) {
+      at[key] ??= {};
+      at = at[key] as Record<string, unknown>;
+    }
+    at[path.at(-1) ?? ''] = value;
+  }
+  return document;
+}
+
+function valuesOf(settings: Settings): [string, unknown][] {
+  const { network, podNetwork, ports, gossip, join, etcd, storage } = settings;
+  const group = (name: string, values: object): [string, unknown][] =>
+    Object.entries(values).map(([key, value]) => [`${name}.${key}`, value]);
+  return [
+    ['roles', [...settings.roles]],
+    ...(join === undefined ? [] : group('join', { ...join, token: REDACTED })),
+    ['masters', settings.masters],
+    ['labels', settings.nodeLabels],
+    ['taints', settings.nodeTaints],
+    ['ipFamilies', settings.ipFamilies],
+    ...group('podNetwork', podNetwork),
+    ['registries', Object.fromEntries(settings.registries)],
+    ['hostTools', settings.hostTools],
+    ['logLevel', settings.logLevel],
+    ...group('node', {
+      name: settings.nodeName,
+      ip: settings.nodeIp,
+      maxPods: settings.maxPods,
+      systemReserved: settings.systemReserved,
+    }),
+    ...group('ports', ports),
+    ...group('network', {
+      clusterCIDR: network.clusterCidr,
+      serviceCIDR: network.serviceCidr,
+      clusterDomain: network.clusterDomain,
+      bridge: network.bridge,
+      nftTable: network.nftTable,
+      proxyMode: network.proxyMode,
+    }),
+    ...group('gossip', {
+      enabled: gossip.enabled,
+      bindAddress: gossip.bindAddress,
+      port: gossip.port,
+      advertiseAddress: gossip.advertiseAddress,
+      join: gossip.join,
+      keyringFile: gossip.keyringFile,
+    }),
+    ...(etcd === undefined
+      ? []
+      : group('etcd', {
+          initialCluster: Object.fromEntries(etcd.members.map(({ name, peerUrl }) => [name, peerUrl])),
+          initialClusterState: etcd.state,
+          initialClusterToken: etcd.token,
+        })),
+    ['etcd.restoreDamaged', settings.restoreDamaged],
+    ...group('cgroup', settings.cgroup),
+    ['secretsEncryption.provider', settings.secretsEncryption],
+    ...(storage === undefined ? [] : group('storage', storage)),
+  ];
+}

@@ -1,0 +1,86 @@
+/**
+ * `/etc/origin/node/joined.yaml`: what this host has learnt when it joined a cluster. Settings that are equal on all
+ * hosts come from here, not from the bootstrap file. Written by `hyperedge run`, last of all files of a join.
+ */
+import { stringify } from 'yaml';
+import { CodedError } from '../../base/errors.ts';
+import { writeWhole } from '../../io/pki/index.ts';
+import { apiUrl, type BootstrapFile, cidr, DOMAIN, peerUrl, ROLES, type Role } from './bootstrap.ts';
+import type { Settings } from './settings.ts';
+import { dictionary, list, object, oneOf, type Parsed, parseConfig, readConfigFile, string } from './strict-yaml.ts';
+
+const clusterShape = {
+  clusterCIDR: cidr(),
+  serviceCIDR: cidr(),
+  clusterDomain: string(DOMAIN),
+  ipFamilies: list(oneOf('IPv4', 'IPv6')),
+} as const;
+
+const CLUSTER_FIELDS = ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'ipFamilies'] as const;
+
+const shape = {
+  apiVersion: oneOf('hyperedge.dev/v1'),
+  kind: oneOf('Joined'),
+  /** URL that this host joined at. */
+  server: apiUrl(),
+  apiServers: list(apiUrl()),
+  roles: list(oneOf(...ROLES)),
+  cluster: object(clusterShape, CLUSTER_FIELDS),
+  /** Of a host with a store of its own: the members at the time of the join, itself included. */
+  etcd: object({ members: dictionary(peerUrl()), token: string() }, ['members']),
+} as const;
+
+export type Joined = Parsed<typeof shape, 'apiVersion' | 'kind' | 'server' | 'apiServers' | 'roles' | 'cluster'>;
+export type ClusterSettings = Joined['cluster'];
+
+const field = object(shape, ['apiVersion', 'kind', 'server', 'apiServers', 'roles', 'cluster']);
+
+/** Undefined: this host has not joined. Throws CodedError 'bad-config'. */
+export function readJoined(file: string): Promise<Joined | undefined> {
+  return readConfigFile(file, field);
+}
+
+/** Reaches the disk before it resolves. Throws CodedError 'unwritable'. */
+export function writeJoined(
+  file: string,
+  joined: Omit<Joined, 'apiVersion' | 'kind'> & { readonly roles: readonly Role[] },
+): Promise<void> {
+  const text = stringify({ apiVersion: 'hyperedge.dev/v1', kind: 'Joined', ...joined }, { lineWidth: 0 });
+  return writeWhole(file, `# Written by hyperedge when this host joined its cluster.\n${text}`, {
+    mode: 0o644,
+    durable: true,
+  });
+}
+
+/** Throws CodedError 'bad-config' with the object and the key. */
+export function parseClusterSettings(source: string, data: Readonly<Record<string, string>>): ClusterSettings {
+  const { clusterCIDR = '', serviceCIDR = '', clusterDomain = '', ipFamilies = '' } = data;
+  const document = { clusterCIDR, serviceCIDR, clusterDomain, ipFamilies: ipFamilies.split(',') };
+  return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));
+}
+
+/** Settings that joining hosts learn, as `kube-system/hyperedge-config` holds them. */
+export function learnableSettings({ network, ipFamilies, podNetwork }: Settings): Readonly<Record<string, string>> {
+  return {
+    clusterCIDR: network.clusterCidr,
+    serviceCIDR: network.serviceCidr,
+    clusterDomain: network.clusterDomain,
+    ipFamilies: ipFamilies.join(),
+    podNetworkBackend: podNetwork.backend,
+    podNetworkEncrypt: String(podNetwork.encrypt),
+  };
+}
+
+/** Throws CodedError 'bad-config' when the bootstrap file sets what the cluster has decided otherwise. */
+export function checkAgainstCluster(file: string, given: BootstrapFile | undefined, cluster: ClusterSettings): void {
+  const pairs = [
+    ['network.clusterCIDR', given?.network?.clusterCIDR, cluster.clusterCIDR],
+    ['network.serviceCIDR', given?.network?.serviceCIDR, cluster.serviceCIDR],
+    ['network.clusterDomain', given?.network?.clusterDomain, cluster.clusterDomain],
+    ['ipFamilies', given?.ipFamilies?.join(), cluster.ipFamilies.join()],
+  ] as const;
+  for (const [name, own, wanted] of pairs) {
+    if (own !== undefined && own !== wanted)
+      throw new CodedError('bad-config', `${file}: ${name}: is ${own}, the cluster has ${wanted}; remove the field`);
+  }
+}

@@ -1,0 +1,66 @@
+/** Network policies of a host: the rules, and the gate that holds a new pod until they are in force for it. */
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import { type AttachedPod, createNetworkPolicies, type NetworkPolicies } from '../../components/networkpolicy/index.ts';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import { createNftFilter } from '../../io/netfilter/index.ts';
+import type { PodAttachments } from '../../io/oci/port.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process.ts';
+
+/** Pods get their addresses from before the API server is known, so the rules come to the gate later. */
+export interface PolicyGate {
+  /** The network whose `attach` resolves when policies hold for the pod's addresses. */
+  guard(network: PodAttachments): PodAttachments;
+  /** Starts to enforce policies. */
+  open(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): void;
+  stop(options: { readonly keepRules: boolean }): Promise<void>;
+}
+
+export function createPolicyGate(): PolicyGate {
+  let policies: NetworkPolicies | undefined;
+  /** Pods that have addresses, by sandbox. */
+  const attached = new Map<string, AttachedPod>();
+  return {
+    guard: (network) => ({
+      async attach(netnsPath, pod) {
+        const { sandboxId, namespace, name } = pod;
+        const given = await network.attach(netnsPath, pod);
+        attached.set(sandboxId, { namespace, name, ips: given.ips });
+        try {
+          await policies?.admit(namespace, name, given.ips);
+        } catch (error) {
+          await this.detach(sandboxId);
+          throw new RuntimeError('network', messageOf(error), { cause: error });
+        }
+        return given;
+      },
+      async detach(sandboxId) {
+        await network.detach(sandboxId);
+        const pod = attached.get(sandboxId);
+        attached.delete(sandboxId);
+        // The sandbox that replaced this one may be there already.
+        const isReplaced = [...attached.values()].some((each) => sameName(each, pod));
+        if (pod !== undefined && !isReplaced) policies?.release(pod.namespace, pod.name);
+      },
+      retain: (alive) => network.retain(alive),
+    }),
+    open({ network }, informers, nodeName, log) {
+      policies = createNetworkPolicies({
+        informers,
+        packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
+        log: log.named('network-policy'),
+        clock,
+        config: { nodeName, table: `${network.nftTable}-policy` },
+      });
+      policies.start([...attached.values()]).catch((error: unknown) => {
+        log.error('network policies are not enforced', { error: messageOf(error) });
+      });
+    },
+    stop: async (options) => policies?.stop(options),
+  };
+}
+
+const sameName = (left: AttachedPod, right: AttachedPod | undefined): boolean =>
+  left.namespace === right?.namespace && left.name === right.name;

@@ -1,0 +1,122 @@
+/**
+ * The kubelet's certificates: of a master they are issued from the authority on its disk; every other host has them
+ * signed by the cluster, and renews them while it runs.
+ */
+import { access } from 'node:fs/promises';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient } from '../../client/index.ts';
+import {
+  CertificateManager,
+  type CertificateNames,
+  CLIENT_SIGNER,
+  type Kubelet,
+  SERVING_SIGNER,
+  type ServingCertificate,
+} from '../../components/kubelet/index.ts';
+import {
+  canonicalIp,
+  createSelfSigned,
+  kubeletCertificates,
+  lifetimeFrom,
+  masterFiles,
+  nodeFiles,
+} from '../../io/pki/index.ts';
+import { readSecret } from '../config/files.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+
+export interface NodeCertificates {
+  serving(): Promise<ServingCertificate>;
+  /** Begins to renew; the kubelet serves with what is renewed. */
+  start(kubelet: Pick<Kubelet, 'reloadCertificate'>): void;
+  stop(): Promise<void>;
+}
+
+/** Of the certificate that serves until the cluster has signed one. */
+const TEMPORARY_DAYS = 365;
+const NO_NAMES: CertificateNames = { dns: [], ips: [] };
+
+export async function nodeCertificates(
+  { root, addresses }: Pick<Settings, 'root' | 'addresses'>,
+  nodeName: string,
+  client: ApiClient,
+  log: Log,
+): Promise<NodeCertificates> {
+  const files = nodeFiles(root);
+  const holdsAuthority = await exists(masterFiles(root).ca.key);
+  let temporary: Promise<ServingCertificate> | undefined;
+  const serving = async (): Promise<ServingCertificate> => {
+    if (!holdsAuthority && !(await exists(files.serverCurrent))) {
+      temporary ??= selfSigned(nodeName, addresses);
+      return temporary;
+    }
+    const pem = await readSecret(files.serverCurrent, 'kubelet');
+    return { cert: pem, key: pem };
+  };
+  if (holdsAuthority) return { serving, start: () => {}, stop: async () => {} };
+  let managers: readonly CertificateManager[] = [];
+  const manager = (
+    role: 'client' | 'server',
+    names: () => Promise<CertificateNames | undefined>,
+    onRenewed: () => void,
+  ): CertificateManager =>
+    new CertificateManager({
+      signerName: role === 'client' ? CLIENT_SIGNER : SERVING_SIGNER,
+      files: kubeletCertificates(files, role, nodeName),
+      client,
+      names,
+      onRenewed,
+      clock,
+      random,
+      log,
+    });
+  return {
+    serving,
+    start: (kubelet) => {
+      const reload = (): void => void kubelet.reloadCertificate();
+      managers = [
+        // The client follows the file behind the link by itself.
+        manager(
+          'client',
+          async () => NO_NAMES,
+          () => {},
+        ),
+        manager('server', () => namesOfNode(client, nodeName), reload),
+      ];
+      for (const each of managers) each.start();
+    },
+    stop: async () => {
+      await Promise.all(managers.map((each) => each.stop()));
+    },
+  };
+}
+
+/** The registered addresses: the approver accepts no others. Undefined: the Node is not registered yet. */
+async function namesOfNode(client: ApiClient, nodeName: string): Promise<CertificateNames | undefined> {
+  try {
+    const { status } = await client.resource(resources.nodes).get(nodeName);
+    const all = status?.addresses ?? [];
+    const isIp = (type: string): boolean => type.endsWith('IP');
+    const ips = all.filter(({ type }) => isIp(type)).map(({ address }) => canonicalIp(address));
+    const dns = all.filter(({ type }) => !isIp(type)).map(({ address }) => address);
+    return all.length === 0 ? undefined : { dns: [...new Set(dns)], ips: [...new Set(ips)] };
+  } catch (error) {
+    if (isApiError(error, 'NotFound') || isApiError(error, 'ServiceUnavailable')) return undefined;
+    throw error;
+  }
+}
+
+async function selfSigned(nodeName: string, addresses: readonly string[]): Promise<ServingCertificate> {
+  const names = { dns: [nodeName], ips: [...addresses] };
+  const pair = await createSelfSigned(`${nodeName}-temporary`, names, lifetimeFrom(clock.nowMs(), TEMPORARY_DAYS));
+  return { cert: pair.certPem, key: pair.keyPem };
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

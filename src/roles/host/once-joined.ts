@@ -1,0 +1,49 @@
+/** The settings of a host that has joined its cluster; joins first when it has not. */
+import { access } from 'node:fs/promises';
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { createHostFacts } from '../../io/host/index.ts';
+import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { joinCluster, mustJoin } from '../join/join.ts';
+import { systemClock as clock } from '../process.ts';
+import { checkPrivateFiles } from './private-files.ts';
+import type { Progress } from './progress.ts';
+
+export interface JoiningHost {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly progress: Progress;
+  readonly reload: () => Promise<Settings>;
+  readonly signal: AbortSignal;
+}
+
+/** Throws CodedErrors of one line. */
+export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
+  const { settings, log, progress, reload, signal } = host;
+  if (!(await mustJoin(settings))) {
+    await requireIdentity(settings);
+    return settings;
+  }
+  await checkPrivateFiles(settings);
+  const { machineId } = await createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }).info();
+  await joinCluster(settings, { log: log.named('join'), note: progress.note, machineId, signal });
+  return reload();
+}
+
+/** Throws CodedError 'bad-config' on a host that neither founds a cluster nor has a way to join one. */
+async function requireIdentity({ roles, root, bootstrapFile }: Settings): Promise<void> {
+  const { kubeconfig, bootstrapKubeconfig } = nodeFiles(root);
+  if (roles.has('master') || (await exists(masterFiles(root).ca.key)) || (await exists(kubeconfig))) return;
+  throw new CodedError(
+    'bad-config',
+    `${bootstrapFile}: roles: a host without the role master has to join a cluster; set join, or put ${bootstrapKubeconfig} into place`,
+  );
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,81 @@
+/** Keeps a kubelet out of a cluster that its version does not fit: its Node is not Ready, with the reason. */
+
+import { resources } from '../../api/resources.ts';
+import type { Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { kubeletSkew } from '../../base/version-skew.ts';
+import type { ApiClient } from '../../client/index.ts';
+import { systemClock as clock } from '../process.ts';
+
+export interface VersionReport {
+  /** Of this host's kubelet. */
+  readonly kubelet: string;
+  /** Undefined: the API server has not answered yet. */
+  readonly apiServer: string | undefined;
+  /** A line for each node whose version does not fit the API server's. */
+  readonly skew: readonly string[];
+}
+
+export interface VersionFollower {
+  /** Why this kubelet must not work with the API server; undefined: it may. */
+  notReady(): string | undefined;
+  report(): Promise<VersionReport>;
+  stop(): void;
+}
+
+const UNKNOWN_MS = 1_000;
+/** A master may be upgraded while this host runs. */
+const KNOWN_MS = 60_000;
+const REPORT_MS = 2_000;
+
+export function followVersions(client: ApiClient, log: Log): VersionFollower {
+  const kubelet = KUBERNETES_VERSION.gitVersion;
+  let apiServer: string | undefined;
+  let problem: string | undefined;
+  let timer: Timer | undefined;
+  let stopped = false;
+  const look = async (): Promise<void> => {
+    let delayMs = KNOWN_MS;
+    try {
+      const { gitVersion = '' } = await client.request<{ gitVersion?: string }>('GET', '/version');
+      apiServer = gitVersion;
+      const found = kubeletSkew(kubelet, gitVersion);
+      if (found !== undefined && found !== problem) log.error('version skew', { problem: found });
+      problem = found;
+    } catch {
+      // The kubelet logs by itself that the API server does not answer.
+      if (apiServer === undefined) delayMs = UNKNOWN_MS;
+    }
+    if (!stopped) timer = clock.setTimer(delayMs, () => void look());
+  };
+  void look();
+  return {
+    notReady: () => problem,
+    report: async () => ({
+      kubelet,
+      apiServer,
+      skew:
+        apiServer === undefined
+          ? []
+          : await nodeSkew(client, apiServer)
+              .catch(() => problem ?? [])
+              .then(lines),
+    }),
+    stop: () => {
+      stopped = true;
+      timer?.cancel();
+    },
+  };
+}
+
+const lines = (found: string | readonly string[]): readonly string[] => (typeof found === 'string' ? [found] : found);
+
+async function nodeSkew(client: ApiClient, apiServer: string): Promise<string[]> {
+  const signal = AbortSignal.timeout(REPORT_MS);
+  const { items } = await client.resource(resources.nodes).list({ signal });
+  return items.flatMap(({ metadata, status }) => {
+    const problem = kubeletSkew(status?.nodeInfo?.kubeletVersion ?? '', apiServer);
+    return problem === undefined ? [] : [`node ${metadata?.name}: ${problem}`];
+  });
+}

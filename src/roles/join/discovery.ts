@@ -1,0 +1,140 @@
+/**
+ * The first contact with a cluster: `kube-public/cluster-info` is read without trust, then verified by the token (a
+ * detached JWS over it) and by the hash of the CA. Source: kubeadm's token-based discovery.
+ */
+import { createHash, X509Certificate } from 'node:crypto';
+import { request } from 'node:https';
+import { compactVerify } from 'jose';
+import { parse } from 'yaml';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Token } from './token-format.ts';
+
+const PATH = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 1024 * 1024;
+
+export interface Discovered {
+  /** PEM bundle of the cluster's CA. */
+  readonly caPem: string;
+  /** The server's time when it answered; undefined: it sent none. */
+  readonly serverMs: number | undefined;
+}
+
+/** `sha256:` and the hex SHA-256 of a certificate's SubjectPublicKeyInfo, as kubeadm's discovery-token-ca-cert-hash. */
+export function caHashOf(certificate: X509Certificate): string {
+  const spki = certificate.publicKey.export({ type: 'spki', format: 'der' });
+  return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+}
+
+/** The certificates of a PEM bundle. Throws when one cannot be read. */
+export function certificatesOf(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  return blocks.map((block) => new X509Certificate(block));
+}
+
+/** Throws CodedError 'unreachable', 'not-a-cluster', 'bad-token', 'bad-ca-hash', each naming the field and the fix. */
+export async function discover(server: string, token: Token, caHash: string): Promise<Discovered> {
+  const { body, serverMs } = await fetchClusterInfo(server);
+  const data = dataOf(body);
+  const content = data['kubeconfig'];
+  if (content === undefined) throw notACluster(server, 'its kube-public/cluster-info holds no kubeconfig');
+  await verifySignature(content, data[`jws-kubeconfig-${token.id}`], token);
+  const caPem = caOf(content);
+  const hashes = caPem === undefined ? [] : tryCertificates(caPem).map(caHashOf);
+  if (caPem === undefined || hashes.length === 0) throw notACluster(server, 'its kube-public/cluster-info holds no CA');
+  if (!hashes.includes(caHash)) {
+    throw new CodedError(
+      'bad-ca-hash',
+      `join.caHash: the CA of ${server} has ${hashes[0]}, not ${caHash}; compare with what "hyperedge token create" printed`,
+    );
+  }
+  return { caPem, serverMs };
+}
+
+async function verifySignature(content: string, signature: string | undefined, token: Token): Promise<void> {
+  if (signature === undefined) {
+    throw new CodedError(
+      'bad-token',
+      `join.token: the cluster has no token ${token.id}; it has expired or was revoked: run "hyperedge token create" on a master`,
+    );
+  }
+  const [header = '', , mac = ''] = signature.split('.');
+  const jws = `${header}.${Buffer.from(content).toString('base64url')}.${mac}`;
+  try {
+    await compactVerify(jws, new TextEncoder().encode(token.stored), { algorithms: ['HS256'] });
+  } catch (error) {
+    throw new CodedError(
+      'bad-token',
+      `join.token: the secret of token ${token.id} is wrong, or the server is another cluster's; copy the token whole`,
+      { cause: error },
+    );
+  }
+}
+
+function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: number | undefined }> {
+  return new Promise((resolve, reject) => {
+    const unreachable = (cause: string): void =>
+      reject(
+        new CodedError(
+          'unreachable',
+          `join.server: ${server} does not answer: ${cause}; check address, cable, firewall`,
+        ),
+      );
+    // Nothing of the answer counts before the token's signature and the CA's hash are verified.
+    const outgoing = request(new URL(PATH, server), { rejectUnauthorized: false, timeout: TIMEOUT_MS }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > MAX_BYTES) outgoing.destroy(new Error('the answer is too large'));
+        else chunks.push(chunk);
+      });
+      response.on('end', () => {
+        const { statusCode } = response;
+        const date = Date.parse(response.headers.date ?? '');
+        if (statusCode === 200) {
+          resolve({ body: Buffer.concat(chunks).toString('utf8'), serverMs: Number.isNaN(date) ? undefined : date });
+        } else if (statusCode !== undefined && (statusCode === 429 || statusCode >= 500)) {
+          unreachable(`status ${statusCode}`);
+        } else if (statusCode === 404) {
+          // The controllers of a new cluster publish it a moment after its API server answers.
+          unreachable('kube-public/cluster-info does not exist yet');
+        } else reject(notACluster(server, `status ${statusCode} for kube-public/cluster-info`));
+      });
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
+    outgoing.on('error', (error) => unreachable(messageOf(error)));
+    outgoing.end();
+  });
+}
+
+function dataOf(body: string): Readonly<Record<string, string>> {
+  try {
+    const { data } = JSON.parse(body) as { readonly data?: unknown };
+    if (typeof data !== 'object' || data === null) return {};
+    return Object.fromEntries(Object.entries(data).filter(([, value]) => typeof value === 'string'));
+  } catch {
+    return {};
+  }
+}
+
+/** Called after the content was verified. */
+function caOf(content: string): string | undefined {
+  const config = parse(content) as {
+    readonly clusters?: ReadonlyArray<{ readonly cluster?: { readonly 'certificate-authority-data'?: unknown } }>;
+  };
+  const data = config?.clusters?.[0]?.cluster?.['certificate-authority-data'];
+  return typeof data === 'string' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
+}
+
+function tryCertificates(pem: string): X509Certificate[] {
+  try {
+    return certificatesOf(pem);
+  } catch {
+    return [];
+  }
+}
+
+function notACluster(server: string, why: string): CodedError {
+  return new CodedError('not-a-cluster', `join.server: ${server} is no API server that can be joined: ${why}`);
+}

@@ -1,0 +1,29 @@
+/** Whether a joining host may have the name and the machine-id that it has. */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { ApiClient } from '../../client/index.ts';
+
+const isReady = (node: Node): boolean =>
+  node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+const machineOf = (node: Node): string => node.status?.nodeInfo?.machineID ?? '';
+
+/** Throws CodedError 'name-taken' or 'machine-id-taken' with the fix. */
+export async function checkIdentity(client: ApiClient, nodeName: string, machineId: string): Promise<void> {
+  const { items } = await client.resource(resources.nodes).list();
+  const ready = items.filter(isReady);
+  const same = ready.find((node) => node.metadata?.name === nodeName);
+  if (same !== undefined && machineOf(same) !== machineId) {
+    throw new CodedError(
+      'name-taken',
+      `node.name: node ${nodeName} exists and is Ready on another machine (machine-id ${machineOf(same)}); set another name in bootstrap.yaml`,
+    );
+  }
+  const twin = ready.find((node) => node.metadata?.name !== nodeName && machineOf(node) === machineId);
+  if (twin !== undefined && machineId !== '') {
+    throw new CodedError(
+      'machine-id-taken',
+      `/etc/machine-id: node ${twin.metadata?.name} has the same one, ${machineId}; on the copy run: rm /etc/machine-id && systemd-machine-id-setup && reboot`,
+    );
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Tokens `id.secret`. The first 16 characters of the secret are Kubernetes' bootstrap token, which the cluster stores;
+ * a token for masters has 32 more, which exist only in the token and seal the keys that a master receives.
+ */
+import { CodedError } from '../../base/errors.ts';
+import { ROLES, type Role } from '../config/bootstrap.ts';
+
+const ID_LENGTH = 6;
+const STORED_LENGTH = 16;
+const SEAL_LENGTH = 32;
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const TOKEN = /^([a-z0-9]{6})\.([a-z0-9]{16}|[a-z0-9]{48})$/;
+
+export interface Token {
+  readonly id: string;
+  /** The whole secret. */
+  readonly secret: string;
+  /** The part of the secret that the cluster stores. */
+  readonly stored: string;
+  /** What the API server accepts as bearer token. */
+  readonly bearer: string;
+  /** It can open sealed keys. */
+  readonly sealing: boolean;
+  readonly text: string;
+}
+
+/** Throws CodedError 'bad-token'. `field` names where the text comes from. */
+export function parseToken(text: string, field: string): Token {
+  const [, id, secret] = TOKEN.exec(text) ?? [];
+  if (id === undefined || secret === undefined) {
+    throw new CodedError('bad-token', `${field}: is not a token; copy it whole from "hyperedge token create"`);
+  }
+  const stored = secret.slice(0, STORED_LENGTH);
+  return { id, secret, stored, bearer: `${id}.${stored}`, sealing: secret.length > STORED_LENGTH, text };
+}
+
+/** A new token; `sealing` for one that carries keys to a master. */
+export function newToken(sealing: boolean, bytes: (length: number) => Uint8Array): Token {
+  const id = randomText(ID_LENGTH, bytes);
+  return parseToken(`${id}.${randomText(STORED_LENGTH + (sealing ? SEAL_LENGTH : 0), bytes)}`, 'token');
+}
+
+/** Each character is equally likely: bytes at or above the largest multiple of the alphabet's size are dropped. */
+function randomText(length: number, bytes: (length: number) => Uint8Array): string {
+  const limit = 256 - (256 % ALPHABET.length);
+  let text = '';
+  while (text.length < length) {
+    for (const byte of bytes(length * 2)) {
+      if (byte < limit && text.length < length) text += ALPHABET[byte % ALPHABET.length];
+    }
+  }
+  return text;
+}
+
+const GROUP_PREFIX = 'system:bootstrappers:hyperedge:';
+
+/** The groups that carry the roles a token is for. */
+export function groupsOf(roles: readonly Role[]): string[] {
+  return roles.map((role) => GROUP_PREFIX + role);
+}
+
+/** Roles of a user's groups; a token without such groups, as kubeadm's, is for nodes. */
+export function rolesOf(groups: readonly string[]): Role[] {
+  const roles = ROLES.filter((role) => groups.includes(GROUP_PREFIX + role));
+  return roles.length === 0 ? ['node'] : roles;
+}
+
+/** Throws CodedError 'bad-roles'. */
+export function parseRoles(text: string, field: string): Role[] {
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !ROLES.some((role) => role === name));
+  if (unknown !== undefined)
+    throw new CodedError('bad-roles', `${field}: "${unknown}" is no role; give some of ${ROLES.join(',')}`);
+  const roles = ROLES.filter((role) => names.includes(role));
+  if (!roles.includes('node'))
+    throw new CodedError(
+      'bad-roles',
+      `${field}: a host that joins runs pods; add node: ${[...roles, 'node'].join(',')}`,
+    );
+  return roles;
+}

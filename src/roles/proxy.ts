@@ -1,0 +1,46 @@
+/** The service proxy as a process of its own, beside another node's kubelet. */
+import { nodeFiles } from '../io/pki/index.ts';
+import { openClient } from './api-access.ts';
+import { loadSettings } from './config/settings.ts';
+import { useHelpers } from './helpers.ts';
+import { hostProxy } from './host/host.ts';
+import { allPorts, ownPorts } from './host/own-ports.ts';
+import {
+  systemClock as clock,
+  createProcessLog,
+  endOnDefect,
+  systemRandom as random,
+  scrubEnvironment,
+  untilSignal,
+} from './process.ts';
+
+export interface ProxyOptions {
+  readonly root: string | undefined;
+  readonly config: string | undefined;
+  /** Default: the node's own. */
+  readonly kubeconfig: string | undefined;
+  readonly logLevel: number | undefined;
+}
+
+/** Runs until SIGINT or SIGTERM; the rules stay, so that services keep working. Throws CodedErrors of the start. */
+export async function runProxy(options: ProxyOptions): Promise<number> {
+  scrubEnvironment();
+  const settings = await loadSettings(options);
+  const log = createProcessLog('proxy', settings.logLevel);
+  endOnDefect(log);
+  await useHelpers(settings);
+  const kubeconfig = options.kubeconfig ?? nodeFiles(settings.root).kubeconfig;
+  const api = await openClient(kubeconfig, 'kube-proxy/hyperedge', { clock, random, log });
+  const informers = api.newInformers();
+  const proxy = hostProxy(settings, informers, settings.nodeName, allPorts(await ownPorts(settings, log)), log);
+  const hold = setInterval(() => {}, 1 << 30);
+  const interrupted = untilSignal(log);
+  const started = proxy.start();
+  await Promise.race([started, interrupted.signal]);
+  await interrupted.signal;
+  await proxy.stop({ keepRules: true });
+  await informers.stop();
+  await api.close();
+  clearInterval(hold);
+  process.exit(0);
+}

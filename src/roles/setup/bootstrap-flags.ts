@@ -1,0 +1,119 @@
+/** Flags of `hyperedge install` → the bootstrap file. An existing file keeps its other fields and its comments. */
+import { createHash, X509Certificate } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Document, parseDocument } from 'yaml';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { nodeFiles } from '../../io/pki/index.ts';
+import { bootstrapField } from '../config/bootstrap.ts';
+import { readReferenced } from '../config/files.ts';
+import { pathsBelow } from '../config/settings.ts';
+import { parseConfig } from '../config/strict-yaml.ts';
+
+export interface BootstrapFlags {
+  /** A bootstrap file that replaces the present one. */
+  readonly config: string | undefined;
+  readonly roles: readonly string[] | undefined;
+  readonly address: string | undefined;
+  readonly nodeName: string | undefined;
+  readonly hostTools: boolean;
+  readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+}
+
+/** The text of the file; undefined when there is none and none is needed. Throws CodedError 'bad-config'. */
+export async function bootstrapText(path: string, flags: BootstrapFlags): Promise<string | undefined> {
+  const present =
+    flags.config === undefined
+      ? await readFile(path, 'utf8').catch(() => undefined)
+      : await readReferenced(flags.config, '--config');
+  if (present !== undefined) parseConfig(present, flags.config ?? path, bootstrapField);
+  const fields = fieldsOf(flags);
+  if (fields.length === 0) return present;
+  checkFlags(fields);
+  const document = present === undefined ? new Document({}) : parseDocument(present);
+  if (present === undefined) {
+    document.set('apiVersion', 'hyperedge.dev/v1');
+    document.set('kind', 'Bootstrap');
+  }
+  let differs = present === undefined;
+  for (const [field, value] of fields) {
+    if (JSON.stringify(plain(document.getIn(field))) === JSON.stringify(value)) continue;
+    document.setIn(field, document.createNode(value));
+    differs = true;
+  }
+  return differs ? document.toString({ lineWidth: 0 }) : present;
+}
+
+/** True when the file was written. Only root may read it: it may have a token. */
+export async function writeBootstrap(path: string, text: string | undefined): Promise<boolean> {
+  if (text === undefined || (await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
+    await rename(`${path}.new`, path);
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+  return true;
+}
+
+/** Throws CodedError 'other-cluster' when this host has another cluster's identity or data. */
+export async function checkCluster(root: string, join: BootstrapFlags['join']): Promise<void> {
+  if (join === undefined) return;
+  const refuse = (what: string): never => {
+    throw new CodedError('other-cluster', `--join: ${what}; run hyperedge reset first, which keeps the data aside`);
+  };
+  const ca = await readFile(nodeFiles(root).clientCa, 'utf8').catch(() => undefined);
+  if (ca !== undefined) {
+    const own = caHashOf(new X509Certificate(ca));
+    if (own !== join.caHash) refuse(`this host belongs to the cluster with CA ${own}`);
+    return;
+  }
+  const { etcdData } = pathsBelow(root);
+  const data = await readdir(etcdData).catch(() => []);
+  if (data.length > 0) refuse(`${etcdData} has the data of another cluster`);
+}
+
+/** As kubeadm's `--discovery-token-ca-cert-hash`: of the SubjectPublicKeyInfo. */
+function caHashOf(certificate: X509Certificate): string {
+  const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
+  return `sha256:${createHash('sha256').update(key).digest('hex')}`;
+}
+
+function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {
+  const fields: [string[], unknown][] = [];
+  if (flags.roles !== undefined) fields.push([['roles'], flags.roles]);
+  if (flags.address !== undefined) fields.push([['node', 'ip'], flags.address]);
+  if (flags.nodeName !== undefined) fields.push([['node', 'name'], flags.nodeName]);
+  if (flags.hostTools) fields.push([['hostTools'], true]);
+  if (flags.join !== undefined) fields.push([['join'], flags.join]);
+  return fields;
+}
+
+/** Names the flag instead of a line of a file. */
+function checkFlags(fields: readonly [string[], unknown][]): void {
+  const flagOf: Readonly<Record<string, string>> = {
+    roles: '--roles',
+    'node.ip': '--address',
+    'node.name': '--node-name',
+    'join.server': '--join',
+    'join.token': '--token',
+    'join.caHash': '--ca-hash',
+  };
+  const document = new Document({ apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' });
+  for (const [field, value] of fields) document.setIn(field, document.createNode(value));
+  try {
+    parseConfig(document.toString({ lineWidth: 0 }), 'flags', bootstrapField);
+  } catch (error) {
+    const [, field = '', what = ''] = /^flags:\d+: ([^:[]+)(?:\[\d+\])?: (.*)$/s.exec(messageOf(error)) ?? [];
+    throw new CodedError('bad-flag', `${flagOf[field] ?? field}: ${what}`, { cause: error });
+  }
+}
+
+const plain = (node: unknown): unknown =>
+  typeof node === 'object' && node !== null && 'toJSON' in node && typeof node.toJSON === 'function'
+    ? node.toJSON()
+    : node;
+
+/** Where the bootstrap file is. */
+export const bootstrapPath = (root: string): string => join(root, 'etc/origin/bootstrap.yaml');

@@ -1,0 +1,195 @@
+/**
+ * `hyperedge install`: the executable, its links, units and carried programs put in place, the bootstrap file written
+ * from flags, the service started, and the wait until the node is Ready. A second run changes nothing, or upgrades.
+ */
+import { existsSync } from 'node:fs';
+import { readFile, rm, rmdir } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CodedError } from '../../base/errors.ts';
+import { packaged } from '../assets.ts';
+import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
+import { openHelpers } from '../helpers.ts';
+import { askControl, type HostStatus } from '../host/control.ts';
+import { missingPrograms } from '../host/host-programs.ts';
+import { checkPort } from '../host/ports.ts';
+import { createProgress, type Progress } from '../host/progress.ts';
+import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
+import { placeFiles, SERVICE } from './layout.ts';
+import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
+
+export interface InstallOptions extends BootstrapFlags {
+  readonly root: string | undefined;
+  /** False: nothing is started. */
+  readonly start: boolean;
+  readonly timeoutMs: number;
+  readonly write: (text: string) => void;
+}
+
+const POLL_MS = 250;
+/** An error that has come up this often does not go away by itself. */
+const FATAL_RESTARTS = 3;
+
+/** Resolves with the exit code. Throws CodedErrors of one line with the fix. */
+export async function install(options: InstallOptions): Promise<number> {
+  const root = await canonicalRoot(options.root);
+  const start = options.start && root === '/';
+  await checkMachine(start);
+  const path = bootstrapPath(root);
+  const text = await bootstrapText(path, options);
+  await checkCluster(root, options.join);
+  if (options.address !== undefined) checkAddress(options.address);
+  const before = start ? await askStatus(root) : undefined;
+
+  const progress = createProgress({
+    write: options.write,
+    terminal: process.stdout.isTTY === true,
+    nowMs: () => performance.now(),
+  });
+  const previous = await readFile(path, 'utf8').catch(() => undefined);
+  const configured = await writeBootstrap(path, text);
+  const prepared = await prepare(path, root, start).catch(async (error: unknown) => {
+    // A refused installation leaves no configuration behind.
+    if (configured && previous === undefined) {
+      await rm(path, { force: true });
+      await rmdir(dirname(path)).catch(() => {});
+    } else await writeBootstrap(path, previous);
+    throw error;
+  });
+  const { settings, helpers } = prepared;
+  progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
+  const { changed, foreign, executable } = await placeFiles(root, process.execPath);
+  for (const each of foreign) progress.note(`${each} is of other software and is kept`);
+  progress.step(
+    changed.length === 0 ? 'all files are in place' : `${changed.length} files written, ${executable} first`,
+  );
+  if (!start) {
+    options.write(`installed below ${root}; nothing is started\n`);
+    return 0;
+  }
+  const upgraded = configured || changed.length > 0;
+  if (upgraded) await systemctl('daemon-reload');
+  const running = (await serviceState()).active === 'active';
+  if (!running || upgraded) {
+    await systemctl('reset-failed', SERVICE).catch(() => {});
+    await systemctl('--no-block', running ? 'restart' : 'start', SERVICE);
+    progress.step(`${SERVICE} ${running ? 'restarts with the new files; pods keep running' : 'starts'}`);
+  }
+  const status = await waitUntilReady(root, running && upgraded ? before?.pid : undefined, options.timeoutMs, progress);
+  progress.step(`node ${status.node} is Ready`);
+  options.write(next(settings, status));
+  return 0;
+}
+
+/** The settings that the bootstrap file makes, checked against this host; the carried programs, unpacked. */
+async function prepare(
+  path: string,
+  root: string,
+  start: boolean,
+): Promise<{ readonly settings: Settings; readonly helpers: string | undefined }> {
+  const settings = await loadSettings({ root });
+  if (!settings.roles.has('node')) {
+    throw new CodedError(
+      'bad-config',
+      `${path}: roles: a host without the node role runs no pods; add node, or start hyperedge etcd by a unit of your own`,
+    );
+  }
+  const helpers = settings.hostTools ? undefined : await openHelpers();
+  const missing = helpers === undefined ? await missingPrograms() : [];
+  if (missing.length > 0) {
+    const why = settings.hostTools ? 'hostTools is set' : 'this executable carries none';
+    throw new CodedError(
+      'missing-program',
+      `this host lacks ${missing.join(', ')} and ${why}; run apt-get install runc conmon nftables iproute2 socat`,
+    );
+  }
+  // Later, components of this host may hold their ports while the host process is stopped; hyperedge run knows which.
+  if (start && !existsSync(settings.paths.nodeConfig)) await checkOwnPorts(settings);
+  return { settings, helpers };
+}
+
+async function checkMachine(start: boolean): Promise<void> {
+  if (!packaged) throw new CodedError('from-source', 'install: this is a start from source; run npm run build first');
+  if (process.geteuid?.() !== 0) throw new CodedError('not-root', 'install: needs root; run it with sudo');
+  if (start && !(await systemdRuns())) {
+    throw new CodedError(
+      'no-systemd',
+      'install: systemd does not run on this host; start hyperedge run from its own supervisor, or give --no-start',
+    );
+  }
+}
+
+function checkAddress(address: string): void {
+  const own = Object.values(networkInterfaces()).flatMap((each) => each?.filter(({ internal }) => !internal) ?? []);
+  if (own.some((each) => each.address === address)) return;
+  const known = own.map((each) => each.address).join(', ');
+  throw new CodedError(
+    'bad-flag',
+    `--address: no link of this host has ${address}; give one of ${known === '' ? '(none)' : known}`,
+  );
+}
+
+async function checkOwnPorts({ ports, roles, storage, nodeIp }: Settings): Promise<void> {
+  const any = nodeIp.includes(':') ? '::' : '0.0.0.0';
+  const wanted = [
+    { address: any, port: ports.kubelet, field: 'ports.kubelet', what: 'the kubelet', needed: true },
+    { address: any, port: ports.api, field: 'ports.api', what: 'the API server', needed: roles.has('master') },
+    {
+      address: '127.0.0.1',
+      port: ports.etcd,
+      field: 'ports.etcd',
+      what: 'etcd',
+      needed: roles.has('etcd') && storage === undefined,
+    },
+  ];
+  for (const each of wanted) if (each.needed) await checkPort(each);
+}
+
+const askStatus = (root: string): Promise<HostStatus | undefined> =>
+  askControl<HostStatus>(`${root === '/' ? '' : root}/run/hyperedge/control.sock`, 'GET', '/status').catch(
+    () => undefined,
+  );
+
+/** Throws CodedError 'not-ready' with the host process's last error, if it has one. */
+async function waitUntilReady(
+  root: string,
+  replacedPid: number | undefined,
+  timeoutMs: number,
+  progress: Progress,
+): Promise<HostStatus> {
+  const began = performance.now();
+  const { restarts: first } = await serviceState();
+  let reported: string | undefined;
+  for (;;) {
+    const status = await askStatus(root);
+    if (status?.ready === true && status.pid !== replacedPid) return status;
+    const { restarts } = await serviceState();
+    const error = restarts > first ? await lastError() : undefined;
+    if (error !== undefined && error !== reported) {
+      reported = error;
+      progress.note(error);
+    }
+    if (error !== undefined && restarts - first >= FATAL_RESTARTS) {
+      throw new CodedError('not-ready', `the host process does not start: ${error}; then run hyperedge install again`);
+    }
+    if (performance.now() - began > timeoutMs) {
+      const seconds = Math.round(timeoutMs / 1000);
+      const why = reported ?? 'see journalctl -u hyperedge';
+      throw new CodedError('not-ready', `the node is not Ready after ${seconds} s: ${why}; the service keeps trying`);
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+function next(settings: Settings, status: HostStatus): string {
+  const lines = settings.roles.has('master')
+    ? [
+        `  export KUBECONFIG=${status.kubeconfig}`,
+        '  kubectl get nodes,pods -A',
+        '  hyperedge status',
+        '  hyperedge token create --roles node      # prints the command that adds a host',
+      ]
+    : ['  hyperedge status', '  journalctl -u hyperedge'];
+  return `What is next:\n${lines.join('\n')}\n`;
+}

@@ -1,0 +1,137 @@
+/** The files that an installation consists of, below the root; all of them belong to it and go with it. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { LINK_NAMES } from '../../base/link-names.ts';
+import { unitFile } from '../assets.ts';
+
+export const SERVICE = 'hyperedge.service';
+
+const EXECUTABLE = 'usr/local/bin/hyperedge';
+/** Path → the file of the release. */
+const FILES: ReadonlyMap<string, string> = new Map([
+  [`etc/systemd/system/${SERVICE}`, SERVICE],
+  ['etc/systemd/system/hyperedge.slice', 'hyperedge.slice'],
+  ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
+  ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
+]);
+/** Path → target. The first is what `systemctl enable` makes. */
+const LINKS: ReadonlyMap<string, string> = new Map([
+  [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
+  ...LINK_NAMES.map((name) => [`usr/local/bin/${name}`, 'hyperedge'] as const),
+]);
+
+export interface Placed {
+  /** Paths that were written. */
+  readonly changed: readonly string[];
+  /** Paths of other software, which were left as they are. */
+  readonly foreign: readonly string[];
+  readonly executable: string;
+}
+
+/** Writes what is missing or differs. Throws CodedError 'unwritable' with the path. */
+export async function placeFiles(root: string, source: string): Promise<Placed> {
+  const changed: string[] = [];
+  const foreign: string[] = [];
+  const executable = join(root, EXECUTABLE);
+  const at = async (path: string, act: () => Promise<boolean>): Promise<void> => {
+    try {
+      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+      if (await act()) changed.push(path);
+    } catch (error) {
+      throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+    }
+  };
+  await at(executable, () => placeExecutable(source, executable));
+  for (const [name, release] of FILES) {
+    const path = join(root, name);
+    const text = await unitFile(release);
+    await at(path, async () => {
+      if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
+      await writeFile(`${path}.new`, text, { mode: 0o644 });
+      await rename(`${path}.new`, path);
+      return true;
+    });
+  }
+  for (const [name, target] of LINKS) {
+    const path = join(root, name);
+    await at(path, async () => {
+      const present = await lstat(path).catch(() => undefined);
+      if (present === undefined) {
+        await symlink(target, path);
+        return true;
+      }
+      if (!(await isOwnLink(path, target))) foreign.push(path);
+      return false;
+    });
+  }
+  return { changed, foreign, executable };
+}
+
+/** Removes what belongs to the installation; resolves with what was there. */
+export async function removeFiles(root: string): Promise<string[]> {
+  const removed: string[] = [];
+  const remove = async (name: string): Promise<void> => {
+    const path = join(root, name);
+    if ((await lstat(path).catch(() => undefined)) === undefined) return;
+    await rm(path, { force: true });
+    removed.push(path);
+  };
+  for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
+  for (const name of [...FILES.keys(), EXECUTABLE]) await remove(name);
+  // Debian has no such directory of its own; one with other presets stays.
+  await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
+  return removed;
+}
+
+/** Removes the link that starts the service with the machine. */
+export async function disableService(root: string): Promise<void> {
+  await rm(join(root, `etc/systemd/system/multi-user.target.wants/${SERVICE}`), { force: true });
+}
+
+async function isOwnLink(path: string, target: string): Promise<boolean> {
+  return (await readlink(path).catch(() => undefined)) === target;
+}
+
+/** Replaced by a rename: running processes keep the old one. */
+async function placeExecutable(source: string, target: string): Promise<boolean> {
+  const [from, present] = await Promise.all([lstat(source), lstat(target).catch(() => undefined)]);
+  if (present?.ino === from.ino && present.dev === from.dev) return false;
+  if (present?.size === from.size && (await digestOf(source)) === (await digestOf(target))) {
+    await chmod(target, 0o755);
+    return false;
+  }
+  const temporary = `${target}.new`;
+  try {
+    await copyFile(source, temporary);
+    await chmod(temporary, 0o755);
+    const file = await open(temporary, 'r');
+    await file.sync().finally(() => file.close());
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  return true;
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk);
+  return hash.digest('hex');
+}

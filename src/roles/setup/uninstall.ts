@@ -1,0 +1,85 @@
+/**
+ * `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: nothing of the installation is left.
+ */
+import { rm } from 'node:fs/promises';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { cacheDirectory } from '../assets.ts';
+import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
+import { createProgress, type Progress } from '../host/progress.ts';
+import { putAside } from './keep-aside.ts';
+import { disableService, removeFiles } from './layout.ts';
+import { leaveCluster } from './leave.ts';
+import { systemctl, systemdRuns } from './service.ts';
+import { stopEverything } from './stop.ts';
+
+export interface RemovalOptions {
+  readonly root: string | undefined;
+  /** The data is removed instead of being kept aside. */
+  readonly purge: boolean;
+  /** Goes on where the cluster cannot be reached. */
+  readonly force: boolean;
+  readonly drainTimeoutMs: number;
+  readonly write: (text: string) => void;
+}
+
+/** Throws CodedErrors of one line; the host then still belongs to its cluster. */
+export function reset(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('reset', options);
+    const leave = await leaveCluster(settings, options, progress);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
+    await removeData(settings, options, progress);
+    if (settings.root === '/' && (await systemdRuns())) await systemctl('daemon-reload').catch(() => {});
+    options.write('this host belongs to no cluster; run hyperedge install to use it again\n');
+    return 0;
+  });
+}
+
+/** Throws CodedErrors of one line. Does not leave the cluster: reset does that first. */
+export function uninstall(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('uninstall', options);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await removeData(settings, options, progress);
+    const systemd = settings.root === '/' && (await systemdRuns());
+    // Without its unit file an active slice would stay until the next boot.
+    if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
+    const removed = await removeFiles(settings.root);
+    await rm(cacheDirectory(), { recursive: true, force: true });
+    if (systemd) {
+      await systemctl('daemon-reload').catch(() => {});
+      await systemctl('reset-failed').catch(() => {});
+    }
+    progress.step(`${removed.length} files are removed`);
+    return 0;
+  });
+}
+
+/** Time-outs of clients alone do not keep a process running. */
+async function holding<T>(body: () => Promise<T>): Promise<T> {
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    return await body();
+  } finally {
+    clearInterval(hold);
+  }
+}
+
+async function begin(
+  command: string,
+  options: RemovalOptions,
+): Promise<{ readonly settings: Settings; readonly progress: Progress }> {
+  if (process.geteuid?.() !== 0) throw new CodedError('not-root', `${command}: needs root; run it with sudo`);
+  const root = await canonicalRoot(options.root);
+  const terminal = process.stdout.isTTY === true;
+  const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  return { settings: await loadSettings({ root }), progress };
+}
+
+async function removeData(settings: Settings, { purge }: RemovalOptions, progress: Progress): Promise<void> {
+  const kept = await putAside(settings, purge, Date.now());
+  progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
+}

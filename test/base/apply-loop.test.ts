@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startApplyLoop } from '../../src/base/apply-loop.ts';
+import { silentLog } from '../../src/base/log.ts';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A clock whose timers run in order when the test says so. */
+class Timers {
+  readonly waiting: { readonly delayMs: number; readonly run: () => void }[] = [];
+  readonly clock = {
+    nowMs: () => 0,
+    monotonicMs: () => 0,
+    setTimer: (delayMs: number, run: () => void) => {
+      const timer = { delayMs, run };
+      this.waiting.push(timer);
+      return { cancel: () => void this.waiting.splice(this.waiting.indexOf(timer), 1) };
+    },
+  };
+
+  async next(): Promise<number | undefined> {
+    await turn();
+    const timer = this.waiting.shift();
+    timer?.run();
+    await turn();
+    return timer?.delayMs;
+  }
+}
+
+test('changes that arrive together are applied together, and settled() follows the application', async () => {
+  const timers = new Timers();
+  let applied = 0;
+  const loop = startApplyLoop({ apply: async () => void applied++, failure: 'x', clock: timers.clock, log: silentLog });
+  await loop.settled();
+  loop.touch();
+  loop.touch();
+  let settled = false;
+  void loop.settled().then(() => {
+    settled = true;
+  });
+  await turn();
+  assert.deepEqual([applied, settled], [0, false]);
+  await timers.next();
+  assert.deepEqual([applied, settled], [1, true]);
+  await loop.stop();
+});
+
+test('a failure is tried again with back-off; the next change does not wait for it', async () => {
+  const timers = new Timers();
+  let works = false;
+  let attempts = 0;
+  const apply = async (): Promise<void> => {
+    attempts++;
+    if (!works) throw new Error('no');
+  };
+  const loop = startApplyLoop({ apply, failure: 'x', clock: timers.clock, log: silentLog });
+  loop.touch();
+  const delays: (number | undefined)[] = [];
+  for (let index = 0; index < 7; index++) delays.push(await timers.next());
+  assert.deepEqual(delays, [10, 100, 0, 100, 100, 100, 300]);
+  assert.equal(attempts, 4);
+  await timers.next();
+  assert.deepEqual(
+    timers.waiting.map(({ delayMs }) => delayMs),
+    [700],
+  );
+  works = true;
+  loop.touch();
+  await turn();
+  assert.equal(attempts, 5);
+  await loop.stop();
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import type { Member } from '../../../../src/components/etcd/membership/cluster.ts';
+import { Promoter } from '../../../../src/components/etcd/membership/promoter.ts';
+import type { Engine } from '../../../../src/components/etcd/replication/engine.ts';
+
+interface Step {
+  readonly op: string;
+  readonly id: string;
+}
+
+/** A leader with one learner, whose progress and the clock the test sets. */
+function leader(flags: Partial<Member>) {
+  let nowMs = 0;
+  const timers: { atMs: number; run: () => void }[] = [];
+  const changes: Step[] = [];
+  const member: Member = { id: 'b', name: '', peerUrls: ['https://10.0.0.2:2380'], clientUrls: [], ...flags };
+  const progress = { active: false, state: 'probe', match: 0 };
+  const learners = new Set(['b']);
+  const engine = {
+    leads: true,
+    cluster: {
+      get members() {
+        return learners.has('b') ? [member] : [];
+      },
+      isLearner: (id: string) => learners.has(id),
+      conf: { voters: ['a', 'c'] },
+    },
+    replica: { raft: { status: () => ({ progress: new Map([['b', progress]]), lastIndex: 1000 }) } },
+    changeConf: async ({ steps }: { steps: Step[] }) => {
+      changes.push(...steps);
+      learners.clear();
+    },
+  } as unknown as Engine;
+  const clock = {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    setTimer: (delayMs: number, run: () => void) => {
+      timers.push({ atMs: nowMs + delayMs, run });
+      return { cancel: () => {} };
+    },
+  };
+  const promoter = new Promoter(engine, clock, silentLog);
+  promoter.consider();
+  const pass = async (ms: number): Promise<void> => {
+    const untilMs = nowMs + ms;
+    for (;;) {
+      const next = timers.findIndex(({ atMs }) => atMs <= untilMs);
+      if (next < 0) break;
+      const [timer] = timers.splice(next, 1);
+      nowMs = timer?.atMs ?? nowMs;
+      timer?.run();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    nowMs = untilMs;
+  };
+  return { changes, member, progress, pass };
+}
+
+test('a joining member that falls silent is removed after two minutes, and not while it receives', async () => {
+  const { changes, progress, pass } = leader({ joining: true });
+  await pass(110_000);
+  assert.deepEqual(changes, []);
+  Object.assign(progress, { active: true, state: 'snapshot', match: 5 });
+  await pass(300_000);
+  assert.deepEqual(changes, [], 'it is being filled');
+  Object.assign(progress, { active: false });
+  await pass(119_000);
+  assert.deepEqual(changes, []);
+  await pass(2_000);
+  assert.deepEqual(changes, [{ op: 'remove', id: 'b' }]);
+});
+
+test('a joining member is promoted when it has started and caught up', async () => {
+  const { changes, progress, pass } = leader({ joining: true, name: 'h2' });
+  Object.assign(progress, { active: true, state: 'replicate', match: 400 });
+  await pass(5_000);
+  assert.deepEqual(changes, []);
+  progress.match = 900;
+  await pass(1_000);
+  assert.deepEqual(changes, [{ op: 'addVoter', id: 'b' }]);
+});
+
+test('a silent learner of an administrator and a silent replacement stay', async () => {
+  for (const flags of [{}, { replacement: true }]) {
+    const { changes, pass } = leader(flags);
+    await pass(600_000);
+    assert.deepEqual(changes, []);
+  }
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Service } from 'kubernetes-types/core/v1';
+import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { desiredServicePorts, nftState, UdpZones } from '../../../src/core/ruleset/index.ts';
+
+const http = { name: 'http', port: 80, protocol: 'TCP' as const };
+const nodes = [{ metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': 'z1' } } }];
+
+function desired(spec: Service['spec'], endpoints: Endpoint[], status: Service['status'] = {}) {
+  const service: Service = {
+    metadata: { namespace: 'ns', name: 'web' },
+    spec: { clusterIP: '172.30.0.9', ports: [http], ...spec },
+    status,
+  };
+  const slices: EndpointSlice[] = [
+    {
+      addressType: 'IPv4',
+      metadata: { namespace: 'ns', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
+      ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+      endpoints,
+    },
+  ];
+  return desiredServicePorts({
+    ...{
+      services: [service],
+      slices,
+      nodes,
+      nodeName: 'n1',
+      hostAddresses: [],
+      reservedPorts: [{ protocol: 'TCP', port: 10_250 }],
+    },
+    ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+  });
+}
+const ips = (list: readonly { ip: string }[] | undefined): string[] => (list ?? []).map(({ ip }) => ip);
+const hint = (last: number, nodeName: string, hints: object): Endpoint =>
+  ({ addresses: [`10.128.0.${last}`], nodeName, hints }) as Endpoint;
+const zone = (name: string): object => ({ forZones: [{ name }] });
+const node = (name: string): object => ({ forNodes: [{ name }], forZones: [{ name: 'z1' }] });
+
+test('hints of zones and nodes choose near endpoints, and only when all endpoints have them', () => {
+  const internal = (endpoints: Endpoint[], spec: Service['spec'] = {}): string[] =>
+    ips(desired(spec, endpoints).ports[0]?.endpoints);
+  assert.deepEqual(internal([hint(1, 'n2', zone('z1')), hint(2, 'n3', zone('z2'))]), ['10.128.0.1']);
+  assert.deepEqual(internal([hint(1, 'n2', zone('z1')), hint(2, 'n3', {})]), ['10.128.0.1', '10.128.0.2']);
+  assert.deepEqual(internal([hint(1, 'n2', zone('z2')), hint(2, 'n3', zone('z3'))]), ['10.128.0.1', '10.128.0.2']);
+  assert.deepEqual(internal([hint(1, 'n1', node('n1')), hint(2, 'n2', node('n2'))]), ['10.128.0.1']);
+  assert.deepEqual(internal([hint(3, 'n3', node('n3')), hint(2, 'n2', node('n2'))]), ['10.128.0.2', '10.128.0.3']);
+  const local: Service['spec'] = { internalTrafficPolicy: 'Local' };
+  assert.deepEqual(internal([hint(1, 'n1', zone('z9')), hint(2, 'n2', zone('z1'))], local), ['10.128.0.1']);
+});
+
+test('with the policy Local, a terminating endpoint of this node serves when the ready ones are elsewhere', () => {
+  const last = {
+    addresses: ['10.128.0.3'],
+    nodeName: 'n1',
+    conditions: { ready: false, serving: true, terminating: true },
+  };
+  const elsewhere = { addresses: ['10.128.0.4'], nodeName: 'n2', conditions: { ready: true } };
+  const spec: Service['spec'] = {
+    type: 'NodePort',
+    externalTrafficPolicy: 'Local',
+    ports: [{ ...http, nodePort: 30_080 }],
+  };
+  const [port] = desired(spec, [last, elsewhere]).ports;
+  assert.deepEqual(ips(port?.endpoints), ['10.128.0.4']);
+  assert.deepEqual(ips(port?.externalEndpoints), ['10.128.0.3']);
+});
+
+test('source ranges restrict the addresses of load balancers alone, and an unreadable range is no source', () => {
+  const spec: Service['spec'] = {
+    type: 'LoadBalancer',
+    externalIPs: ['192.0.2.7'],
+    loadBalancerSourceRanges: ['198.51.100.7/24', 'fd00::/64', '10.0.0.0/8 } ; flush ruleset'],
+  };
+  const balancer = { loadBalancer: { ingress: [{ ip: '192.0.2.8' }] } };
+  const { ports } = desired(spec, [hint(1, 'n1', {})], balancer);
+  const state = nftState(ports, { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] });
+  assert.deepEqual([...(state.maps.get('firewall_ips') ?? [])], [['192.0.2.8 . tcp . 80', 'goto fw/ns/web/http/TCP']]);
+  assert.deepEqual(state.chains.get('fw/ns/web/http/TCP'), ['ip saddr 198.51.100.0/24 return', 'drop']);
+});
+
+test('a health check counts ready endpoints of this node; its port is none of the host', () => {
+  const spec: Service['spec'] = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30_999 };
+  const endpoints = [hint(1, 'n1', {}), hint(2, 'n2', {})];
+  assert.deepEqual(desired(spec, endpoints).healthChecks, [
+    { namespace: 'ns', name: 'web', port: 30_999, localEndpoints: 1 },
+  ]);
+  assert.deepEqual(desired({ ...spec, healthCheckNodePort: 10_250 }, endpoints).healthChecks, []);
+  assert.deepEqual(desired({ ...spec, externalTrafficPolicy: 'Cluster' }, endpoints).healthChecks, []);
+});
+
+test('a UDP port moves to another zone when it loses an endpoint, and for no other change', () => {
+  const zones = new UdpZones();
+  const next = (...lasts: number[]): number | undefined => {
+    const spec: Service['spec'] = { ports: [{ name: 'http', port: 53, protocol: 'UDP' }] };
+    const { ports } = desired(spec, []);
+    const endpoints = lasts.map((last) => ({ ip: `10.128.0.${last}`, port: 53, local: false }));
+    return zones.next(ports.map((port) => ({ ...port, endpoints }))).get('ns/web:http/UDP');
+  };
+  assert.deepEqual(
+    [next(1, 2), next(1, 2, 3), next(1, 3), next(1, 3), next(3, 4), next()],
+    [undefined, undefined, 1, 1, 2, 3],
+  );
+});
+
+test('with the policy Local, pods and this host reach every endpoint at an external address', () => {
+  const spec: Service['spec'] = {
+    type: 'NodePort',
+    externalTrafficPolicy: 'Local',
+    ports: [{ ...http, nodePort: 30_080 }],
+  };
+  const { ports } = desired(spec, [hint(2, 'n2', {})]);
+  const state = nftState(ports, { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] });
+  assert.deepEqual(state.chains.get('ext/ns/web/http/TCP'), [
+    'ip saddr 10.128.0.0/14 goto svc/ns/web/http/TCP',
+    'fib saddr type local goto svc/ns/web/http/TCP',
+  ]);
+  assert.equal(state.maps.get('no_endpoint_nodeports')?.get('tcp . 30080'), 'drop');
+});
