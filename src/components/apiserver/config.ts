@@ -135,7 +135,7 @@ export interface ApiServerConfig {
    * kubelet's certificate is not verified.
    */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
-  /** CIDR of cluster IPs. Default 172.30.0.0/16. */
+  /** CIDR of cluster IPs, or `v4,v6`, the primary one first. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
   /** Inclusive. Default 30000–32767. */
   readonly nodePortRange?: readonly [number, number];

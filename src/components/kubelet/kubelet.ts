@@ -45,6 +45,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Reports `nodeIps` of the configuration at once, for the node and for its pods. */
+  addressesChanged(): void;
   /** Serves new connections with the certificate that `servingCertificate` gives now. */
   reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
@@ -135,6 +137,11 @@ class NodeKubelet implements Kubelet {
 
   forgetBackOff(podUid: string): void {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
+  }
+
+  addressesChanged(): void {
+    this.parts?.reportNode.current();
+    this.parts?.manager.wakeAll();
   }
 
   async reloadCertificate(): Promise<void> {
@@ -372,7 +379,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     files: deps.files,
     host,
     hostInfo,
-    hostIps: config.nodeIps,
+    get hostIps() {
+      return config.nodeIps;
+    },
     clock,
     log,
     serviceInformer,
@@ -381,10 +390,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     allocatable: () => allocatable,
     services: () => serviceInformer.current?.list() ?? [],
     node: () => nodeInformer.current?.list()[0],
-    addresses: (pod, sandbox) => ({
-      podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
-      hostIps: config.nodeIps,
-    }),
+    addresses: addressesOf(config),
     otherPods: (pod) => manager.podsBeside(pod),
     underPressure: (pod) => eviction.rejection(pod, isSystemCritical(pod)),
     onFinished: (uid) => manager.ended(uid),
@@ -424,3 +430,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
 }
+
+/** Of a pod and its host, as the Downward API has them now. */
+const addressesOf =
+  (config: KubeletDeps['config']): PodServices['addresses'] =>
+  (pod, { ips }) => ({
+    podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
+    hostIps: config.nodeIps,
+  });

@@ -3,6 +3,7 @@
  * optional.
  */
 import { isIP } from 'node:net';
+import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
@@ -16,13 +17,15 @@ const NODE_NAME = {
 };
 const ip = (): Field<string> =>
   checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
-export const cidr = (): Field<string> =>
+/** One range, or one of each family: `10.128.0.0/14,fd00:10::/48`. */
+export const cidrs = (): Field<string> =>
   checkedString((text) => {
-    const [address = '', length = '', ...rest] = text.split('/');
-    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
-    const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
-    return valid ? undefined : 'give an address range such as 172.30.0.0/16';
-  }, 'address range such as 172.30.0.0/16');
+    const networks = parseNetworks(text);
+    if (networks === undefined) return 'give an address range such as 172.30.0.0/16';
+    if (networks.length > 2 || new Set(networks.map(({ family }) => family)).size < networks.length)
+      return 'give at most one range of each address family';
+    return undefined;
+  }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
@@ -121,8 +124,8 @@ const shape = {
     balancer: port(),
   }),
   network: object({
-    clusterCIDR: cidr(),
-    serviceCIDR: cidr(),
+    clusterCIDR: cidrs(),
+    serviceCIDR: cidrs(),
     clusterDomain: string(DOMAIN),
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),

@@ -1,15 +1,15 @@
 /** Bootstrap file, flags and host facts → the immutable settings of this host. */
 import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { isInNetwork } from '../../base/addresses.ts';
-import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
+import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 
 export interface Settings {
   readonly root: string;
@@ -20,6 +20,10 @@ export interface Settings {
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
+  /** One address per family of the cluster, `nodeIp` first. */
+  readonly nodeIps: readonly string[];
+  /** `node.ip` of the bootstrap file; undefined: detected, and followed when it changes. */
+  readonly nodeIpGiven: string | undefined;
   /** The host has no address: `nodeIp` is the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
   /** Every address under which this host can be reached from outside, `nodeIp` first. */
@@ -47,6 +51,10 @@ export interface Settings {
     readonly encrypt: boolean;
     /** Undefined: discovered. */
     readonly mtu: number | undefined;
+    /** rtnetlink(7) protocol number of this host's routes to pods of other hosts. */
+    readonly routeProtocol: number;
+    /** Names of the VXLAN devices by the family of the hosts' addresses. */
+    readonly tunnelNames: Readonly<Record<4 | 6, string>>;
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
@@ -60,8 +68,12 @@ export interface Settings {
     readonly balancer: number;
   };
   readonly network: {
+    /** The primary family's ranges of pods and services. */
     readonly clusterCidr: string;
     readonly serviceCidr: string;
+    /** A range of each family, the primary one first. */
+    readonly clusterCidrs: readonly string[];
+    readonly serviceCidrs: readonly string[];
     readonly clusterDomain: string;
     readonly bridge: string;
     readonly nftTable: string;
@@ -141,7 +153,9 @@ export interface Paths {
   readonly images: string;
   readonly containers: string;
   readonly networkState: string;
-  /** The file with the node's last pod CIDR. */
+  /** Configurations of CNI plug-ins. */
+  readonly cniConfig: string;
+  /** The file with the node's last pod CIDRs. */
   readonly podCidr: string;
   /** The API servers that this host knew last, for a cold boot. */
   readonly masters: string;
@@ -178,6 +192,7 @@ export function pathsBelow(root: string): Paths {
     images: at('var/lib/origin/images'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
+    cniConfig: at('etc/cni/net.d'),
     podCidr: at('var/lib/origin/pod-cidr'),
     masters: at('var/lib/origin/masters'),
     podLogs: at('var/log/pods'),
@@ -240,19 +255,21 @@ export function settingsOf(
   // Instances on one machine have names with a suffix of their root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
-  const clusterCidr = joined?.cluster.clusterCIDR ?? network?.clusterCIDR ?? '10.128.0.0/14';
-  const serviceCidr = joined?.cluster.serviceCIDR ?? network?.serviceCIDR ?? '172.30.0.0/16';
+  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
+    joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },
+    bootstrapFile,
+  );
+  const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
-  const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  const sharedAddress = file?.vip?.address;
-  // Addresses of services that this host answers itself are on other links, and are no addresses of the host. The
-  // shared address of the masters may still be here after a crash.
-  const own = host.byLink.filter(
-    ({ link, address }) => link !== bridge && !isInNetwork(address, serviceCidr) && address !== sharedAddress,
-  );
-  const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
-  const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
+  const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
+  const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
+  const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
+  const vip = file?.vip?.address;
+  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: vip === undefined ? [] : [vip] };
+  const own = ownAddresses(host, choice);
+  const detected = chooseNodeIps(host, choice);
+  const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
   const storage = file?.storage;
   return {
     root,
@@ -263,7 +280,9 @@ export function settingsOf(
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
     nodeIp,
-    nodeIpIsBridge: detected === undefined,
+    nodeIps: detected.length === 0 ? [nodeIp] : detected,
+    nodeIpGiven: file?.node?.ip,
+    nodeIpIsBridge: detected.length === 0,
     addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
     nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
     nodeTaints: file?.taints ?? [],
@@ -273,12 +292,8 @@ export function settingsOf(
     hostTools: file?.hostTools ?? false,
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
-    ipFamilies: joined?.cluster.ipFamilies ?? file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
-    podNetwork: {
-      backend: file?.podNetwork?.backend ?? 'auto',
-      encrypt: file?.podNetwork?.encrypt ?? false,
-      mtu: file?.podNetwork?.mtu,
-    },
+    ipFamilies,
+    podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
     ports: {
@@ -290,8 +305,7 @@ export function settingsOf(
       balancer: file?.ports?.balancer ?? 7443,
     },
     network: {
-      clusterCidr,
-      serviceCidr,
+      ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },
       clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
       bridge,
       nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
@@ -373,34 +387,4 @@ function nodeNameOf(host: string): string {
     .replaceAll(/[^a-z0-9.-]+/g, '-')
     .replaceAll(/^[-.]+|[-.]+$/g, '');
   return name === '' ? 'localhost' : name;
-}
-
-export interface HostAddresses {
-  readonly defaultRouteLink: string | undefined;
-  /** Global addresses, IPv4 first. */
-  readonly byLink: readonly { readonly link: string; readonly address: string }[];
-  /** The pod CIDR of an earlier start. */
-  readonly podCidr?: string | undefined;
-}
-
-async function hostAddresses(): Promise<HostAddresses> {
-  const byLink: { link: string; address: string; family: string }[] = [];
-  for (const [link, addresses] of Object.entries(networkInterfaces())) {
-    for (const { address, family, internal } of addresses ?? []) {
-      if (!internal && addressKind(address) === 'unicast') byLink.push({ link, address, family });
-    }
-  }
-  byLink.sort((left, right) => left.family.localeCompare(right.family));
-  return { defaultRouteLink: defaultRouteLink(await readFile('/proc/net/route', 'utf8').catch(() => '')), byLink };
-}
-
-/** The link of the default route with the lowest metric. Source: proc_net(5), /proc/net/route. */
-export function defaultRouteLink(routes: string): string | undefined {
-  const defaults = routes
-    .split('\n')
-    .slice(1)
-    .map((line) => line.split(/\s+/))
-    .filter((fields) => fields[1] === '00000000' && fields[7] === '00000000')
-    .sort((left, right) => Number(left[6]) - Number(right[6]));
-  return defaults[0]?.[0];
 }

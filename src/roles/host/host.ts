@@ -43,11 +43,13 @@ import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
+import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
+import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
@@ -122,31 +124,26 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const recorder = kubeletRecorder(api, nodeName, log);
   const informers = api.newInformers();
   followApiServers(balancer, informers);
-  const network = await followPodNetwork({
-    network: runtime.network,
-    informers,
-    nodeName,
-    file: settings.paths.podCidr,
-    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
-    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
-    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
-    log: log.named('network'),
-  });
+  const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
+  const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
   const kubelet = await restartableKubelet(async () => {
     const current = await readHostNodeConfig(settings, driver.name, log);
     return hostKubelet({
       ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+      addresses,
     });
   }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdSharedAddress(settings, log.named('vip'));
+  addresses.onChange(() => kubelet.addressesChanged());
+  const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
@@ -198,7 +195,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
-    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    const routed = podRoutes.stop({ keepRoutes: keepPods });
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed, streaming.stop()]);
     await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
@@ -275,6 +273,24 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
   return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
 }
 
+function hostPodNetwork(
+  { settings, log, progress }: HostOptions,
+  runtime: HostRuntime,
+  informers: InformerFactory,
+  nodeName: string,
+): Promise<PodNetworkFollower> {
+  return followPodNetwork({
+    network: runtime.network,
+    informers,
+    nodeName,
+    file: settings.paths.podCidr,
+    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
+    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
+    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
+    log: log.named('network'),
+  });
+}
+
 /** Labels the Node of a master; the function that stops it. */
 function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): () => void {
   if (!settings.roles.has('master')) return () => {};
@@ -297,6 +313,7 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly addresses: NodeAddresses;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
 }
@@ -310,13 +327,14 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  addresses,
   certificates,
   versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -332,7 +350,9 @@ function hostKubelet({
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    notReady: () => versions.notReady() ?? network.notReady(),
+    // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
+    notReady: () =>
+      versions.notReady() ?? (prepared.runtime.network.setMtu === undefined ? undefined : network.notReady()),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,
@@ -360,8 +380,8 @@ export function hostProxy(
     random,
     config: {
       nodeName,
-      serviceCidrs: [network.serviceCidr],
-      clusterCidrs: [network.clusterCidr],
+      serviceCidrs: network.serviceCidrs,
+      clusterCidrs: network.clusterCidrs,
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,

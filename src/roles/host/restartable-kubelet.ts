@@ -47,6 +47,7 @@ export async function restartableKubelet(make: () => Promise<Kubelet>, log: Log)
     nodeReady: ready.promise,
     start: () => current.start(),
     forgetBackOff: (uid) => current.forgetBackOff(uid),
+    addressesChanged: () => current.addressesChanged(),
     // One that is being started reads the newest certificate by itself.
     reloadCertificate: () => changing.then(() => current.reloadCertificate()),
     restart() {

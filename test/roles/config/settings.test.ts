@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bootstrapField } from '../../../src/roles/config/bootstrap.ts';
-import { defaultRouteLink, type HostAddresses, settingsOf } from '../../../src/roles/config/settings.ts';
+import { defaultRouteLink, type HostAddresses } from '../../../src/roles/config/node-addresses.ts';
+import { settingsOf } from '../../../src/roles/config/settings.ts';
 import { parseConfig } from '../../../src/roles/config/strict-yaml.ts';
 import { firstSubnet, nthAddress } from '../../../src/roles/host/addresses.ts';
 
