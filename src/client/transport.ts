@@ -133,10 +133,10 @@ class HttpTransport implements Transport {
     encoded: string | null,
   ): Promise<Dispatcher.ResponseData> {
     const headers = await this.#headers(request);
-    const { [kind]: pool, rotated } = this.#connections.current();
+    const { [kind]: pool } = this.#connections.current();
     const signals = [
       ...(request.signal === undefined ? [] : [request.signal]),
-      ...(kind === 'streams' ? [rotated.signal] : []),
+      ...(kind === 'streams' ? [this.#connections.closed] : []),
     ];
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     try {

@@ -1,7 +1,16 @@
 /** Certificates, keys, signing requests and kubeconfigs, and where OKD keeps them. */
-export { createAuthority, createSelfSigned, generateKey, issue, lifetimeFrom, loadAuthority } from './certificate.ts';
+export { type InstallContext, loadIfPresent, trustedBundle } from './authorities.ts';
+export {
+  createAuthority,
+  createSelfSigned,
+  generateKey,
+  issue,
+  lifetimeFrom,
+  loadAuthority,
+  RELEASED_MS,
+} from './certificate.ts';
 export { writeWhole } from './files.ts';
-export { canonicalIp, type InstallContext, installEtcd, installMaster, installNode, loadIfPresent } from './install.ts';
+export { canonicalIp, installEtcd, installMaster, installNode } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';
 export { etcdFiles, masterFiles, nodeFiles } from './layout.ts';
