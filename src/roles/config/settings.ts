@@ -292,7 +292,7 @@ export function settingsOf(
             ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
             ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
           },
-    certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? '') ,
+    certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
     paths: pathsBelow(root),
   };
 }

@@ -22,6 +22,8 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 export interface HostGossip {
   /** A note for the progress output; undefined: none. */
   readonly note: string | undefined;
+  /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
+  clockOffsetMs(): number | undefined;
   /** Sends the leave message and stops. */
   stop(): Promise<void>;
 }
@@ -39,7 +41,7 @@ const QUERY_TIMEOUT_MS = 2000;
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
-  const off = { note: undefined, stop: async () => {} };
+  const off = { note: undefined, clockOffsetMs: () => undefined, stop: async () => {} };
   if (!gossip.enabled) return off;
   const keyring = await keyringOf(settings);
   const agent = agentOf(settings, keyring, log);
@@ -58,6 +60,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     await linkSocket(settings);
     return {
       note: undefined,
+      clockOffsetMs: () => agent.clockOffsetMs,
       stop: async () => {
         await agent.stop();
         await server.stop();

@@ -38,6 +38,7 @@ import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
+import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { settingsOnceJoined } from './once-joined.ts';
@@ -46,7 +47,9 @@ import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { renewCertificates } from './renew-certificates.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
@@ -102,10 +105,12 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const startedAt = new Date().toISOString();
   const { log, progress } = options;
   const settings = await settingsOnceJoined(options);
-  const prepared = await prepareHost(settings, log, progress);
+  const time = await openTrustedTime(settings.paths.timeFloor, log.named('clock'));
+  const prepared = await prepareHost(settings, log, progress, time);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
+  time.comparedBy(gossip.clockOffsetMs);
   const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
@@ -144,9 +149,12 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     streaming,
     certificates,
     versions,
+    time,
   });
   await kubelet.start();
   certificates.start(kubelet);
+  const onRenewed = (): void => void kubelet.reloadCertificate();
+  const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
@@ -181,6 +189,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     stopRoleLabels();
     versions.stop();
     snapshots.stop();
+    renewal.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
@@ -221,7 +230,7 @@ interface PreparedHost {
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress, time: TrustedTime): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -232,7 +241,7 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
   await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
-    nowMs: clock.nowMs(),
+    nowMs: time.nowMs(),
     cgroupDriver: driver.name,
     assets: assets.directory,
     log,
@@ -271,6 +280,7 @@ interface KubeletParts {
   readonly streaming: ReturnType<typeof createStreamingServer>;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
+  readonly time: TrustedTime;
 }
 
 function hostKubelet({
@@ -284,6 +294,7 @@ function hostKubelet({
   streaming,
   certificates,
   versions,
+  time,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
@@ -304,7 +315,10 @@ function hostKubelet({
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
     notReady: () => versions.notReady() ?? network.notReady(),
-    conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
+    conditions: async (present) => [
+      ...(await time.conditions(present)),
+      ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
+    ],
     clock,
     random,
     log: log.named('kubelet'),
@@ -355,9 +369,6 @@ async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promis
   }
   return false;
 }
-
-/** True when the store belongs to this host; snapshots and conditions of an external store are its owner's. */
-const ownsStore = ({ roles, storage }: Settings): boolean => roles.has('etcd') && storage === undefined;
 
 function scheduledSnapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
   if (!ownsStore(settings)) return { reload: async () => {}, stop: () => {} };

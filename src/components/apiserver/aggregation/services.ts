@@ -48,7 +48,7 @@ export interface ApiServicesDeps {
   readonly cache: WatchCache;
   readonly log: Log;
   /** What we show to servers that extend this one. */
-  readonly proxyClient: ClientCertificate | undefined;
+  readonly proxyClient: () => ClientCertificate | undefined;
   readonly backends: Pick<BackendConnector, 'publicAuthorities'>;
 }
 
@@ -89,6 +89,14 @@ export class ApiServices {
 
   stop(): void {
     this.#unsubscribe?.();
+  }
+
+  /** New connections to delegated servers use the client certificate of now. */
+  renewCredentials(): void {
+    for (const each of this.#byName.values()) {
+      this.#byName.set(each.name, { ...each, tls: this.#tlsOf(each.object.parse<APIService>().spec) });
+    }
+    this.#delegated = undefined;
   }
 
   /** Calls `listener` synchronously with the name of each added, changed or deleted APIService; it must not wait. */
@@ -164,7 +172,7 @@ export class ApiServices {
     const trusted =
       caBundle === '' ? this.#deps.backends.publicAuthorities : Buffer.from(caBundle, 'base64').toString('utf8');
     return {
-      ...this.#deps.proxyClient,
+      ...this.#deps.proxyClient(),
       serverName: `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`,
       authority: insecureSkipTLSVerify ? undefined : trusted,
     };
