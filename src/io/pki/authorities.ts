@@ -28,7 +28,7 @@ const DAY_MS = 24 * 3600 * 1000;
 /** OKD's: two years. */
 export const LEAF_LIFE_MS = 730 * DAY_MS;
 /** OKD's live for five years; an edge host may sit in a box for long. */
-const AUTHORITY_DAYS = 3650;
+export const AUTHORITY_DAYS = 3650;
 
 /** Throws CodedError 'bad-authority' with the file and the fix: a key that cannot be made again is never replaced. */
 export async function ensureAuthority(

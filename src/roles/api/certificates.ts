@@ -77,28 +77,25 @@ export async function followCertificates(
   };
   const listeners: Array<() => void> = [];
   let isFirst = true;
-  const followed = await followFile(
-    files.certificate ?? files.clientCa ?? 'the certificates of the flags',
-    {
-      what: 'certificate',
-      log,
-      first: read,
-      read,
-      parse: async (text) => {
-        const texts = JSON.parse(text) as Texts;
-        // The configuration's reader has warned of world-readable files at the start.
-        const keys = [...KEYS.map((what) => files[what]), ...named.map(({ key }) => key)].filter(
-          (file) => file !== undefined,
-        );
-        if (!isFirst) for (const key of keys) await readSecret(key, referredToBy, onOpenSecret);
-        isFirst = false;
-        return settingsOf(texts, config, files, named);
-      },
-      changed: () => {
-        for (const listener of listeners) listener();
-      },
+  const followed = await followFile(files.certificate ?? files.clientCa ?? 'the certificates of the flags', {
+    what: 'certificate',
+    log,
+    first: read,
+    read,
+    parse: async (text) => {
+      const texts = JSON.parse(text) as Texts;
+      // The configuration's reader has warned of world-readable files at the start.
+      const keys = [...KEYS.map((what) => files[what]), ...named.map(({ key }) => key)].filter(
+        (file) => file !== undefined,
+      );
+      if (!isFirst) for (const key of keys) await readSecret(key, referredToBy, onOpenSecret);
+      isFirst = false;
+      return settingsOf(texts, config, files, named);
     },
-  );
+    changed: () => {
+      for (const listener of listeners) listener();
+    },
+  });
   return {
     get current(): CertificateSettings {
       return followed.current;
