@@ -199,3 +199,74 @@ test('a clock that went back to 1970 decides nothing: the floor on disk does', a
     await rm(root, { recursive: true });
   }
 });
+
+/** What `kubectl` answers with this kubeconfig, or with this token instead of its certificate. */
+async function isAccepted(host: Appliance, kubeconfig: string, token?: string): Promise<boolean> {
+  const bearer =
+    token === undefined ? [] : ['--token', token, '--client-certificate=/dev/null', '--client-key=/dev/null'];
+  const ran = await host.kubectl(['--kubeconfig', kubeconfig, ...bearer, 'auth', 'whoami', '-o', 'name']);
+  return ran.code === 0;
+}
+
+test(
+  'authorities and token keys are rotated under an open watch; both generations work until the last phase',
+  {
+    timeout: 300_000,
+  },
+  () =>
+    withHost('', async (host) => {
+      await host.start();
+      const master = masterFiles(host.root);
+      const copy = async (name: string): Promise<string> => {
+        const path = join(host.root, name);
+        await writeFile(path, await readFile(host.kubeconfig), { mode: 0o600 });
+        return path;
+      };
+      const before = await copy('before.kubeconfig');
+      const subject = (pem: Buffer): string => new X509Certificate(pem).issuer;
+      const oldIssuer = subject(await readFile(master.server.cert));
+      const watch = follow(host.spawnInside('kubectl', ['get', 'configmaps', '-w', '--no-headers']));
+      const phase = async (name: string): Promise<void> => {
+        const ran = await host.hyperedge(['ca', 'rotate', '--phase', name, '--root', host.root]);
+        assert.equal(ran.code, 0, ran.stderr);
+        await eventually(`the components follow ${name}`, 60_000, async () => {
+          const published = await host.kubectl(['get', 'cm', 'kube-root-ca.crt', '-o', 'jsonpath={.data.ca\\.crt}']);
+          const bundle = await readFile(master.caBundle, 'utf8');
+          return published.stdout.trim() === bundle.trim() ? true : undefined;
+        });
+        // The API server looks at its files every two seconds, the kubelet every ten.
+        await sleep(12_000);
+        await host.must(['create', 'configmap', `at-${name}`]);
+        await host.must(['-n', 'kube-system', 'logs', '-l', 'openshift.io/component=etcd', '--tail=1']);
+      };
+      try {
+        const early = await host.hyperedge(['ca', 'rotate', '--phase', 'reissue', '--root', host.root]);
+        assert.equal(early.code, 1);
+        assert.match(early.stderr, /has no successor; run "hyperedge ca rotate --phase new-ca" first/);
+        const oldToken = (await host.must(['create', 'token', 'default'])).trim();
+        await phase('new-ca');
+        assert.equal(subject(await readFile(master.server.cert)), oldIssuer);
+        await phase('reissue');
+        assert.notEqual(subject(await readFile(master.server.cert)), oldIssuer);
+        assert.notEqual(subject(await readFile(nodeFiles(host.root).clientCurrent)), oldIssuer);
+        const newToken = (await host.must(['create', 'token', 'default'])).trim();
+        for (const token of [undefined, oldToken, newToken])
+          assert.ok(await isAccepted(host, host.kubeconfig, token), `new kubeconfig, ${token}`);
+        // The old client trusts the old authority only, so it does not trust the new server certificate.
+        const oldClient = await host.kubectl(['--kubeconfig', before, '--insecure-skip-tls-verify', 'get', 'nodes']);
+        assert.equal(oldClient.code, 0, oldClient.stderr);
+        await phase('finish');
+        const refused = await host.kubectl(['--kubeconfig', before, '--insecure-skip-tls-verify', 'get', 'nodes']);
+        assert.notEqual(refused.code, 0, refused.stdout);
+        assert.ok(await isAccepted(host, host.kubeconfig, newToken));
+        assert.equal(await isAccepted(host, host.kubeconfig, oldToken), false);
+        assert.equal(watch.child.exitCode, null, watch.lines().join('\n'));
+        const names = watch.lines().flatMap((line) => /^at-\S+/.exec(line) ?? []);
+        assert.deepEqual(names, ['at-new-ca', 'at-reissue', 'at-finish']);
+        assert.match(await host.must(['get', 'nodes', '--no-headers']), / Ready /);
+        assert.equal((await readFile(etcdFiles(host.root).ca, 'utf8')).split('BEGIN CERTIFICATE').length, 2);
+      } finally {
+        watch.child.kill('SIGKILL');
+      }
+    }),
+);
