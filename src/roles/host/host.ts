@@ -137,7 +137,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
   const versions = followVersions(api.client, log.named('versions'));
-  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const kubelet = hostKubelet({
     settings,
     log,

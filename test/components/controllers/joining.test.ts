@@ -183,7 +183,7 @@ test('a joining kubelet gets its certificates without a human, by token; names o
     names: async () => names,
     onRenewed: renewed.resolve,
     clock,
-    random,
+    nowMs: Date.now,
     log: plane.log,
   });
   manager.start();
