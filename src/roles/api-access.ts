@@ -75,7 +75,7 @@ export async function openClient(
 }
 
 /**
- * Reads the kubeconfig and its PEM files once, and again when their directories change; calling `current` costs nothing.
+ * Reads the kubeconfig and its PEM files once, and again when their directories change; `current` costs nothing.
  * Only credentials are followed, not the server.
  */
 function followCredentials(

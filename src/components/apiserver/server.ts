@@ -231,12 +231,7 @@ class Server implements ApiServer {
       isBuiltIn: (apiVersion) => this.#context.kinds.isBuiltIn(apiVersion),
       changed: () => this.#registration.customKindsChanged(),
     });
-    this.#apiServices = new ApiServices({
-      cache,
-      log,
-      proxyClient: () => certificates.current.proxyClient,
-      backends: deps.http.backends,
-    });
+    this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({

@@ -16,6 +16,6 @@ export { kubeletCertificates } from './kubelet-certificates.ts';
 export { etcdFiles, masterFiles, nodeFiles, predecessorOf, successorOf } from './layout.ts';
 export type { AlternativeNames } from './names.ts';
 export { isRevoked, parseRevocationList } from './revocation.ts';
-export { ROTATION_PHASES, type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from './rotation.ts';
+export { type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from './rotation.ts';
 export { createCertificateSigner } from './signer.ts';
 export { createSigningRequest, parseSigningRequest } from './signing-request.ts';

@@ -12,8 +12,7 @@ import { readIfPresent, readSecretIfPresent, writePair, writeWhole } from './fil
 import { type MasterFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
 import { publicPartOf } from './service-account-keys.ts';
 
-export const ROTATION_PHASES = ['new-ca', 'reissue', 'finish'] as const;
-export type RotationPhase = (typeof ROTATION_PHASES)[number];
+export type RotationPhase = 'new-ca' | 'reissue' | 'finish';
 
 /** Throws CodedError 'bad-phase' when another phase is due; 'bad-authority' with the file. */
 export async function rotateAuthority(

@@ -1,5 +1,5 @@
 /**
- * What ties a node without an authority to its cluster: the authorities it trusts follow `kube-public/cluster-info`, and
+ * What ties a node without an authority to its cluster: its trusted authorities follow `kube-public/cluster-info`, and
  * its Node names the key of its client certificate, so that an expired one can be renewed. Decision 0021.
  */
 import { createHash, X509Certificate } from 'node:crypto';

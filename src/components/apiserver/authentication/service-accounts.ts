@@ -113,7 +113,7 @@ export class ServiceAccountTokens {
     this.replaceKeys(options);
   }
 
-  /** Signs with another key from now on, and accepts the tokens of `publicKeys` and its own only. Throws CodedErrors. */
+  /** Signs with another key from now on; accepts tokens of `publicKeys` and its own only. Throws CodedErrors. */
   replaceKeys({ signingKey, publicKeys }: Pick<ServiceAccountTokensOptions, 'signingKey' | 'publicKeys'>): void {
     const signing = loadSigningKey(signingKey);
     const keys = new Map<string, VerificationKey>([[signing.id, signing]]);
