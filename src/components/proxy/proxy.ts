@@ -50,13 +50,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const touch = (): void => loop?.touch();
 
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
-    const { nodeName, serviceCidrs, clusterCidrs, reservedPorts, hostAddresses } = deps.config;
+    const { nodeName, serviceCidrs, clusterCidrs, reservedPorts, hostAddresses, hostServices } = deps.config;
     const { ports, refused, healthChecks } = desiredServicePorts({
       services: services.list(),
       slices: slices.list(),
       nodes: nodes.list(),
       hostAddresses: hostAddresses(),
       ...{ nodeName, serviceCidrs, clusterCidrs, reservedPorts },
+      ...(hostServices === undefined ? {} : { hostServices }),
     });
     const before = refusals;
     refusals = new Set(refused.map(({ service, address }) => `${service} ${address}`));

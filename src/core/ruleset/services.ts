@@ -36,6 +36,8 @@ export interface DesiredPorts {
 export interface DesiredInput extends Omit<ClusterAddresses, 'clusterIps'> {
   readonly services: readonly Service[];
   readonly nodeName: string;
+  /** Cluster IPs that the host answers itself: nothing is forwarded there. */
+  readonly hostServices?: readonly string[];
 }
 
 /**
@@ -102,8 +104,10 @@ export function desiredServicePorts(input: DesiredInput): DesiredPorts {
           family,
           protocol,
           port: port.port,
-          clusterIps: ownIps.filter((ip) =>
-            allowed(at(ip, port.port), destinations.clusterIp(ip, protocol, port.port)),
+          clusterIps: ownIps.filter(
+            (ip) =>
+              input.hostServices?.includes(ip) !== true &&
+              allowed(at(ip, port.port), destinations.clusterIp(ip, protocol, port.port)),
           ),
           externalIps: usable,
           restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.includes(ip)),

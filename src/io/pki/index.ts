@@ -9,7 +9,7 @@ export {
   loadAuthority,
   RELEASED_MS,
 } from './certificate.ts';
-export { readIfPresent, writeWhole } from './files.ts';
+export { readIfPresent, writeIfDifferent, writeWhole } from './files.ts';
 export { canonicalIp, installEtcd, installMaster, installNode } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';

@@ -8,9 +8,10 @@ import { dirname, join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import { firstEncryptionFile } from '../../components/apiserver/encryption/first-configuration.ts';
 import { writeIfMissing } from '../config/files.ts';
-import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../config/generate.ts';
+import { etcdConfigOf, masterConfigOf } from '../config/generate.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import { MASTER_ENV } from '../config/master-env.ts';
+import { groupedNodeConfig, sysconfigOf } from '../config/node-group.ts';
 import type { Settings } from '../config/settings.ts';
 import { issueCertificates, ownsStore } from './issue-certificates.ts';
 import { ownPorts } from './own-ports.ts';
@@ -66,7 +67,11 @@ export async function installHost(
     await writeIfMissing(paths.masterEnv, MASTER_ENV, 0o644);
   }
   if (ownsStore(settings)) await generate(paths.etcdConfig, etcdConfigOf(settings));
-  if (roles.has('node')) await generate(paths.nodeConfig, nodeConfigOf(settings, options.cgroupDriver));
+  if (roles.has('node')) {
+    await writeIfMissing(paths.nodeSysconfig, sysconfigOf(settings), 0o644);
+    const { config } = await groupedNodeConfig(settings, options.cgroupDriver, options.log);
+    await generate(paths.nodeConfig, config);
+  }
   kept.push(...(await writeStaticPods(settings, options.assets, await ownPorts(settings, options.log))));
   return { issued, kept };
 }
@@ -81,7 +86,15 @@ async function makeDirectories(settings: Settings): Promise<void> {
     dirname(paths.agentSocket),
     join(settings.root, 'etc/origin/node/certificates'),
   ];
-  const open = [paths.staticPods, paths.volumes, paths.images, paths.containers, paths.podLogs, paths.containerLogs];
+  const open = [
+    dirname(paths.nodeSysconfig),
+    paths.staticPods,
+    paths.volumes,
+    paths.images,
+    paths.containers,
+    paths.podLogs,
+    paths.containerLogs,
+  ];
   await Promise.all([
     ...secret.map((path) => mkdir(path, { recursive: true, mode: 0o700 })),
     ...open.map((path) => mkdir(path, { recursive: true, mode: 0o755 })),

@@ -13,6 +13,7 @@ import {
   trustedBundle,
 } from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
+import { balancerUrl } from './balancer-url.ts';
 
 /** True when the store belongs to this host; an external store's certificates are its owner's. */
 export const ownsStore = ({ roles, storage }: Pick<Settings, 'roles' | 'storage'>): boolean =>
@@ -26,7 +27,7 @@ export async function issueCertificates(settings: Settings, context: InstallCont
   const { root, roles } = settings;
   const names = namesOfHost(settings);
   const master = masterFiles(root);
-  const localUrl = urlOf('127.0.0.1', settings.ports.api);
+  const localUrl = balancerUrl(settings);
   if (ownsStore(settings)) await installEtcd(etcdFiles(root), names, settings.nodeName, context);
   if (roles.has('master')) {
     await installMaster(
@@ -67,7 +68,13 @@ function serverNames(settings: Settings, host: AlternativeNames): AlternativeNam
   ];
   return {
     dns: [...new Set([...host.dns, ...service('kubernetes'), ...service('openshift')])],
-    ips: [...new Set([...host.ips, settings.network.apiServiceIp])],
+    ips: [
+      ...new Set([
+        ...host.ips,
+        settings.network.apiServiceIp,
+        ...(settings.vip === undefined ? [] : [settings.vip.address]),
+      ]),
+    ],
   };
 }
 

@@ -41,7 +41,7 @@ const TEMPORARY_DAYS = 365;
 const NO_NAMES: CertificateNames = { dns: [], ips: [] };
 
 export async function nodeCertificates(
-  { root, addresses }: Pick<Settings, 'root' | 'addresses'>,
+  { root, addresses, ports }: Pick<Settings, 'root' | 'addresses' | 'ports'>,
   nodeName: string,
   client: ApiClient,
   time: Pick<TrustedTime, 'nowMs'>,
@@ -90,7 +90,7 @@ export async function nodeCertificates(
         manager('server', () => namesOfNode(client, nodeName), reload),
       ];
       for (const each of managers) each.start();
-      trust = followTrust({ root, nodeName, client, onChanged: reload, log });
+      trust = followTrust({ root, nodeName, ports, client, onChanged: reload, log });
     },
     stop: async () => {
       trust?.stop();

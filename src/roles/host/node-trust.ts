@@ -4,15 +4,15 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { parse } from 'yaml';
 import { CLIENT_KEY } from '../../api/kinds/certificatesigningrequests/expired-nodes.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { type ApiClient, parseKubeconfig } from '../../client/index.ts';
+import type { ApiClient } from '../../client/index.ts';
 import { INFO_MAP } from '../../core/reconcile/cluster-info/plan.ts';
 import { nodeFiles, readIfPresent, writeWhole } from '../../io/pki/index.ts';
+import type { Settings } from '../config/settings.ts';
 import { certificatesOf } from '../join/discovery.ts';
 import { writeNodeKubeconfig } from '../join/enrol.ts';
 import { systemClock as clock } from '../process.ts';
@@ -20,6 +20,7 @@ import { systemClock as clock } from '../process.ts';
 export interface NodeTrustOptions {
   readonly root: string;
   readonly nodeName: string;
+  readonly ports: Settings['ports'];
   readonly client: ApiClient;
   /** The trusted authorities have changed. */
   readonly onChanged: () => void;
@@ -28,7 +29,7 @@ export interface NodeTrustOptions {
 
 const CHECK_MS = 20_000;
 
-export function followTrust({ root, nodeName, client, onChanged, log }: NodeTrustOptions): { stop(): void } {
+export function followTrust({ root, nodeName, ports, client, onChanged, log }: NodeTrustOptions): { stop(): void } {
   const files = nodeFiles(root);
   let failure = '';
   let stopped = false;
@@ -68,9 +69,8 @@ export function followTrust({ root, nodeName, client, onChanged, log }: NodeTrus
     const info = await client.resource(resources.configMaps).get(INFO_MAP.name, INFO_MAP.namespace);
     const caPem = authoritiesIn(info.data?.['kubeconfig'] ?? '');
     if (caPem === undefined || caPem === (await readIfPresent(files.clientCa))) return;
-    const { server } = parseKubeconfig(parse(await readFile(files.kubeconfig, 'utf8')));
     await writeWhole(files.clientCa, caPem, { mode: 0o644, durable: true });
-    await writeNodeKubeconfig({ root, nodeName }, caPem, server);
+    await writeNodeKubeconfig({ root, nodeName, ports }, caPem);
     log.info('trusted authorities updated', { file: files.clientCa, count: certificatesOf(caPem).length });
     onChanged();
   }
