@@ -150,6 +150,7 @@ const nodes: readonly ClusterRole[] = [
 ];
 
 const certificates: readonly ClusterRole[] = [
+  clusterRole('system:expired-node', [rule('create get', SIGNERS, 'certificatesigningrequests')]),
   clusterRole('system:certificates.k8s.io:certificatesigningrequests:nodeclient', [
     rule('create', SIGNERS, 'certificatesigningrequests/nodeclient'),
   ]),
