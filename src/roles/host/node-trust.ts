@@ -1,6 +1,6 @@
 /**
  * What ties a node without an authority to its cluster: its trusted authorities follow `kube-public/cluster-info`, and
- * its Node names the key of its client certificate, so that an expired one can be renewed. Decision 0021.
+ * its Node names the key of its client certificate, so that an expired one can be renewed. Decision 0018.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

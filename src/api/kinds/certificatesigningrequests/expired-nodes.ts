@@ -1,4 +1,4 @@
-/** How a node whose client certificate has expired is recognized by API server, approver and host. Decision 0021. */
+/** How a node whose client certificate has expired is recognized by API server, approver and host. Decision 0018. */
 
 /** The group of such a node, which is not in `system:nodes`. */
 export const EXPIRED_NODES_GROUP = 'system:expired-nodes';

@@ -91,7 +91,7 @@ const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 
 /**
  * The user of a node whose client certificate has expired: the node's name, but not its group. It may do nothing but
- * request another certificate. Decision 0021.
+ * request another certificate. Decision 0018.
  */
 function expiredNode(chain: readonly Uint8Array[], authorities: readonly X509Certificate[]): UserInfo | undefined {
   const leaf = issuedBy(chain, authorities);
