@@ -45,15 +45,20 @@ export interface NetworkPolicies {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
-/** For an API server that answers, a complete state takes less; without one, pods of this host start nevertheless. */
-const FIRST_STATE_MS = 3_000;
+/**
+ * For an API server that answers, a complete state takes less; without one, the last known state is there by then, or
+ * there is none and pods of this host start nevertheless.
+ */
+const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
 
 export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
   const { log, clock, packetFilter, config } = deps;
   const { table } = config;
   const planner = new PolicyPlanner(config);
-  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies);
+  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies, {
+    lastKnown: { set: 'network-policies' },
+  });
   const unsubscribe: (() => void)[] = [];
   let loop: ApplyLoop | undefined;
   let stopped = false;
@@ -92,8 +97,13 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const followPods = async (): Promise<void> => {
     if (isComplete) complete = Promise.withResolvers();
     isComplete = false;
-    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces);
-    const found: Informer<Pod> = deps.informers.informer(resources.pods, { reduce: reducedPod });
+    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces, {
+      lastKnown: { set: 'namespaces' },
+    });
+    const found: Informer<Pod> = deps.informers.informer(resources.pods, {
+      reduce: reducedPod,
+      lastKnown: { set: 'policy-pods' },
+    });
     follow(
       namespaces,
       ({ metadata }) => planner.setNamespace(metadata?.name ?? '', metadata?.labels ?? {}),

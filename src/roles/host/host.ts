@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { createEventRecorder, type EventRecorder, type InformerFactory } from '../../client/index.ts';
+import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
 import { storeConditions } from '../../components/etcd/administration/fallback.ts';
 import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
 import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
@@ -42,6 +42,7 @@ import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { openLastKnown } from './last-known.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -87,6 +88,7 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
+const LAST_KNOWN_MS = 2_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -122,7 +124,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
   const recorder = kubeletRecorder(api, nodeName, log);
-  const informers = api.newInformers();
+  const lastKnown = openLastKnown(settings, log.named('last-known'));
+  const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
@@ -134,8 +137,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const kubelet = await restartableKubelet(async () => {
     const current = await readHostNodeConfig(settings, driver.name, log);
     return hostKubelet({
-      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
-      addresses,
+      ...{ settings, log, prepared, nodeConfig: current, api, lastKnown, recorder, network, streaming },
+      ...{ certificates, versions, addresses },
     });
   }, log.named('kubelet'));
   await kubelet.start();
@@ -189,6 +192,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
     stopGroups();
+    // Before pods end and give up what they use: the next start may find no API server.
+    await within(lastKnown.stop(), LAST_KNOWN_MS);
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -310,6 +315,7 @@ interface KubeletParts {
   readonly prepared: PreparedHost;
   readonly nodeConfig: NodeConfig;
   readonly api: OpenedClient;
+  readonly lastKnown: LastKnown;
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
@@ -324,6 +330,7 @@ function hostKubelet({
   prepared,
   nodeConfig,
   api,
+  lastKnown,
   recorder,
   network,
   streaming,
@@ -346,7 +353,8 @@ function hostKubelet({
     listen: listenKubelet,
     streaming,
     probeNetwork,
-    api: { client: api.client, informers: api.newInformers(), recorder },
+    api: { client: api.client, informers: api.newInformers(lastKnown), recorder },
+    lastKnown,
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
