@@ -39,6 +39,16 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
     if (!/^[a-z][a-z-]{0,63}$/.test(name)) throw new CodedError('sealed-file', `"${name}" is no name of a sealed file`);
     return join(directory, name);
   };
+  /** The first writes of several files come together, and share one key. */
+  let choosing: Promise<Buffer> | undefined;
+  const keyOrNew = (): Promise<Buffer> => {
+    choosing ??= readKey(keyFile)
+      .then((key) => key ?? makeKey(keyFile))
+      .finally(() => {
+        choosing = undefined;
+      });
+    return choosing;
+  };
   const boundTo = (name: string): Buffer => Buffer.from(`${FORM}${nodeName}\n${name}`);
 
   return {
@@ -73,7 +83,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
       const path = pathOf(name);
       const digest = digestOf(content);
       if (present.get(name) === digest) return false;
-      const key = (await readKey(keyFile)) ?? (await makeKey(keyFile));
+      const key = await keyOrNew();
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
       cipher.setAAD(boundTo(name));

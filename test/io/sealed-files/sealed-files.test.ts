@@ -72,6 +72,12 @@ test('every changed byte, a cut file, another name, another node and another key
   await assert.rejects(open().read('pods'), /damaged, or of another host/);
 });
 
+test('files that are first written at the same time share one key', async () => {
+  const names = ['pods', 'tokens', 'services', 'node'];
+  await Promise.all(names.map((name) => files.write(name, Buffer.from(name))));
+  for (const name of names) assert.equal(text(await open().read(name)), name);
+});
+
 test('a lost or spoilt key is replaced at the next write', async () => {
   await files.write('pods', Buffer.from('one'));
   await writeFile(join(root, 'keys/state.key'), 'not a key\n');
@@ -80,5 +86,6 @@ test('a lost or spoilt key is replaced at the next write', async () => {
 });
 
 test('names cannot leave the directory', async () => {
-  for (const name of ['../x', 'a/b', '', '.', 'A']) await assert.rejects(files.write(name, Buffer.from('x')), /no name/);
+  for (const name of ['../x', 'a/b', '', '.', 'A'])
+    await assert.rejects(files.write(name, Buffer.from('x')), /no name/);
 });
