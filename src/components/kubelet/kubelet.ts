@@ -332,9 +332,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const events = new KubeletEvents();
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown: deps.lastKnown });
   const configObjects = new ConfigObjects({
-    clock,
-    log: log.named('config'),
-    lastKnown: deps.lastKnown,
+    ...{ clock, log: log.named('config'), lastKnown: deps.lastKnown },
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
   const services: Parts['services'] = {
@@ -355,9 +353,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     }),
     tokens,
     puller: new ImagePuller({
-      images: runtime.images,
-      clock,
-      maxParallel: config.maxParallelImagePulls,
+      ...{ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       isCutOff: () => manager.isCutOff,
     }),
     probeNetwork: deps.probeNetwork,
@@ -417,9 +413,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     clock,
     log: log.named('server'),
   });
-  const images = new ImageCollector(services, () =>
-    deps.api === undefined || manager.apiHasSynced || manager.isCutOff ? manager.activePods() : undefined,
-  );
+  const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const reportNode = { current: (): void => {} };
   const eviction = new EvictionManager({
     services,

@@ -60,6 +60,11 @@ export class PodManager {
       .map((worker) => worker.pod);
   }
 
+  /** Undefined: it is not known yet which pods the API wants here. */
+  knownPods(withoutApi: boolean): Pod[] | undefined {
+    return withoutApi || this.apiSynced || this.isCutOff ? this.activePods() : undefined;
+  }
+
   /**
    * Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they
    * ask for.
