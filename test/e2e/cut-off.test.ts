@@ -77,6 +77,7 @@ test('a rebooted host without an API server runs its pods with their secrets, se
   const uidOf = (name: string): Promise<string> =>
     appliance.must(['get', 'pod', name, '-o', 'jsonpath={.metadata.uid}']);
   const keeper = await uidOf('keeper');
+  const address = await appliance.must(['get', 'pod', 'keeper', '-o', 'jsonpath={.status.podIP}']);
   const leaver = await uidOf('leaver');
   const state = join(root, 'var/lib/origin/last-known');
   await eventually('the last known state is on the disk', 90_000, async () => {
@@ -120,6 +121,8 @@ test('a rebooted host without an API server runs its pods with their secrets, se
   await eventually('rules of the services', 10_000, async () =>
     (await appliance.inside('nft', ['list', 'ruleset'])).stdout.includes('172.30.77.7') ? true : undefined,
   );
+  const routes = await appliance.inside('ip', ['route', 'get', address]);
+  assert.match(routes.stdout, / dev ve/, 'the pod has its former address, which the endpoints name');
   console.log(`last known pods run ${tookMs} ms after the start of the host process`);
 
   await cp(aside, manifests, { recursive: true });

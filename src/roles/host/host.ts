@@ -88,7 +88,6 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
-const LAST_KNOWN_MS = 2_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -192,8 +191,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
     stopGroups();
-    // Before pods end and give up what they use: the next start may find no API server.
-    await within(lastKnown.stop(), LAST_KNOWN_MS);
+    await lastKnown.stop();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
@@ -279,7 +277,7 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
 }
 
 function hostPodNetwork(
-  { settings, log, progress }: HostOptions,
+  { settings, log, progress }: Pick<HostOptions, 'settings' | 'log' | 'progress'>,
   runtime: HostRuntime,
   informers: InformerFactory,
   nodeName: string,

@@ -3,9 +3,19 @@ import type { Log } from '../../base/log.ts';
 import { createLastKnown, type LastKnown } from '../../client/index.ts';
 import { createSealedFiles } from '../../io/sealed-files/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { systemClock as clock } from '../process.ts';
+import { systemClock as clock, within } from '../process.ts';
 
+const STOP_MS = 2_000;
+
+/** Stop it before pods end: they give up what they use then, and the next start may find no API server. */
 export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nodeName'>, log: Log): LastKnown {
   const files = createSealedFiles({ directory: paths.lastKnown, keyFile: paths.lastKnownKey, nodeName });
-  return createLastKnown({ files, clock, log });
+  const state = createLastKnown({ files, clock, log });
+  return {
+    read: (set) => state.read(set),
+    keep: (set, content, pace) => state.keep(set, content, pace),
+    stop: async () => {
+      if (!(await within(state.stop(), STOP_MS))) log.warn('last known state not written in time', { ms: STOP_MS });
+    },
+  };
 }
