@@ -352,10 +352,10 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       features,
     }),
     tokens,
-    puller: new ImagePuller({
-      ...{ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
-      isCutOff: () => manager.isCutOff,
-    }),
+    puller: new ImagePuller(
+      { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
+      () => manager.isCutOff,
+    ),
     probeNetwork: deps.probeNetwork,
     prober: new Prober({
       runtime,

@@ -38,15 +38,13 @@ export class ImagePuller {
   private running = 0;
   private readonly queue: (() => void)[] = [];
 
-  constructor(options: {
-    readonly images: ImageService;
-    readonly clock: Clock;
-    readonly maxParallel: number;
-    /** The host runs its last known pods without an API server: images on its disk serve for those it cannot pull. */
-    readonly isCutOff: () => boolean;
-  }) {
+  /** `isCutOff`: last known pods run without an API server; images on the disk serve for those that cannot be pulled. */
+  constructor(
+    options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number },
+    isCutOff: () => boolean,
+  ) {
     this.images = options.images;
-    this.isCutOff = options.isCutOff;
+    this.isCutOff = isCutOff;
     this.clock = options.clock;
     this.limit = Math.max(1, options.maxParallel);
   }
