@@ -325,8 +325,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     podPidsLimit: config.podPidsLimit,
     cpuCfsQuota: config.cpuCfsQuota,
   });
-  const { runtimeName } = await runtime.version();
-  const features = await runtime.features();
+  const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
   const events = new KubeletEvents();
@@ -414,7 +413,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log: log.named('server'),
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
-  const reportNode = { current: (): void => {} };
+  const reportNode = { current: () => {} };
   const eviction = new EvictionManager({
     services,
     pods: manager,

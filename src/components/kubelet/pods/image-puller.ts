@@ -38,7 +38,7 @@ export class ImagePuller {
   private running = 0;
   private readonly queue: (() => void)[] = [];
 
-  /** `isCutOff`: last known pods run without an API server; images on the disk serve for those that cannot be pulled. */
+  /** `isCutOff`: last known pods run without an API server; images on the disk serve when none can be pulled. */
   constructor(
     options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number },
     isCutOff: () => boolean,
