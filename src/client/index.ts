@@ -5,6 +5,7 @@ export { ConnectionError, isConnectionError } from './errors.ts';
 export { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { createInformerFactory, type InformerFactoryDeps } from './informer-factory.ts';
 export { type ClusterAccess, type PemSource, parseKubeconfig } from './kubeconfig.ts';
+export { createLastKnown, type LastKnown } from './last-known.ts';
 export { createLeaderElector, type FencedLeaderElector, type LeaderElectorOptions } from './leader-elector.ts';
 export type * from './types.ts';
 export { createWorkQueue, type WorkQueueOptions } from './work-queue.ts';

@@ -2,7 +2,9 @@ import type { KubeObject, ResourceType } from '../api/meta/object.ts';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ReflectingInformer } from './informer.ts';
+import type { LastKnown } from './last-known.ts';
 import { createReachability } from './reachability.ts';
+import { sleep } from './transport.ts';
 import type { ApiClient, Informer, InformerFactory, InformerOptions } from './types.ts';
 
 export interface InformerFactoryDeps {
@@ -10,7 +12,12 @@ export interface InformerFactoryDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
+  /** Where informers with `lastKnown` keep their copies; undefined: nowhere. */
+  readonly lastKnown?: LastKnown | undefined;
 }
+
+/** An API server that is in reach answers sooner, and one that has just been started mostly does. */
+const AWAY_MS = 3_000;
 
 interface Shared {
   readonly synced: Promise<void>;
@@ -24,6 +31,20 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
   const reachability = createReachability(deps);
   const informers = new Map<string, Shared>();
   let stopped = false;
+  const { clock, lastKnown } = deps;
+  const startedMs = clock.monotonicMs();
+  let heard = false;
+  const memory =
+    lastKnown === undefined
+      ? undefined
+      : {
+          lastKnown,
+          onListed: (): void => {
+            heard = true;
+          },
+          away: (signal: AbortSignal) =>
+            sleep(clock, heard ? AWAY_MS : Math.max(0, startedMs + AWAY_MS - clock.monotonicMs()), signal),
+        };
   return {
     informer<T extends KubeObject>(type: ResourceType<T>, options: InformerOptions = {}): Informer<T> {
       const key = JSON.stringify([
@@ -34,6 +55,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.labelSelector,
         options.fieldSelector,
         options.metadataOnly === true,
+        options.lastKnown?.set,
         options.reduce === undefined ? undefined : informers.size,
       ]);
       const known = informers.get(key);
@@ -45,6 +67,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         clock: deps.clock,
         random: deps.random,
         log: deps.log,
+        memory,
       });
       informers.set(key, informer);
       return informer;

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import { Backoff } from './backoff.ts';
 import { isConnectionError } from './errors.ts';
 import { IndexedStore } from './indexed-store.ts';
+import { type LastKnown, withoutVersions } from './last-known.ts';
 import type { Reachability } from './reachability.ts';
 import { sleep } from './transport.ts';
 import type { ChangeHandler, Informer, InformerOptions, ResourceClient, WatchEvent } from './types.ts';
@@ -16,6 +17,16 @@ export interface InformerDeps<T extends KubeObject> {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
+  /** Present: a copy may outlive the process. */
+  readonly memory?: InformerMemory | undefined;
+}
+
+export interface InformerMemory {
+  readonly lastKnown: LastKnown;
+  /** Called at the first list of an informer. */
+  onListed(): void;
+  /** Resolves when the API server has been out of reach for so long that a host goes on without it. */
+  away(signal: AbortSignal): Promise<void>;
 }
 
 /** A page of a list; parsing one must not hold up the event loop for long. */
@@ -51,6 +62,7 @@ type Position =
 export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   readonly type: ResourceType<T>;
   readonly synced: Promise<void>;
+  readonly listed: Promise<void>;
   readonly #options: InformerOptions;
   readonly #deps: InformerDeps<T>;
   readonly #store = new IndexedStore<T>();
@@ -59,6 +71,8 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   readonly #backoff: Backoff;
   #markSynced: () => void = () => {};
   #hasSynced = false;
+  #markListed: () => void = () => {};
+  #hasListed = false;
   #running: Promise<void> | undefined;
 
   constructor(type: ResourceType<T>, options: InformerOptions, deps: InformerDeps<T>) {
@@ -69,15 +83,24 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     this.synced = new Promise((resolve) => {
       this.#markSynced = resolve;
     });
+    this.listed = new Promise((resolve) => {
+      this.#markListed = resolve;
+    });
   }
 
   get hasSynced(): boolean {
     return this.#hasSynced;
   }
 
+  get hasListed(): boolean {
+    return this.#hasListed;
+  }
+
   start(): void {
     if (this.#stopping.signal.aborted) return;
-    this.#running ??= this.#run();
+    if (this.#running !== undefined) return;
+    this.#running = this.#run();
+    void this.#remember();
   }
 
   get(key: string): T | undefined {
@@ -157,17 +180,61 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     return { next: 'watch', resourceVersion: page.metadata.resourceVersion ?? '0' };
   }
 
+  /** Without an API server in reach: what was known last, until the API server's own list replaces it. */
+  async #remember(): Promise<void> {
+    const { memory, log } = this.#deps;
+    const { lastKnown } = this.#options;
+    const { signal } = this.#stopping;
+    if (memory === undefined || lastKnown === undefined) return;
+    try {
+      await memory.away(signal);
+    } catch {
+      return;
+    }
+    const isLate = (): boolean => this.#hasListed || signal.aborted;
+    if (isLate()) return;
+    const objects = await memory.lastKnown.read(lastKnown.set);
+    if (objects === undefined || isLate()) return;
+    log.info('no API server in reach: going on with the last known state', {
+      set: lastKnown.set,
+      objects: objects.length,
+    });
+    // Of this informer's type: its own writer made the set, and nothing else could.
+    for (const object of objects) this.#upsert(object as T);
+    this.#complete();
+  }
+
+  /** Writes the copy soon. What an earlier process knew stays until the API server has been heard. */
+  #save(): void {
+    const { lastKnown } = this.#options;
+    if (lastKnown === undefined || lastKnown.readOnly === true || !this.#hasListed) return;
+    const content = (): readonly KubeObject[] =>
+      this.#store.list().flatMap((object) => {
+        const kept = lastKnown.kept === undefined ? object : lastKnown.kept(object);
+        return kept === undefined ? [] : [withoutVersions(kept)];
+      });
+    this.#deps.memory?.lastKnown.keep(lastKnown.set, content, lastKnown.pace ?? 'calm');
+  }
+
+  #complete(): void {
+    if (this.#hasSynced) return;
+    this.#hasSynced = true;
+    this.#markSynced();
+  }
+
   /** Makes the store equal to `items`, notifying handlers of each change, unobserved deletions included. */
   #replace(items: readonly T[]): void {
+    this.#hasListed = true;
+    this.#deps.memory?.onListed();
     const vanished = new Set(this.#store.keys());
     for (const object of items) {
       vanished.delete(objectKey(object));
       this.#upsert(object);
     }
     for (const key of vanished) this.#delete(key, undefined);
-    if (this.#hasSynced) return;
-    this.#hasSynced = true;
-    this.#markSynced();
+    this.#save();
+    this.#complete();
+    this.#markListed();
   }
 
   async #watch(from: string): Promise<Position> {
@@ -216,9 +283,11 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
       case 'ADDED':
       case 'MODIFIED':
         this.#upsert(this.#reduced(event.object));
+        this.#save();
         return;
       case 'DELETED':
         this.#delete(objectKey(event.object), event.object);
+        this.#save();
         return;
       case 'BOOKMARK':
         return;

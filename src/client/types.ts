@@ -4,6 +4,7 @@
  * 'ServiceUnavailable'.
  */
 import type { KubeList, KubeObject, ResourceType } from '../api/meta/object.ts';
+import type { Pace } from './last-known.ts';
 
 export interface ListOptions {
   /** Undefined: all namespaces. */
@@ -110,9 +111,16 @@ export interface Informer<T extends KubeObject> {
   readonly type: ResourceType<T>;
   /** Begins list + watch. Idempotent. */
   start(): void;
-  /** Resolves after the first complete list has been delivered to handlers. */
+  /**
+   * Resolves after the first complete list has been delivered to handlers. With `lastKnown` that may be the one of an
+   * earlier process, when no API server is in reach.
+   */
   readonly synced: Promise<void>;
   readonly hasSynced: boolean;
+  /** Resolves after the first complete list of the API server has been delivered to handlers. */
+  readonly listed: Promise<void>;
+  /** From before the handlers hear of that list. */
+  readonly hasListed: boolean;
   get(key: string): T | undefined;
   list(namespace?: string): T[];
   /** Objects whose index function returned `value`. */
@@ -134,6 +142,18 @@ export interface InformerOptions {
    * informer is not shared.
    */
   reduce?(object: KubeObject): KubeObject;
+  /** Present: the copy outlives the process, where the factory has a place for it. */
+  readonly lastKnown?: LastKnownSet;
+}
+
+export interface LastKnownSet {
+  /** Name of the set on disk. */
+  readonly set: string;
+  readonly pace?: Pace;
+  /** Another informer of this host writes the set. */
+  readonly readOnly?: boolean;
+  /** What of an object outlives the process; undefined: nothing. */
+  kept?(object: KubeObject): KubeObject | undefined;
 }
 
 /** Shares one informer per (kind, options) among the components of a process. */

@@ -14,6 +14,7 @@ import {
   createInformerFactory,
   type FenceableClient,
   type InformerFactory,
+  type LastKnown,
   type PemSource,
   parseKubeconfig,
 } from '../client/index.ts';
@@ -31,7 +32,8 @@ export interface OpenedClient {
   /** PEM of the authority that the kubeconfig trusts, as of its opening. */
   readonly caPem: string | undefined;
   readonly client: FenceableClient;
-  newInformers(): InformerFactory;
+  /** With `lastKnown` informers that ask for it outlive the process. */
+  newInformers(lastKnown?: LastKnown): InformerFactory;
   close(): Promise<void>;
 }
 
@@ -65,8 +67,13 @@ export async function openClient(
     server: access.server,
     caPem: credentials.current().ca,
     client,
-    newInformers: () =>
-      createInformerFactory({ client, log: context.log, clock: context.clock, random: context.random }),
+    newInformers: (lastKnown) =>
+      createInformerFactory({
+        ...{ client, lastKnown },
+        log: context.log,
+        clock: context.clock,
+        random: context.random,
+      }),
     close: async () => {
       credentials.stop();
       await client.close();

@@ -50,6 +50,8 @@ export function localInformers(synced: Promise<void> = Promise.resolve()): Local
           start: () => {},
           synced,
           hasSynced: true,
+          listed: synced,
+          hasListed: true,
           get: (key) => objects.get(key) as T | undefined,
           list: () => [...objects.values()].map(reduced),
           byIndex: () => [],

@@ -78,11 +78,22 @@ export interface ApplianceOptions {
   readonly runArguments?: readonly string[];
 }
 
+/** A process that does nothing but hold a network namespace open. */
+async function newNamespace(): Promise<ChildProcess> {
+  const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
+  // Until it has left ours, whatever is run "inside" runs outside.
+  const ours = await readlink('/proc/self/ns/net');
+  await eventually('network namespace', 10_000, async () =>
+    (await readlink(`/proc/${holder.pid}/ns/net`)) === ours ? undefined : true,
+  );
+  return holder;
+}
+
 /** One simulated host. */
 export class Appliance {
   readonly root: string;
   readonly #ownRoot: boolean;
-  readonly #holder: ChildProcess;
+  #holder: ChildProcess;
   readonly #runArguments: readonly string[];
   #host: ChildProcess | undefined;
   #output = '';
@@ -96,14 +107,8 @@ export class Appliance {
 
   static async create(options: ApplianceOptions = {}): Promise<Appliance> {
     const root = options.root ?? (await mkdtemp(join(tmpdir(), 'he-e2e-')));
-    // A process that does nothing but hold the network namespace open.
-    const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
+    const holder = await newNamespace();
     const appliance = new Appliance(root, options.root === undefined, holder, options.runArguments ?? []);
-    // Until it has left ours, whatever is run "inside" runs outside.
-    const ours = await readlink('/proc/self/ns/net');
-    await eventually('network namespace', 10_000, async () =>
-      (await readlink(`/proc/${holder.pid}/ns/net`)) === ours ? undefined : true,
-    );
     const up = await appliance.inside('ip', ['link', 'set', 'lo', 'up']);
     if (up.code !== 0) throw new Error(`loopback: ${up.stderr}`);
     return appliance;
@@ -226,18 +231,37 @@ export class Appliance {
     return found;
   }
 
-  /** Takes everything away. Safe to call at any time, more than once. */
-  async stop(): Promise<void> {
-    await this.halt('SIGTERM').catch(() => this.halt('SIGKILL', 5_000).catch(() => {}));
-    const podUids = await readdir(join(this.root, 'var/log/pods')).then(
+  /** What a power cut and the next boot do to a host: no process, mount, link, rule or file of /run is left. */
+  async powerCut(): Promise<void> {
+    await this.halt('SIGKILL');
+    await this.#killAll(await this.#podUids());
+    this.#holder.kill('SIGKILL');
+    await unmountBelow(this.root);
+    await rm(join(this.root, 'run'), { recursive: true, force: true });
+    this.#holder = await newNamespace();
+    await this.inside('ip', ['link', 'set', 'lo', 'up']);
+  }
+
+  #podUids(): Promise<string[]> {
+    return readdir(join(this.root, 'var/log/pods')).then(
       (names) => names.map((name) => name.split('_').at(-1) ?? ''),
       () => [],
     );
+  }
+
+  async #killAll(podUids: readonly string[]): Promise<void> {
     for (let round = 0; round < 3; round++) {
       for (const { pid } of await this.processes()) tryKill(pid);
       for (const pid of await pidsInPodCgroups(podUids)) tryKill(pid);
       await sleep(50);
     }
+  }
+
+  /** Takes everything away. Safe to call at any time, more than once. */
+  async stop(): Promise<void> {
+    await this.halt('SIGTERM').catch(() => this.halt('SIGKILL', 5_000).catch(() => {}));
+    const podUids = await this.#podUids();
+    await this.#killAll(podUids);
     this.#holder.kill('SIGKILL');
     await unmountBelow(this.root);
     await removePodCgroups(podUids);

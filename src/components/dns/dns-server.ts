@@ -153,11 +153,12 @@ class ClusterDnsServer implements DnsServer {
 
   #follow(): void {
     const { informers, log } = this.#deps;
-    const services = informers.informer(resources.services);
-    const slices = informers.informer(resources.endpointSlices);
+    const services = informers.informer(resources.services, { lastKnown: { set: 'services' } });
+    const slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
     const configMaps = informers.informer(resources.configMaps, {
       namespace: CONFIG_NAMESPACE,
       fieldSelector: `metadata.name=${CONFIG_NAME}`,
+      lastKnown: { set: 'dns-config' },
     });
     const setService = (service: Service): void => this.#setService(objectKey(service), service);
     const setSlice = (slice: EndpointSlice): void => {

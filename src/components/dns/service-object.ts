@@ -26,7 +26,7 @@ const RETRY_MS = 10_000;
  */
 export function keepDnsService(options: DnsServiceOptions): () => void {
   const { clock, log } = options;
-  const services = options.informers.informer(resources.services);
+  const services = options.informers.informer(resources.services, { lastKnown: { set: 'services' } });
   let timer: Timer | undefined;
   let busy = false;
   let stopped = false;
@@ -55,7 +55,7 @@ export function keepDnsService(options: DnsServiceOptions): () => void {
         busy = false;
       });
   };
-  void services.synced.then(ensure);
+  void services.listed.then(ensure);
   const unsubscribe = services.onChange({
     deleted: ({ metadata }) => {
       if (metadata?.namespace === NAMESPACE && metadata.name === NAME) ensure();

@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { LastKnown } from '../../client/last-known.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/types.ts';
 import type { CgroupFileSystem, SliceManager } from '../../core/cgroup/port.ts';
 import type { Runtime } from '../../core/podplan/port.ts';
@@ -44,6 +45,8 @@ export interface KubeletDeps {
   readonly feeds?: readonly ManifestFeed[];
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
+  /** Where pods and what they use outlive the process; undefined: nowhere. */
+  readonly lastKnown?: LastKnown | undefined;
   /** Asked at start and before every hour's renewal of the server's TLS context. */
   readonly servingCertificate: () => Promise<ServingCertificate>;
   /** PEM of the authorities that client certificates must come from. */

@@ -1,5 +1,4 @@
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
-import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
@@ -21,6 +20,7 @@ import { Prober } from './probes/prober.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
+import { followApiPods } from './sources/api-pods.ts';
 import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
@@ -216,29 +216,20 @@ class NodeKubelet implements Kubelet {
     services.tokens.connect(client);
     services.statuses.connect(client);
     access.connect(client);
-    const pods = informers.informer(resources.pods, { fieldSelector: `spec.nodeName=${deps.config.nodeName}` });
-    parts.services.serviceInformer.current = informers.informer(resources.services);
-    const serviceInformer = parts.services.serviceInformer.current;
-    const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${deps.config.nodeName}` });
-    parts.services.nodeInformer.current = nodes;
-    for (const informer of [pods, serviceInformer, nodes]) {
-      informer.start();
-      this.closers.push(() => informer.stop());
-    }
-    // Services are part of a container's environment, and the node says whom it takes: no pod of the API starts before
-    // both are known.
-    void Promise.all([pods.synced, serviceInformer.synced, nodes.synced]).then(() => {
-      if (this.stopping.signal.aborted) return;
-      this.closers.push(
-        pods.onChange({
-          added: (pod) => manager.setApiPod(pod),
-          updated: (pod) => manager.setApiPod(pod),
-          deleted: (pod) => manager.removeApiPod(pod),
-        }),
-      );
-      manager.sourceSynced('api');
-      mirrors.kick();
+    const pods = followApiPods({
+      ...{ informers, manager },
+      nodeName: deps.config.nodeName,
+      clock: deps.clock,
+      log: deps.log,
+      onListed: (uids) => {
+        services.config.retain(uids);
+        services.tokens.retain(uids);
+        mirrors.kick();
+      },
     });
+    services.serviceInformer.current = pods.services;
+    services.nodeInformer.current = pods.nodes;
+    this.closers.push(() => pods.stop());
     if (!deps.config.registerNode) return;
     const agent = new NodeAgent({
       config: deps.config,
@@ -334,15 +325,13 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     podPidsLimit: config.podPidsLimit,
     cpuCfsQuota: config.cpuCfsQuota,
   });
-  const { runtimeName } = await runtime.version();
-  const features = await runtime.features();
+  const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
   const events = new KubeletEvents();
-  const tokens = new TokenSource(clock);
+  const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown: deps.lastKnown });
   const configObjects = new ConfigObjects({
-    clock,
-    log: log.named('config'),
+    ...{ clock, log: log.named('config'), lastKnown: deps.lastKnown },
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
   const services: Parts['services'] = {
@@ -362,7 +351,10 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       features,
     }),
     tokens,
-    puller: new ImagePuller({ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls }),
+    puller: new ImagePuller(
+      { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
+      () => manager.isCutOff,
+    ),
     probeNetwork: deps.probeNetwork,
     prober: new Prober({
       runtime,
@@ -420,8 +412,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     clock,
     log: log.named('server'),
   });
-  const images = new ImageCollector(services);
-  const reportNode = { current: (): void => {} };
+  const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
+  const reportNode = { current: () => {} };
   const eviction = new EvictionManager({
     services,
     pods: manager,

@@ -11,7 +11,7 @@ import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { Informer, InformerFactory } from '../../client/types.ts';
+import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
 import { PolicyPlanner, policyPodOf } from '../../core/netpolicy/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
 
@@ -45,15 +45,22 @@ export interface NetworkPolicies {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
-/** For an API server that answers, a complete state takes less; without one, pods of this host start nevertheless. */
-const FIRST_STATE_MS = 3_000;
+/**
+ * For an API server that answers, a complete state takes less; without one, the last known state is there by then, or
+ * there is none and pods of this host start nevertheless.
+ */
+const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
+
+const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
+const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
+const PODS: InformerOptions = { reduce: reducedPod, lastKnown: { set: 'policy-pods' } };
 
 export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
   const { log, clock, packetFilter, config } = deps;
   const { table } = config;
   const planner = new PolicyPlanner(config);
-  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies);
+  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies, POLICIES);
   const unsubscribe: (() => void)[] = [];
   let loop: ApplyLoop | undefined;
   let stopped = false;
@@ -92,8 +99,8 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const followPods = async (): Promise<void> => {
     if (isComplete) complete = Promise.withResolvers();
     isComplete = false;
-    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces);
-    const found: Informer<Pod> = deps.informers.informer(resources.pods, { reduce: reducedPod });
+    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces, NAMESPACES);
+    const found: Informer<Pod> = deps.informers.informer(resources.pods, PODS);
     follow(
       namespaces,
       ({ metadata }) => planner.setNamespace(metadata?.name ?? '', metadata?.labels ?? {}),

@@ -36,8 +36,12 @@ export interface Proxy {
 }
 
 export function createProxy(deps: ProxyDeps): Proxy {
-  const services: Informer<Service> = deps.informers.informer(resources.services);
-  const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices);
+  const services: Informer<Service> = deps.informers.informer(resources.services, {
+    lastKnown: { set: 'services' },
+  });
+  const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices, {
+    lastKnown: { set: 'endpoint-slices' },
+  });
   /** For the addresses of other hosts; forwarding does not wait for them. */
   const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
   /** What was reported as not forwarded, so that it is logged once. */

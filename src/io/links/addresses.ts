@@ -24,21 +24,37 @@ export function nextFree(network: Network, last: bigint, taken: (address: bigint
   return undefined;
 }
 
-/** The addresses that pods of this host hold, of both families. */
+/** As many former addresses are remembered; no host has more pods to start again. */
+const MAX_FORMER = 1_024;
+
+/**
+ * The addresses that pods of this host hold, of both families. A pod whose sandbox is replaced, as after a reboot, gets
+ * its former address again: endpoints and network policies that name it stay true without an API server.
+ */
 export class AddressBook {
   readonly #taken = new Set<string>();
   readonly #last = new Map<4 | 6, bigint>();
+  /** Released addresses by owner and family, and the owners by address. */
+  readonly #former = new Map<string, string>();
+  readonly #formerly = new Set<string>();
 
-  /** Undefined when the range is full. */
-  take(network: Network): string | undefined {
+  /** Undefined when the range is full. `owner` is the pod's uid. */
+  take(network: Network, owner: string): string | undefined {
     const { family } = network;
-    const next = nextFree(network, this.#last.get(family) ?? 0n, (value) =>
-      this.#taken.has(addressText(value, family)),
-    );
+    const former = this.#former.get(`${owner}/${family}`);
+    if (former !== undefined) this.#forget(`${owner}/${family}`, former);
+    if (former !== undefined && !this.#taken.has(former) && isIn(network, former)) {
+      this.hold(former);
+      return former;
+    }
+    const last = this.#last.get(family) ?? 0n;
+    const text = (value: bigint): string => addressText(value, family);
+    const next =
+      nextFree(network, last, (value) => this.#taken.has(text(value)) || this.#formerly.has(text(value))) ??
+      nextFree(network, last, (value) => this.#taken.has(text(value)));
     if (next === undefined) return undefined;
-    const text = addressText(next, family);
-    this.hold(text);
-    return text;
+    this.hold(text(next));
+    return text(next);
   }
 
   hold(address: string): void {
@@ -48,7 +64,28 @@ export class AddressBook {
     this.#last.set(parsed.family, parsed.value);
   }
 
-  release(address: string): void {
+  /** With an owner the address waits for it, as long as others are free. */
+  release(address: string, owner?: string): void {
     this.#taken.delete(address);
+    const parsed = addressValue(address);
+    if (owner === undefined || parsed === undefined) return;
+    const key = `${owner}/${parsed.family}`;
+    const before = this.#former.get(key);
+    if (before !== undefined) this.#forget(key, before);
+    this.#former.set(key, address);
+    this.#formerly.add(address);
+    const [oldest] = this.#former;
+    if (this.#former.size > MAX_FORMER && oldest !== undefined) this.#forget(...oldest);
   }
+
+  #forget(key: string, address: string): void {
+    this.#former.delete(key);
+    this.#formerly.delete(address);
+  }
+}
+
+function isIn(network: Network, address: string): boolean {
+  const parsed = addressValue(address);
+  if (parsed?.family !== network.family) return false;
+  return parsed.value > gatewayOf(network) && parsed.value < network.base + sizeOf(network);
 }

@@ -8,6 +8,8 @@ import type { PortMapping } from '../../core/podplan/port.ts';
 
 export interface Attachment {
   readonly sandboxId: string;
+  /** Of the pod; undefined in records of earlier versions. */
+  readonly uid?: string;
   /** The primary family's address first. */
   readonly ips: readonly string[];
   readonly link: string;

@@ -169,9 +169,10 @@ class NftBridgeNetwork implements BridgeNetwork {
     if (pod.portMappings.length > 0 && this.#unfiltered.has(primary.family))
       throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
     // Taken before the first await, so that two attaches never choose the same.
-    const ips = this.#take(ranges);
+    const ips = this.#take(ranges, pod.uid);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
+      uid: pod.uid,
       ips,
       link: linkName(ips[0] ?? '', this.#bridge),
       netnsPath,
@@ -192,10 +193,10 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 
   /** An address of each range. */
-  #take(ranges: readonly Network[]): string[] {
+  #take(ranges: readonly Network[], uid: string): string[] {
     const ips: string[] = [];
     for (const range of ranges) {
-      const address = this.#addresses.take(range);
+      const address = this.#addresses.take(range, uid);
       if (address === undefined) {
         for (const each of ips) this.#addresses.release(each);
         throw new RuntimeError('network', `no free address in ${networkText(range)}`);
@@ -344,7 +345,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     });
     await this.#files.remove(attachment.sandboxId);
     this.#attachments.delete(attachment.sandboxId);
-    for (const ip of attachment.ips) this.#addresses.release(ip);
+    for (const ip of attachment.ips) this.#addresses.release(ip, attachment.uid);
   }
 }
 

@@ -162,6 +162,9 @@ export interface Paths {
   readonly podCidr: string;
   /** The API servers that this host knew last, for a cold boot. */
   readonly masters: string;
+  /** What the API server said last, encrypted with `lastKnownKey`. */
+  readonly lastKnown: string;
+  readonly lastKnownKey: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
@@ -200,6 +203,8 @@ export function pathsBelow(root: string): Paths {
     cniConfig: at('etc/cni/net.d'),
     podCidr: at('var/lib/origin/pod-cidr'),
     masters: at('var/lib/origin/masters'),
+    lastKnown: at('var/lib/origin/last-known'),
+    lastKnownKey: at('etc/origin/node/last-known.key'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),
     run: at('run/hyperedge'),

@@ -66,7 +66,9 @@ export function followApiServers(balancer: NodeBalancer, informers: InformerFact
         hosts.map((host) => targetText({ host, port })),
       );
   };
-  informers.informer(resources.endpointSlices).onChange({ added: learn, updated: learn });
+  informers
+    .informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } })
+    .onChange({ added: learn, updated: learn });
 }
 
 function isOwn(target: string, apiPort: number): boolean {

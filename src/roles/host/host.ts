@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { createEventRecorder, type EventRecorder, type InformerFactory } from '../../client/index.ts';
+import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
 import { storeConditions } from '../../components/etcd/administration/fallback.ts';
 import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
 import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
@@ -43,6 +43,7 @@ import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { openLastKnown } from './last-known.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -127,7 +128,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
   const recorder = kubeletRecorder(api, nodeName, log);
-  const informers = api.newInformers();
+  const lastKnown = openLastKnown(settings, log.named('last-known'));
+  const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
@@ -139,9 +141,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const kubelet = await restartableKubelet(async () => {
     const current = await readHostNodeConfig(settings, driver.name, log);
     return hostKubelet({
-      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
-      addresses,
-      time,
+      ...{ settings, log, prepared, nodeConfig: current, api, lastKnown, recorder, network, streaming },
+      ...{ certificates, versions, addresses, time },
     });
   }, log.named('kubelet'));
   await kubelet.start();
@@ -197,6 +198,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
     stopGroups();
+    await lastKnown.stop();
     snapshots.stop();
     renewal.stop();
     await certificates.stop();
@@ -319,6 +321,7 @@ interface KubeletParts {
   readonly prepared: PreparedHost;
   readonly nodeConfig: NodeConfig;
   readonly api: OpenedClient;
+  readonly lastKnown: LastKnown;
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
@@ -334,6 +337,7 @@ function hostKubelet({
   prepared,
   nodeConfig,
   api,
+  lastKnown,
   recorder,
   network,
   streaming,
@@ -357,7 +361,8 @@ function hostKubelet({
     listen: listenKubelet,
     streaming,
     probeNetwork,
-    api: { client: api.client, informers: api.newInformers(), recorder },
+    api: { client: api.client, informers: api.newInformers(lastKnown), recorder },
+    lastKnown,
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),

@@ -31,7 +31,7 @@ export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' |
   const own = process.geteuid?.() ?? 0;
   const problems: string[] = [];
   const directories = [
-    ...[paths.etcdData, paths.snapshots].map((path) => ({ path, others: 0o077 as const })),
+    ...[paths.etcdData, paths.snapshots, paths.lastKnown].map((path) => ({ path, others: 0o077 as const })),
     ...[masterFiles(root).directory, etcd.directory, node.directory].map((path) => ({ path, others: 0o022 as const })),
   ];
   for (const { path, others } of directories) {

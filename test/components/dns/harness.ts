@@ -30,6 +30,10 @@ function fedInformer<T extends KubeObject>(type: ResourceType<T>): FedInformer<T
     get hasSynced() {
       return isSynced;
     },
+    listed: synced.promise,
+    get hasListed() {
+      return isSynced;
+    },
     get: (key) => objects.get(key),
     list: () => [...objects.values()],
     byIndex: () => [],

@@ -1,12 +1,13 @@
 /** A kubelet with everything real under it: runc, cgroups, mounts, TLS; only the API is in memory. */
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import type { Clock } from '../../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import type { LastKnown } from '../../../src/client/index.ts';
 import {
   type ApiAccess,
   createKubelet,
@@ -48,7 +49,9 @@ export interface KubeletLab {
   readonly runtime: () => OciRuntime;
   readonly logLines: string[];
   /** Starts (again) on the same state, as a new process would. */
-  boot(api?: ApiAccess): Promise<void>;
+  boot(api?: ApiAccess, lastKnown?: LastKnown): Promise<void>;
+  /** After `halt`: ends what runs and takes away what a reboot takes away. */
+  loseRunningState(): Promise<void>;
   /** Ends this kubelet and its runtime client; pods go on. */
   halt(): Promise<void>;
   get(
@@ -139,7 +142,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
     logLines,
     kubelet: () => kubelet,
     runtime: () => runtime,
-    async boot(api) {
+    async boot(api, lastKnown) {
       runtime = createOciRuntime({
         stateRoot: join(directory, 'state'),
         runRoot: join(directory, 'run'),
@@ -165,6 +168,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         streaming,
         probeNetwork,
         api,
+        lastKnown,
         servingCertificate: async () => ({ cert: serving.certPem, key: serving.keyPem }),
         clientCa: async () => authority.certPem,
         clock: realClock,
@@ -176,6 +180,22 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
     async halt() {
       await kubelet.stop();
       await runtime.stop();
+    },
+    async loseRunningState() {
+      for (const name of await readdir('/proc')) {
+        if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+        const [command, groups] = await Promise.all(
+          ['cmdline', 'cgroup'].map((file) => readFile(`/proc/${name}/${file}`, 'utf8').catch(() => '')),
+        );
+        if (command?.includes(directory) !== true && groups?.includes(cgroup) !== true) continue;
+        try {
+          process.kill(Number(name), 'SIGKILL');
+        } catch {
+          // It has ended by itself.
+        }
+      }
+      await mounts.unmountTree(directory);
+      await rm(join(directory, 'run'), { recursive: true, force: true });
     },
     get(path, as = 'admin', method = 'GET') {
       return new Promise((resolve, reject) => {

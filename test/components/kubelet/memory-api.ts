@@ -4,7 +4,7 @@ import { apiVersionOf, objectKey } from '../../../src/api/meta/object.ts';
 import { ApiError, errors } from '../../../src/api/meta/status.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { createInformerFactory } from '../../../src/client/index.ts';
+import { createInformerFactory, type LastKnown } from '../../../src/client/index.ts';
 import type { ApiClient, EventRecorder, ResourceClient, WatchEvent, WatchOptions } from '../../../src/client/types.ts';
 import type { ApiAccess } from '../../../src/components/kubelet/index.ts';
 import { strategicMergePatch } from '../../../src/core/patch/index.ts';
@@ -40,13 +40,14 @@ export class MemoryApi {
     stop: async () => {},
   };
 
-  access(): ApiAccess {
+  access(lastKnown?: LastKnown): ApiAccess {
     const client = this.client();
     return {
       client,
       recorder: this.recorder,
       informers: createInformerFactory({
         client,
+        lastKnown,
         log: silentLog,
         clock: realClock,
         random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (length) => new Uint8Array(length) },

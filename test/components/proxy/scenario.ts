@@ -50,6 +50,8 @@ function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T>
     start: () => {},
     synced: api.promise,
     hasSynced: true,
+    listed: api.promise,
+    hasListed: true,
     get: (key) => objects.get(key),
     list: () => [...objects.values()],
     byIndex: () => [],

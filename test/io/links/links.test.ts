@@ -19,22 +19,38 @@ function range(text: string): Network {
 test('addresses are handed out next-fit, never the network, gateway or broadcast address', () => {
   const book = new AddressBook();
   const got: (string | undefined)[] = [];
-  for (let index = 0; index < 6; index++) got.push(book.take(range('10.1.2.9/29')));
+  for (let index = 0; index < 6; index++) got.push(book.take(range('10.1.2.9/29'), `pod-${index}`));
   assert.deepEqual(got, ['10.1.2.10', '10.1.2.11', '10.1.2.12', '10.1.2.13', '10.1.2.14', undefined]);
   book.release('10.1.2.11');
-  assert.equal(book.take(range('10.1.2.8/29')), '10.1.2.11');
+  assert.equal(book.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
   const released = new AddressBook();
-  assert.equal(released.take(range('10.1.2.8/29')), '10.1.2.10');
+  assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.10');
   released.release('10.1.2.10');
-  assert.equal(released.take(range('10.1.2.8/29')), '10.1.2.11');
+  assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
+});
+
+test('a pod whose sandbox is replaced gets its address again; others take it only when no other is free', () => {
+  const book = new AddressBook();
+  const pods = range('10.1.2.8/29');
+  assert.deepEqual([book.take(pods, 'a'), book.take(pods, 'b')], ['10.1.2.10', '10.1.2.11']);
+  book.release('10.1.2.10', 'a');
+  book.release('10.1.2.11', 'b');
+  const others = ['c', 'd', 'e'].map((owner) => book.take(pods, owner));
+  assert.deepEqual(others, ['10.1.2.12', '10.1.2.13', '10.1.2.14']);
+  assert.equal(book.take(pods, 'b'), '10.1.2.11');
+  assert.equal(book.take(pods, 'f'), '10.1.2.10');
+  assert.equal(book.take(pods, 'a'), undefined);
+  // A former address of another range is not given.
+  book.release('10.1.2.11', 'b');
+  assert.equal(book.take(range('10.9.0.0/24'), 'b'), '10.9.0.2');
 });
 
 test('addresses of an IPv6 range follow the gateway; the two families are independent', () => {
   const book = new AddressBook();
   book.hold('fd01:0:0:2::2');
-  assert.equal(book.take(range('fd01:0:0:2::/64')), 'fd01:0:0:2::3');
-  assert.equal(book.take(range('10.128.2.0/23')), '10.128.2.2');
-  assert.equal(book.take(range('fd01:0:0:2::/64')), 'fd01:0:0:2::4');
+  assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::3');
+  assert.equal(book.take(range('10.128.2.0/23'), 'pod'), '10.128.2.2');
+  assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::4');
 });
 
 test('pods on a bridge reach each other, the host and host ports; restarts and clean-up', {

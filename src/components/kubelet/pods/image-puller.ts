@@ -33,12 +33,18 @@ export class ImagePuller {
   private readonly images: ImageService;
   private readonly clock: Clock;
   private readonly limit: number;
+  private readonly isCutOff: () => boolean;
   private readonly backOff = new Map<string, BackOffEntry & { readonly cause: string }>();
   private running = 0;
   private readonly queue: (() => void)[] = [];
 
-  constructor(options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number }) {
+  /** `isCutOff`: last known pods run without an API server; images on the disk serve when none can be pulled. */
+  constructor(
+    options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number },
+    isCutOff: () => boolean,
+  ) {
     this.images = options.images;
+    this.isCutOff = isCutOff;
     this.clock = options.clock;
     this.limit = Math.max(1, options.maxParallel);
   }
@@ -112,6 +118,10 @@ export class ImagePuller {
         });
       }
       const message = messageOf(error);
+      if (present !== undefined && this.isCutOff() && error instanceof RuntimeError && error.code === 'image-pull') {
+        event('Normal', 'Pulled', `Container image "${image}" already present on machine; registry not in reach`);
+        return present;
+      }
       event('Warning', 'Failed', `Failed to pull image "${image}": ${message}`);
       const failedMs = this.clock.nowMs();
       const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs, BACK_OFF);

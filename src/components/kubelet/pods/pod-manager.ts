@@ -34,6 +34,7 @@ export class PodManager {
   private readonly staticPods = new Map<PodSource, Map<string, Pod>>();
   private readonly mirrors = new Map<string, Pod>();
   private apiSynced = false;
+  private cutOff = false;
   private readonly onStaticChanged: () => void;
   private readonly synced = new Set<PodSource>();
 
@@ -59,6 +60,11 @@ export class PodManager {
       .map((worker) => worker.pod);
   }
 
+  /** Undefined: it is not known yet which pods the API wants here. */
+  knownPods(withoutApi: boolean): Pod[] | undefined {
+    return withoutApi || this.apiSynced || this.isCutOff ? this.activePods() : undefined;
+  }
+
   /**
    * Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they
    * ask for.
@@ -71,8 +77,10 @@ export class PodManager {
 
   /**
    * Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod.
+   * While the host is cut off, all: no controller puts another in their place.
    */
   isCritical({ uid, pod }: PodWorker): boolean {
+    if (this.isCutOff) return true;
     return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
   }
 
@@ -152,6 +160,12 @@ export class PodManager {
     }
   }
 
+  /** A pod that was bound to this node when the API server was last in reach. Its status waits for the API's word. */
+  setLastKnownPod(pod: Pod): void {
+    this.cutOff = true;
+    if (!this.managed.has(pod.metadata?.uid ?? '')) this.add(pod, 'api');
+  }
+
   removeApiPod(pod: Pod): void {
     const uid = pod.metadata?.uid ?? '';
     if (isMirror(pod)) {
@@ -180,6 +194,11 @@ export class PodManager {
 
   get apiHasSynced(): boolean {
     return this.apiSynced;
+  }
+
+  /** The API's pods are those that were last known; its own list has not come yet. */
+  get isCutOff(): boolean {
+    return this.cutOff && !this.apiSynced;
   }
 
   private isQueuedFrom(source: PodSource, name: string): boolean {
@@ -219,7 +238,7 @@ export class PodManager {
     if (source !== 'api') {
       const mirror = this.mirrors.get(fullName(pod));
       if (mirrorMatches(mirror, pod)) this.services.statuses.setTarget(uid, mirror);
-    } else this.services.statuses.setTarget(uid, pod);
+    } else if (!this.isCutOff) this.services.statuses.setTarget(uid, pod);
     if (rejection !== undefined) {
       this.refuse(pod, rejection);
       worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
@@ -262,6 +281,8 @@ export class PodManager {
     const [reserved] = mayUseHostRoot(source) ? [] : hostRootFields(pod);
     if (reserved !== undefined) return { reason: 'HostRootImage', message: hostRootRefusal(reserved) };
     if (pod.metadata?.deletionTimestamp !== undefined || this.runs(pod)) return undefined;
+    // An earlier process admitted it: only then has it a start time.
+    if (this.isCutOff && source === 'api' && pod.status?.startTime !== undefined) return undefined;
     // The control plane's own manifests are files and have the reserved ports.
     if (source === 'file') return manifestRejection(pod);
     const input = {

@@ -1,4 +1,5 @@
 /** What pods leave behind. Source: kuberuntime_gc.go, pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go. */
+import type { Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -87,13 +88,19 @@ export async function collectOrphans(services: PodServices, pods: PodManager): P
   }
 }
 
-/** Removes images that nothing uses, those unused longest first, when their disk is too full. */
+/**
+ * Removes images that nothing uses, those unused longest first, when their disk is too full. Images of this node's pods
+ * stay even while no container has them: a host without a registry in reach could not pull them again.
+ */
 export class ImageCollector {
   private readonly services: PodServices;
+  private readonly pods: () => readonly Pod[] | undefined;
   private readonly lastUsedMs = new Map<string, number>();
 
-  constructor(services: PodServices) {
+  /** `pods` is undefined while it is not known what runs here: no image goes then. */
+  constructor(services: PodServices, pods: () => readonly Pod[] | undefined) {
     this.services = services;
+    this.pods = pods;
   }
 
   collect(): Promise<void> {
@@ -112,6 +119,13 @@ export class ImageCollector {
     const used = new Set<string>();
     for (const uid of services.view.uids()) {
       for (const container of services.view.get(uid).containers) used.add(container.imageId);
+    }
+    const pods = this.pods();
+    if (pods === undefined) return;
+    const names = new Set(pods.flatMap(({ spec }) => imagesOf(spec)));
+    for (const name of names) {
+      const image = await runtime.images.status(name).catch(() => undefined);
+      if (image !== undefined) used.add(image.id);
     }
     const images = await runtime.images.list();
     for (const image of images) {
@@ -148,3 +162,8 @@ export class ImageCollector {
     }
   }
 }
+
+const imagesOf = (spec: Pod['spec']): string[] =>
+  [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])].flatMap(
+    ({ image = '' }) => (image === '' ? [] : [image]),
+  );

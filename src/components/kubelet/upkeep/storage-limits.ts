@@ -88,7 +88,7 @@ export class StorageLimits {
       shared: used.shared,
       containers: used.containers.map((container) => ({ ...container, limit: limits.get(container.name) })),
     });
-    if (message !== undefined) worker.evict(0, message);
+    if (message !== undefined && !this.#pods.isCutOff) worker.evict(0, message);
   }
 }
 

@@ -5,6 +5,7 @@ import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { type LastKnown, withoutVersions } from '../../../client/last-known.ts';
 import type { ApiClient } from '../../../client/types.ts';
 
 export type ConfigData = ReadonlyMap<string, Uint8Array>;
@@ -42,13 +43,29 @@ interface Entry {
   /** null: the API server says that it does not exist; undefined: not known yet. */
   object: KubeObject | null | undefined;
   watching: boolean;
+  /** A loop keeps it current. */
+  following: boolean;
+  /** Read from the API server by this process. */
+  confirmed: boolean;
+}
+
+/** An object as it outlives the process, with the pods that used it. */
+interface KeptObject {
+  readonly key: string;
+  readonly users: readonly string[];
+  /** null: it did not exist. */
+  readonly object: KubeObject | null;
 }
 
 const RETRY_MS = 2_000;
+/** So long after a failed connection an object that is known is not requested again. */
+const AWAY_MS = 5_000;
+const SET = 'config-objects';
 
 /**
  * Config maps and secrets of this node's pods: fetched when first needed, then followed by a watch of that one object,
- * which is all that a node may see. Source: pkg/kubelet/util/manager watch_based_manager.go.
+ * which is all that a node may see. Without an API server in reach they are what they were last. Source:
+ * pkg/kubelet/util/manager watch_based_manager.go.
  */
 export class ConfigObjects implements ConfigReader {
   private client: ApiClient | undefined;
@@ -56,10 +73,19 @@ export class ConfigObjects implements ConfigReader {
   private readonly log: Log;
   private readonly onChanged: (uid: string) => void;
   private readonly entries = new Map<string, Entry>();
+  private readonly lastKnown: LastKnown | undefined;
+  private remembered: Promise<void> | undefined;
+  private awayUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: { readonly clock: Clock; readonly log: Log; readonly onChanged: (uid: string) => void }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly log: Log;
+    readonly lastKnown?: LastKnown | undefined;
+    readonly onChanged: (uid: string) => void;
+  }) {
     this.clock = options.clock;
     this.log = options.log;
+    this.lastKnown = options.lastKnown;
     this.onChanged = options.onChanged;
   }
 
@@ -96,16 +122,27 @@ export class ConfigObjects implements ConfigReader {
 
   /** A pod is gone: what only it used is no longer followed. */
   release(uid: string): void {
+    this.releaseUsers((user) => user === uid);
+  }
+
+  /** The pods of this node: what only others used is no longer followed. */
+  retain(uids: ReadonlySet<string>): void {
+    this.releaseUsers((user) => !uids.has(user));
+  }
+
+  private releaseUsers(isGone: (uid: string) => boolean): void {
     for (const [key, entry] of this.entries) {
-      if (!entry.users.delete(uid) || entry.users.size > 0) continue;
+      for (const user of entry.users) if (isGone(user)) entry.users.delete(user);
+      if (entry.users.size > 0) continue;
       entry.stopping.abort();
       this.entries.delete(key);
     }
+    this.save();
   }
 
+  /** Ends the watches; what is known may still have to be written. */
   stop(): void {
     for (const entry of this.entries.values()) entry.stopping.abort();
-    this.entries.clear();
   }
 
   private async read<T extends KubeObject>(type: ResourceType<T>, pod: Pod, name: string): Promise<T | undefined> {
@@ -113,21 +150,66 @@ export class ConfigObjects implements ConfigReader {
     if (client === undefined) throw new Error(`${type.kind} ${name} cannot be read: there is no API server yet`);
     const namespace = pod.metadata?.namespace ?? 'default';
     const key = `${type.plural}/${namespace}/${name}`;
-    let entry = this.entries.get(key);
-    if (entry === undefined) {
-      entry = { users: new Set(), stopping: new AbortController(), object: undefined, watching: false };
-      this.entries.set(key, entry);
-    }
+    this.remembered ??= this.remember();
+    await this.remembered;
+    const entry = this.entries.get(key) ?? newEntry(undefined);
+    this.entries.set(key, entry);
     entry.users.add(pod.metadata?.uid ?? '');
-    if (entry.object !== undefined && entry.watching) return (entry.object ?? undefined) as T | undefined;
+    const isKnown = entry.object !== undefined;
+    const isAway = this.clock.monotonicMs() < this.awayUntilMs;
+    const isCurrent = entry.watching && entry.confirmed;
+    if (!isKnown || (!isAway && !isCurrent)) {
+      try {
+        await this.fetch(client, type, namespace, name, entry);
+      } catch (error) {
+        if (!isApiError(error, 'ServiceUnavailable') || !isKnown) throw error;
+        this.awayUntilMs = this.clock.monotonicMs() + AWAY_MS;
+      }
+    }
+    if (!entry.following && !entry.stopping.signal.aborted) {
+      entry.following = true;
+      void this.follow(client, type, namespace, name, entry);
+    }
+    return (entry.object ?? undefined) as T | undefined;
+  }
+
+  private async fetch<T extends KubeObject>(
+    client: ApiClient,
+    type: ResourceType<T>,
+    namespace: string,
+    name: string,
+    entry: Entry,
+  ): Promise<void> {
     try {
       entry.object = await client.resource(type).get(name, namespace);
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
       entry.object = null;
     }
-    if (!entry.watching && !entry.stopping.signal.aborted) void this.follow(client, type, namespace, name, entry);
-    return (entry.object ?? undefined) as T | undefined;
+    entry.confirmed = true;
+    this.awayUntilMs = Number.NEGATIVE_INFINITY;
+    this.save();
+  }
+
+  private async remember(): Promise<void> {
+    for (const record of (await this.lastKnown?.read(SET)) ?? []) {
+      const { key, users, object } = record as unknown as KeptObject;
+      const entry = this.entries.get(key) ?? newEntry(object);
+      for (const user of users) entry.users.add(user);
+      this.entries.set(key, entry);
+    }
+  }
+
+  private save(): void {
+    const content = (): readonly KeptObject[] =>
+      [...this.entries].flatMap(([key, { object, users }]) =>
+        object === undefined
+          ? []
+          : [{ key, users: [...users].sort(), object: object === null ? null : withoutVersions(object) }],
+      );
+    // What an earlier process kept is not replaced before it has been read.
+    this.remembered ??= this.remember();
+    void this.remembered.then(() => this.lastKnown?.keep(SET, content, 'soon'));
   }
 
   private async follow<T extends KubeObject>(
@@ -140,6 +222,10 @@ export class ConfigObjects implements ConfigReader {
     const { signal } = entry.stopping;
     while (!signal.aborted) {
       try {
+        if (!entry.confirmed) {
+          await this.fetch(client, type, namespace, name, entry);
+          for (const uid of entry.users) this.onChanged(uid);
+        }
         const events = client.resource(type).watch({ namespace, fieldSelector: `metadata.name=${name}`, signal });
         entry.watching = true;
         for await (const event of events) {
@@ -147,6 +233,7 @@ export class ConfigObjects implements ConfigReader {
           const next = event.type === 'DELETED' ? null : event.object;
           const changed = versionOf(entry.object) !== versionOf(next);
           entry.object = next;
+          if (changed) this.save();
           if (changed) for (const uid of entry.users) this.onChanged(uid);
         }
       } catch (error) {
@@ -168,5 +255,10 @@ export class ConfigObjects implements ConfigReader {
     }
   }
 }
+
+const newEntry = (object: Entry['object']): Entry => ({
+  ...{ object, users: new Set<string>(), stopping: new AbortController() },
+  ...{ watching: false, following: false, confirmed: false },
+});
 
 const versionOf = (object: KubeObject | null | undefined): string | undefined => object?.metadata?.resourceVersion;

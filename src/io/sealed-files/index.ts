@@ -1,0 +1,2 @@
+/** Files encrypted with a key of this host. */
+export { createSealedFiles, type SealedFilesOptions } from './sealed-files.ts';

@@ -1,0 +1,21 @@
+/** What the API server said last, kept on this host for a start without it. */
+import type { Log } from '../../base/log.ts';
+import { createLastKnown, type LastKnown } from '../../client/index.ts';
+import { createSealedFiles } from '../../io/sealed-files/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, within } from '../process.ts';
+
+const STOP_MS = 2_000;
+
+/** Stop it before pods end: they give up what they use then, and the next start may find no API server. */
+export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nodeName'>, log: Log): LastKnown {
+  const files = createSealedFiles({ directory: paths.lastKnown, keyFile: paths.lastKnownKey, nodeName });
+  const state = createLastKnown({ files, clock, log });
+  return {
+    read: (set) => state.read(set),
+    keep: (set, content, pace) => state.keep(set, content, pace),
+    stop: async () => {
+      if (!(await within(state.stop(), STOP_MS))) log.warn('last known state not written in time', { ms: STOP_MS });
+    },
+  };
+}
