@@ -55,6 +55,7 @@ function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T>
     byIndex: () => [],
     addIndex: () => {},
     onChange(handler) {
+      for (const object of objects.values()) handler.added?.(object);
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
