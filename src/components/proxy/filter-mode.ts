@@ -43,8 +43,10 @@ export function createFilterMode(deps: Deps): ProxyMode {
         return apply((each) => replaceTable(emptyNftState, each));
       });
     },
-    async sync({ changed }) {
-      for (const [service, ports] of changed) for (const each of tables) each.set(service, ports);
+    change(services) {
+      for (const [service, ports] of services) for (const each of tables) each.set(service, ports);
+    },
+    async sync() {
       for (const cidr of serviceCidrs) {
         if (routed.has(cidr)) continue;
         await deps.packetFilter.routeServices(cidr).then(
@@ -63,7 +65,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
         for (const each of tables) each.reset();
         throw error;
       });
-      deps.log.v(4, 'service rules applied', { services: changed.size, lines: program.split('\n').length });
+      deps.log.v(4, 'service rules applied', { lines: program.split('\n').length });
     },
     async stop() {
       for (const each of tables) each.reset();

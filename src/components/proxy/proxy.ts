@@ -36,6 +36,9 @@ export interface Proxy {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
+/** Services planned before other work of the process gets its turn; some milliseconds. */
+const PLANNED_AT_ONCE = 200;
+
 export function createProxy(deps: ProxyDeps): Proxy {
   const services: Informer<Service> = deps.informers.informer(resources.services);
   const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices);
@@ -66,10 +69,15 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
     planner.setHostAddresses(deps.config.hostAddresses());
-    const { changed, refused } = planner.changes();
-    for (const { service, address, why } of refused)
-      deps.log.warn('service address not forwarded', { service, address, why });
-    await Promise.all([chosen.sync({ changed, all: () => planner.ports() }), health.sync(planner.healthChecks())]);
+    for (;;) {
+      const { changed, refused } = planner.changes(PLANNED_AT_ONCE);
+      for (const { service, address, why } of refused)
+        deps.log.warn('service address not forwarded', { service, address, why });
+      chosen.change(changed);
+      if (!planner.isChanged) break;
+      await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
+    }
+    await Promise.all([chosen.sync(() => planner.ports()), health.sync(planner.healthChecks())]);
   };
 
   return {

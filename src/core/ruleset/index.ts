@@ -1,5 +1,5 @@
-export type { NftOptions, NftState } from './nft.ts';
-export { emptyNftState, guardTable, replaceTable } from './nft.ts';
+export { emptyNftState, type NftOptions, type NftState } from './content.ts';
+export { guardTable, replaceTable } from './nft.ts';
 export { ServicePlanner, type ServicePlannerOptions } from './planner.ts';
 export type { Family, Protocol, ProxyEndpoint, ServicePort } from './service-port.ts';
 export type { HealthCheck } from './services.ts';

@@ -4,18 +4,8 @@
  * with as many endpoints and finds the endpoint in a map by address, port and a random number, so that a change of
  * endpoints changes elements alone: nft reads every chain and set of the host, but no elements, at each call.
  */
-import { MASQUERADE_MARK, type MapName, type NftOptions, WORDS } from './nft.ts';
+import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './content.ts';
 import type { ProxyEndpoint, ServicePort } from './service-port.ts';
-
-/**
- * Part of a table: a chain with its rules (one a line), a set with its timeout in seconds, or an element of a map with
- * its data ('': of a set).
- */
-export interface Item {
-  readonly place: 'chains' | 'sets' | MapName;
-  readonly key: string;
-  readonly value: string;
-}
 
 /** What a service port needs in a table of its family. `zone`: its connection tracking zone; undefined: the default. */
 export function itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Item[] {

@@ -1,43 +1,18 @@
 /** The nft table of a family: its base chains, and the programs that fill, change and guard it. */
-import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
-import type { Item } from './items.ts';
-import type { Family } from './service-port.ts';
+import {
+  ADDRESS_KEYS,
+  emptyNftState,
+  type Item,
+  MAP_NAMES,
+  MASQUERADE_MARK,
+  type MapName,
+  type NftOptions,
+  type NftState,
+  PORT_KEYS,
+  WORDS,
+} from './content.ts';
 
-/** Content of the table: each place's keys with their values. */
-export type NftState = ReadonlyMap<Item['place'], ReadonlyMap<string, string>>;
-
-const ADDRESS_KEYS = ['firewall_ips', 'service_ips', 'no_endpoint_ips'] as const;
-const PORT_KEYS = ['service_nodeports', 'no_endpoint_nodeports'] as const;
-/** Maps and sets with elements. */
-export const MAP_NAMES = [
-  ...(['udp_zones', 'udp_port_zones', 'endpoints', 'nodeport_endpoints', 'hairpin'] as const),
-  ...ADDRESS_KEYS,
-  ...PORT_KEYS,
-] as const;
-export type MapName = (typeof MAP_NAMES)[number];
-
-/** How the families differ. */
-export const WORDS: Readonly<Record<Family, { ip: string; address: string; loopback: string }>> = {
-  4: { ip: 'ip', address: 'ipv4_addr', loopback: '127.0.0.0/8' },
-  6: { ip: 'ip6', address: 'ipv6_addr', loopback: '::1' },
-};
-/** Marks packets that leave with this node's address; the bit that kube-proxy uses. */
-export const MASQUERADE_MARK = '0x4000';
 const MAX_AFFINITY_CLIENTS = 65_535;
-
-export interface NftOptions {
-  readonly table: string;
-  readonly family: Family;
-  /**
-   * Pods' range of the family. Sources outside it that use a cluster IP are masqueraded, so that answers come back
-   * through this node; undefined: all are.
-   */
-  readonly clusterCidr: string | undefined;
-  /** Ports on which the host itself listens: at its own addresses they are never looked up. */
-  readonly reservedPorts: readonly ReservedPort[];
-}
-
-export const emptyNftState: NftState = new Map();
 
 /**
  * The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay.

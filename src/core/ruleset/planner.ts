@@ -132,17 +132,24 @@ export class ServicePlanner {
     this.#destinationsChanged = true;
   }
 
-  /** Plans what has changed since the last call. */
-  changes(): ServiceChanges {
+  /** Whether `changes` has anything left to plan. */
+  get isChanged(): boolean {
+    return this.#dirty.size > 0 || this.#destinationsChanged;
+  }
+
+  /** Plans what has changed since the last call: of many services at most `limit`. */
+  changes(limit = Number.POSITIVE_INFINITY): ServiceChanges {
     const context = this.#context();
     const changed = new Map<string, readonly ServicePort[]>();
     const refused: RefusedAddress[] = [];
     for (const key of this.#dirty) {
+      if (changed.size === limit) break;
       const service = this.#services.get(key);
       const before = this.#plans.get(key);
       if (service === undefined) {
         this.#plans.delete(key);
         this.#healthChecks.delete(key);
+        this.#dirty.delete(key);
         if (before !== undefined) changed.set(key, []);
         continue;
       }
@@ -150,12 +157,12 @@ export class ServicePlanner {
       this.#plans.set(key, plan);
       if (plan.healthCheck === undefined) this.#healthChecks.delete(key);
       else this.#healthChecks.set(key, plan.healthCheck);
+      this.#dirty.delete(key);
       changed.set(key, plan.ports);
       const known = (each: RefusedAddress): boolean =>
         before?.refused.some(({ service: id, address }) => id === each.service && address === each.address) === true;
       refused.push(...plan.refused.filter((each) => !known(each)));
     }
-    this.#dirty.clear();
     return { changed, refused };
   }
 

@@ -1,6 +1,7 @@
 /** The nft table of one family: what it should hold, service by service, and the program that brings it there. */
-import { type Item, itemsOf } from './items.ts';
-import { difference, MAP_NAMES, type NftOptions, type NftState, needsReplace, replaceTable } from './nft.ts';
+import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
+import { itemsOf } from './items.ts';
+import { difference, needsReplace, replaceTable } from './nft.ts';
 import { OwnedMap } from './owned-map.ts';
 import type { ServicePort } from './service-port.ts';
 import { UdpZones } from './zones.ts';

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { emptyNftState, MAP_NAMES } from '../../../src/core/ruleset/content.ts';
 import type { NftOptions, NftState, ServicePort } from '../../../src/core/ruleset/index.ts';
-import { difference, emptyNftState, MAP_NAMES, needsReplace } from '../../../src/core/ruleset/nft.ts';
+import { difference, needsReplace } from '../../../src/core/ruleset/nft.ts';
 import { NftTable } from '../../../src/core/ruleset/table.ts';
 import { byService, desiredServicePorts, nftState } from './desired.ts';
 
