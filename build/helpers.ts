@@ -1,5 +1,5 @@
 /**
- * Programs that the executable carries for hosts without them (runc, conmon, nft, ip, socat, setfattr), with their
+ * Programs that the executable carries for hosts without them (runc, conmon, nft, ip, bridge, socat, setfattr), with their
  * loader and libraries, from Debian's packages as apt is configured. Kept in dist/cache; remove it to fetch newer ones.
  */
 import { execFile } from 'node:child_process';
@@ -23,6 +23,7 @@ const PROGRAMS = {
   conmon: 'conmon',
   nft: 'nftables',
   ip: 'iproute2',
+  bridge: 'iproute2',
   socat: 'socat',
   setfattr: 'attr',
 } as const;
@@ -84,7 +85,7 @@ async function make(architecture: Architecture, work: string): Promise<void> {
   const host = DEBIAN[process.arch as Architecture];
   const packages = await fetchPackages(
     debian.name,
-    [...Object.values(PROGRAMS), 'base-files'],
+    [...new Set<string>(Object.values(PROGRAMS)), 'base-files'],
     join(work, debian.name),
   );
   const tools = await fetchPackages(host.name, ['patchelf'], join(work, 'tools'));

@@ -10,6 +10,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { helperBundle } from '../build/helpers.ts';
 import { prepareHelm, prepareHost } from './host.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -156,6 +157,9 @@ const packaged = parts.has('e2e') || parts.has('attack');
 await prepareHost(packaged);
 // While everything before the end-to-end tests runs.
 const helmFetched = parts.has('e2e') ? prepareHelm() : undefined;
+const helpersFetched = packaged
+  ? helperBundle(process.arch as 'x64' | 'arm64', join(root, 'dist', 'cache'), (line) => console.log(line))
+  : undefined;
 if (parts.has('check')) {
   await step('type check', process.execPath, ['node_modules/typescript-native/bin/tsc', '-p', '.']);
   await step('linter and formatter', bin('biome'), ['check', '.']);
@@ -172,7 +176,7 @@ if (parts.has('unit'))
     UNIT_FILES_AT_ONCE,
   );
 if (packaged) {
-  await helmFetched;
+  await Promise.all([helmFetched, helpersFetched]);
   if (await step('build', process.execPath, ['build/package.ts']))
     await tests(
       await files(

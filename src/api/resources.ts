@@ -4,12 +4,15 @@ import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from './kinds/clusterroles/index.ts';
 import { configMaps } from './kinds/configmaps/index.ts';
 import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
+import { cronJobs } from './kinds/cronjobs/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
+import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
+import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
@@ -65,6 +68,9 @@ export const resources = {
   statefulSets: typeOf(statefulSets),
   daemonSets: typeOf(daemonSets),
   controllerRevisions: typeOf(controllerRevisions),
+  jobs: typeOf(jobs),
+  cronJobs: typeOf(cronJobs),
+  horizontalPodAutoscalers: typeOf(horizontalPodAutoscalers),
   endpointSlices: typeOf(endpointSlices),
   networkPolicies: typeOf(networkPolicies),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),

@@ -145,6 +145,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'show the log of a control-plane container',
     load: async () => (await import('./commands/master.ts')).logsCommand,
   },
+  'haproxy-config': {
+    summary: 'print a configuration of HAProxy before the API servers',
+    load: async () => (await import('./commands/balancers.ts')).haproxyConfigCommand,
+  },
+  'keepalived-config': {
+    summary: 'print a configuration of keepalived for a shared address',
+    load: async () => (await import('./commands/balancers.ts')).keepalivedConfigCommand,
+  },
   'secrets-encrypt status': {
     summary: 'show the encryption status of stored objects',
     load: async () => (await import('./commands/secrets-encrypt.ts')).encryptionStatusCommand,

@@ -5,8 +5,9 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { CredentialsProvider } from './credentials.ts';
 import { createResourceClient } from './resource-client.ts';
-import { createTransport } from './transport.ts';
+import { createTransport, type HttpRequest, type Transport } from './transport.ts';
 import type { ApiClient } from './types.ts';
+import type { WriteFence } from './write-fence.ts';
 
 export interface ApiClientOptions {
   /** `https://host:port`, with an optional path prefix. */
@@ -36,8 +37,13 @@ export interface ApiClientOptions {
   readonly fieldManager?: string;
 }
 
+export interface FenceableClient extends ApiClient {
+  /** The same client, whose writes pass only while `fence` is open. Ends with this one. */
+  fenced(fence: WriteFence): ApiClient;
+}
+
 /** A client of one API server. Connects on first use. */
-export function createApiClient(options: ApiClientOptions): ApiClient {
+export function createApiClient(options: ApiClientOptions): FenceableClient {
   const fixed = {
     ...(options.ca === undefined ? {} : { ca: options.ca }),
     ...(options.cert === undefined ? {} : { cert: options.cert }),
@@ -56,17 +62,27 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     maxConnections: options.maxConnections ?? 16,
     timeoutMs: options.timeoutMs ?? 60_000,
   });
-  return {
+  const clientOn = (carrier: Transport): ApiClient => ({
     resource: <T extends KubeObject>(type: ResourceType<T>) =>
-      createResourceClient(transport, type, options.fieldManager),
+      createResourceClient(carrier, type, options.fieldManager),
     request: async <R>(
       method: string,
       path: string,
       body?: unknown,
       requestOptions?: { readonly signal?: AbortSignal },
-    ) => (await transport.json({ method, path, body, ...requestOptions })) as R,
-    stream: (method, path, body, streamOptions) => transport.stream({ method, path, body, ...streamOptions }),
-    close: () => transport.close(),
+    ) => (await carrier.json({ method, path, body, ...requestOptions })) as R,
+    stream: (method, path, body, streamOptions) => carrier.stream({ method, path, body, ...streamOptions }),
+    close: () => carrier.close(),
+  });
+  return { ...clientOn(transport), fenced: (fence) => clientOn(behind(fence, transport)) };
+}
+
+function behind(fence: WriteFence, transport: Transport): Transport {
+  const guarded = (request: HttpRequest): HttpRequest => (request.method === 'GET' ? request : { ...request, fence });
+  return {
+    json: (request) => transport.json(guarded(request)),
+    stream: (request) => transport.stream(guarded(request)),
+    close: async () => {},
   };
 }
 

@@ -1,10 +1,11 @@
 /** How components meet through the API: client, informers, work queues, events, leader election. */
-export { type ApiClientOptions, createApiClient } from './api-client.ts';
+export { type ApiClientOptions, createApiClient, type FenceableClient } from './api-client.ts';
 export type { ClientCredentials, CredentialsProvider } from './credentials.ts';
 export { ConnectionError, isConnectionError } from './errors.ts';
 export { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { createInformerFactory, type InformerFactoryDeps } from './informer-factory.ts';
 export { type ClusterAccess, type PemSource, parseKubeconfig } from './kubeconfig.ts';
-export { createLeaderElector, type LeaderElectorOptions } from './leader-elector.ts';
+export { createLeaderElector, type FencedLeaderElector, type LeaderElectorOptions } from './leader-elector.ts';
 export type * from './types.ts';
 export { createWorkQueue, type WorkQueueOptions } from './work-queue.ts';
+export type { WriteFence } from './write-fence.ts';

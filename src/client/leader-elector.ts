@@ -1,14 +1,15 @@
-import type { Lease, LeaseSpec } from 'kubernetes-types/coordination/v1';
 import { isApiError } from '../api/meta/status.ts';
-import { resources } from '../api/resources.ts';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { assert, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { isConnectionError } from './errors.ts';
+import { LeaseLock } from './lease-lock.ts';
 import { sleep } from './transport.ts';
 import type { ApiClient, LeaderElector } from './types.ts';
+import { LeaseFence, type WriteFence } from './write-fence.ts';
 
 export interface LeaderElectorOptions {
+  /** Not fenced: it writes the lease. */
   readonly client: ApiClient;
   readonly namespace: string;
   readonly name: string;
@@ -25,239 +26,191 @@ export interface LeaderElectorOptions {
   readonly retryPeriodMs?: number;
 }
 
+export interface FencedLeaderElector extends LeaderElector {
+  /** For the client of the led work: see `ApiClient.fenced`. */
+  readonly fence: WriteFence;
+}
+
 const JITTER = 1.2;
 /** While no API server answers, no candidate can hold the lease: a short retry makes a host's start seconds shorter. */
 const KNOCK_MS = 100;
 
 /**
- * What was last seen of the lease, and when, by this machine's monotonic clock: the stamps on it come from other
- * clocks.
+ * Leadership as a Lease, interoperable with client-go's leaderelection: same record, same timing, released on shutdown.
+ * Standbys watch the lease, so that a released one is taken at once. Writes through a client fenced by `fence` end with
+ * the renew deadline, which is before any other candidate may lead.
  */
-interface Observation {
-  readonly lease: Lease;
-  readonly atMs: number;
+export function createLeaderElector(options: LeaderElectorOptions): FencedLeaderElector {
+  return new LeaseElector(options);
 }
 
-/**
- * Leadership as a Lease, interoperable with client-go's leaderelection: same record, same timing, released on shutdown.
- * Does not fence: a leader that was stopped by its kernel may still write for a moment after it lost the lease.
- */
-export function createLeaderElector(options: LeaderElectorOptions): LeaderElector {
-  const leaseDurationMs = options.leaseDurationMs ?? 15_000;
-  const renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
-  const retryPeriodMs = options.retryPeriodMs ?? 2_000;
-  assert(leaseDurationMs > renewDeadlineMs, 'the lease must outlast the renew deadline');
-  assert(renewDeadlineMs > retryPeriodMs * JITTER, 'the renew deadline must allow more than one try');
-  const { clock, random, log, identity, namespace, name } = options;
-  const leases = options.client.resource(resources.leases);
-  const lock = `${namespace}/${name}`;
-  const stopping = new AbortController();
-  let observed: Observation | undefined;
-  let running: Promise<void> | undefined;
+class LeaseElector implements FencedLeaderElector {
+  readonly fence: LeaseFence;
+  readonly #clock: Clock;
+  readonly #random: RandomSource;
+  readonly #log: Log;
+  readonly #identity: string;
+  readonly #retryPeriodMs: number;
+  readonly #lease: LeaseLock;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
   /** A renewal under way; a release must not overtake it. */
-  let renewal: Promise<unknown> = Promise.resolve();
+  #renewal: Promise<unknown> = Promise.resolve();
 
-  const observe = (lease: Lease): Observation => {
-    const unchanged = observed !== undefined && sameRecord(observed.lease.spec, lease.spec);
-    const holder = lease.spec?.holderIdentity ?? '';
-    if (holder !== (observed?.lease.spec?.holderIdentity ?? '')) log.info('leader', { lock, holder });
-    observed = { lease, atMs: unchanged && observed !== undefined ? observed.atMs : clock.monotonicMs() };
-    return observed;
-  };
+  constructor(options: LeaderElectorOptions) {
+    const { clock, random, log, identity, leaseDurationMs = 15_000, renewDeadlineMs = 10_000 } = options;
+    this.#retryPeriodMs = options.retryPeriodMs ?? 2_000;
+    assert(leaseDurationMs > renewDeadlineMs, 'the lease must outlast the renew deadline');
+    assert(renewDeadlineMs > this.#retryPeriodMs * JITTER, 'the renew deadline must allow more than one try');
+    this.#clock = clock;
+    this.#random = random;
+    this.#log = log;
+    this.#identity = identity;
+    this.#lease = new LeaseLock({ ...options, leaseDurationMs });
+    this.fence = new LeaseFence(clock, this.#lease.lock, renewDeadlineMs);
+  }
 
-  const holds = (lease: Lease | undefined): boolean => lease?.spec?.holderIdentity === identity;
-
-  /** One try to get or renew the lease. Throws ApiError. */
-  const tryHold = async (): Promise<boolean> => {
-    const now = microTime(clock.nowMs());
-    if (observed === undefined || !holds(observed.lease)) {
-      const found = await find();
-      if (found === undefined) {
-        observe(await leases.create({ metadata: { name, namespace }, spec: record(undefined, now) }));
-        return true;
+  async run(lead: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    assert(this.#running === undefined, 'a leader elector runs once');
+    this.#running = (async () => {
+      while (!this.#stopping.signal.aborted) {
+        if ((await this.#term(lead)) === 'done') return;
       }
-      const seen = observe(found);
-      if (!holds(found) && !isFree(found.spec) && clock.monotonicMs() - seen.atMs < durationMs(found.spec))
-        return false;
-    }
-    const base = observed?.lease ?? {};
+    })();
     try {
-      observe(await leases.update({ ...base, spec: record(base.spec, now) }));
+      await this.#running;
     } catch (error) {
-      // Somebody else wrote the lease, or deleted it: look at it again next time instead of guessing.
-      if (isApiError(error, 'Conflict') || isApiError(error, 'NotFound')) await refresh();
-      throw error;
+      if (!this.#stopping.signal.aborted) throw error;
     }
-    return true;
-  };
+  }
 
-  const find = async (): Promise<Lease | undefined> => {
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the leader elector was stopped'));
+    await this.#running?.catch(() => {});
+  }
+
+  async #hold(): Promise<boolean> {
+    const sent = this.fence.now();
+    const held = await this.#lease.tryHold();
+    if (held) this.fence.renewed(sent);
+    return held;
+  }
+
+  async #acquire(): Promise<void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, over.signal]);
+    let freed = new AbortController();
+    let watching: Promise<void> | undefined;
     try {
-      return await leases.get(name, namespace);
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
-  };
-
-  const refresh = async (): Promise<void> => {
-    const found = await find();
-    if (found === undefined) observed = undefined;
-    else observe(found);
-  };
-
-  const record = (before: LeaseSpec | undefined, now: string): LeaseSpec => {
-    const kept = before?.holderIdentity === identity;
-    return {
-      ...before,
-      holderIdentity: identity,
-      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000),
-      acquireTime: kept && before?.acquireTime !== undefined ? before.acquireTime : now,
-      renewTime: now,
-      leaseTransitions: (before?.leaseTransitions ?? 0) + (before === undefined || kept ? 0 : 1),
-    };
-  };
-
-  const acquire = async (): Promise<void> => {
-    for (;;) {
-      stopping.signal.throwIfAborted();
-      let pauseMs = retryPeriodMs;
-      try {
-        if (await tryHold()) return;
-      } catch (error) {
-        if (isConnectionError(error)) pauseMs = Math.min(retryPeriodMs, KNOCK_MS);
-        log.v(
-          isConnectionError(error) || isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists') ? 4 : 2,
-          'cannot acquire the lease',
-          {
-            lock,
-            error: messageOf(error),
-          },
-        );
+      for (;;) {
+        this.#stopping.signal.throwIfAborted();
+        freed = new AbortController();
+        let pauseMs = this.#retryPeriodMs;
+        try {
+          if (await this.#hold()) return;
+          // It comes back when the server ends the watch; without the right to watch, the polls remain.
+          watching ??= this.#watch(signal, () => freed.abort()).finally(() => {
+            watching = undefined;
+          });
+          pauseMs = Math.min(pauseMs, this.#lease.expiresInMs);
+        } catch (error) {
+          pauseMs = this.#noteFailure(error);
+        }
+        const jitter = 1 + this.#random.random() * (JITTER - 1);
+        await this.#pause(pauseMs * jitter, freed.signal);
       }
-      await sleep(clock, pauseMs * (1 + random.random() * (JITTER - 1)), stopping.signal);
+    } finally {
+      over.abort();
+      await watching;
     }
-  };
+  }
+
+  /** Ends early when the lease is free. */
+  async #pause(ms: number, freed: AbortSignal): Promise<void> {
+    await sleep(this.#clock, ms, AbortSignal.any([this.#stopping.signal, freed])).catch((reason: unknown) => {
+      if (this.#stopping.signal.aborted) throw reason;
+    });
+  }
+
+  async #watch(signal: AbortSignal, freed: () => void): Promise<void> {
+    try {
+      await this.#lease.watch(signal, freed);
+    } catch (error) {
+      if (!signal.aborted) this.#log.v(4, 'lease watch ended', { lock: this.#lease.lock, error: messageOf(error) });
+    }
+  }
+
+  /** Milliseconds until the next try. */
+  #noteFailure(error: unknown): number {
+    const away = isConnectionError(error);
+    const expected = away || isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
+    this.#log.v(expected ? 4 : 2, 'cannot acquire the lease', { lock: this.#lease.lock, error: messageOf(error) });
+    return away ? Math.min(this.#retryPeriodMs, KNOCK_MS) : this.#retryPeriodMs;
+  }
 
   /** Returns when the lease could not be renewed in time; throws the signal's reason. */
-  const renew = async (signal: AbortSignal): Promise<void> => {
-    let renewedMs = clock.monotonicMs();
+  async #renew(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await sleep(clock, retryPeriodMs, signal);
+      await sleep(this.#clock, Math.min(this.#retryPeriodMs, Math.max(0, this.fence.leftMs)), signal);
+      if (this.fence.leftMs <= 0) return;
       const deadline = new AbortController();
-      const leftMs = Math.max(0, renewedMs + renewDeadlineMs - clock.monotonicMs());
       // A request that hangs must not keep a leader in office beyond its deadline.
-      const attempt = tryHold().then(
+      const attempt = this.#hold().then(
         (held) => ({ held }),
         (error: unknown) => ({ error }),
       );
-      renewal = attempt;
+      this.#renewal = attempt;
       const result = await Promise.race([
         attempt,
-        sleep(clock, leftMs, AbortSignal.any([signal, deadline.signal])).then(() => ({ expired: true })),
+        sleep(this.#clock, this.fence.leftMs, AbortSignal.any([signal, deadline.signal])).then(() => ({})),
       ]);
       deadline.abort(new Error('answered'));
-      if ('held' in result) {
-        if (!result.held) return;
-        renewedMs = clock.monotonicMs();
-        continue;
-      }
-      if ('error' in result) log.warn('cannot renew the lease', { lock, error: messageOf(result.error) });
-      if (clock.monotonicMs() - renewedMs >= renewDeadlineMs) return;
+      if ('held' in result && !result.held) return;
+      if ('error' in result)
+        this.#log.warn('cannot renew the lease', { lock: this.#lease.lock, error: messageOf(result.error) });
+      if (this.fence.leftMs <= 0) return;
     }
-  };
+  }
 
-  const release = async (): Promise<void> => {
+  async #release(): Promise<void> {
     const late = new AbortController();
-    await Promise.race([renewal, sleep(clock, retryPeriodMs, late.signal).catch(() => {})]);
+    await Promise.race([this.#renewal, sleep(this.#clock, this.#retryPeriodMs, late.signal).catch(() => {})]);
     late.abort();
-    if (observed === undefined || !holds(observed.lease)) return;
-    const now = microTime(clock.nowMs());
-    const { lease } = observed;
+    const { lock } = this.#lease;
     try {
-      const released = await leases.update({
-        ...lease,
-        spec: {
-          holderIdentity: '',
-          leaseDurationSeconds: 1,
-          acquireTime: now,
-          renewTime: now,
-          leaseTransitions: lease.spec?.leaseTransitions ?? 0,
-        },
-      });
-      observe(released);
-      log.info('released the lease', { lock });
+      if (await this.#lease.release()) this.#log.info('released the lease', { lock });
     } catch (error) {
-      log.warn('cannot release the lease, others wait until it expires', { lock, error: messageOf(error) });
+      this.#log.warn('cannot release the lease, others wait until it expires', { lock, error: messageOf(error) });
     }
-  };
+  }
 
-  const term = async (lead: (signal: AbortSignal) => Promise<void>): Promise<'done' | 'lost'> => {
-    await acquire();
-    log.info('became leader', { lock, identity });
+  async #term(lead: (signal: AbortSignal) => Promise<void>): Promise<'done' | 'lost'> {
+    await this.#acquire();
+    const { lock } = this.#lease;
+    this.#log.info('became leader', { lock, identity: this.#identity });
     const lost = new AbortController();
     const over = new AbortController();
-    const signal = AbortSignal.any([lost.signal, stopping.signal]);
-    const renewing = renew(AbortSignal.any([stopping.signal, over.signal])).then(
+    const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
+    // Goes on while the led work stops: its last writes need the lease.
+    const renewing = this.#renew(over.signal).then(
       () => {
-        log.error('lost the lease', { lock, identity });
+        this.#log.error('lost the lease', { lock, identity: this.#identity });
+        this.fence.cut();
         lost.abort(new Error(`lost the lease ${lock}`));
       },
       () => {},
     );
     try {
-      await lead(signal);
+      if (!signal.aborted) await lead(signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      log.v(4, 'the led work ended', { lock, error: messageOf(error) });
+      this.#log.v(4, 'the led work ended', { lock, error: messageOf(error) });
     } finally {
       over.abort(new Error('the term is over'));
       await renewing;
-      if (!lost.signal.aborted) await release();
+      this.fence.close();
+      if (!lost.signal.aborted) await this.#release();
     }
     return lost.signal.aborted ? 'lost' : 'done';
-  };
-
-  return {
-    async run(lead) {
-      assert(running === undefined, 'a leader elector runs once');
-      running = (async () => {
-        while (!stopping.signal.aborted) {
-          if ((await term(lead)) === 'done') return;
-        }
-      })();
-      try {
-        await running;
-      } catch (error) {
-        if (!stopping.signal.aborted) throw error;
-      }
-    },
-    async stop() {
-      stopping.abort(new Error('the leader elector was stopped'));
-      await running?.catch(() => {});
-    },
-  };
-}
-
-function isFree(spec: LeaseSpec | undefined): boolean {
-  return (spec?.holderIdentity ?? '') === '';
-}
-
-function durationMs(spec: LeaseSpec | undefined): number {
-  return (spec?.leaseDurationSeconds ?? 0) * 1000;
-}
-
-function sameRecord(a: LeaseSpec | undefined, b: LeaseSpec | undefined): boolean {
-  return (
-    a?.holderIdentity === b?.holderIdentity &&
-    a?.renewTime === b?.renewTime &&
-    a?.acquireTime === b?.acquireTime &&
-    a?.leaseTransitions === b?.leaseTransitions &&
-    a?.leaseDurationSeconds === b?.leaseDurationSeconds
-  );
-}
-
-/** metav1.MicroTime. */
-function microTime(nowMs: number): string {
-  return new Date(nowMs).toISOString().replace('Z', '000Z');
+  }
 }

@@ -4,7 +4,9 @@ import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
 import { ConnectionError } from './errors.ts';
+import { checkedAtSend } from './fenced-dispatch.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
+import type { WriteFence } from './write-fence.ts';
 
 export interface TransportOptions extends ServerConnectionOptions {
   /** Asked before each request; wins over `credentials().token`. */
@@ -21,6 +23,8 @@ export interface HttpRequest {
   readonly contentType?: string;
   readonly accept?: string;
   readonly signal?: AbortSignal;
+  /** Checked before the request is queued and again when its connection is there; a loss aborts it. */
+  readonly fence?: WriteFence;
 }
 
 export interface HttpStream {
@@ -134,13 +138,17 @@ class HttpTransport implements Transport {
   ): Promise<Dispatcher.ResponseData> {
     const headers = await this.#headers(request);
     const { [kind]: pool, rotated } = this.#connections.current();
+    const { fence } = request;
+    fence?.check();
+    const dispatcher: Dispatcher = fence === undefined ? pool : checkedAtSend(pool, fence);
     const signals = [
       ...(request.signal === undefined ? [] : [request.signal]),
+      ...(fence?.lost === undefined ? [] : [fence.lost]),
       ...(kind === 'streams' ? [rotated.signal] : []),
     ];
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     try {
-      return await pool.request({
+      return await dispatcher.request({
         method: request.method,
         path: this.#prefix + request.path,
         headers,

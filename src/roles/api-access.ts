@@ -8,10 +8,10 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { secretFileProblem } from '../base/secret-file.ts';
 import {
-  type ApiClient,
   type ClientCredentials,
   createApiClient,
   createInformerFactory,
+  type FenceableClient,
   type InformerFactory,
   type PemSource,
   parseKubeconfig,
@@ -29,7 +29,7 @@ export interface OpenedClient {
   readonly server: string;
   /** PEM of the authority that the kubeconfig trusts, as of its opening. */
   readonly caPem: string | undefined;
-  readonly client: ApiClient;
+  readonly client: FenceableClient;
   newInformers(): InformerFactory;
   close(): Promise<void>;
 }

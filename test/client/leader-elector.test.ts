@@ -13,6 +13,9 @@ class LeaseServer {
   lease: Lease | undefined;
   writes = 0;
   #version = 0;
+  /** Whether candidates may watch. */
+  watchable = true;
+  readonly #watchers = new Set<(lease: Lease) => void>();
   /** Candidates whose requests fail or hang. */
   readonly cut = new Map<string, 'fail' | 'hang'>();
 
@@ -28,14 +31,40 @@ class LeaseServer {
         ...structuredClone(lease),
         metadata: { ...lease.metadata, resourceVersion: `${++this.#version}` },
       };
+      for (const notify of this.#watchers) notify(structuredClone(this.lease));
       return structuredClone(this.lease);
     };
+    const watchers = this.#watchers;
+    const watchable = () => this.watchable;
     const client = {
       resource: () => ({
         get: async (name: string) => {
           await gate();
           if (this.lease === undefined) throw errors.notFound(SUBJECT, name);
           return structuredClone(this.lease);
+        },
+        watch: async function* ({ signal }: { readonly signal: AbortSignal }) {
+          if (!watchable()) throw errors.forbidden('no watch');
+          const seen: Lease[] = [];
+          let wake = (): void => {};
+          const notify = (lease: Lease): void => {
+            seen.push(lease);
+            wake();
+          };
+          watchers.add(notify);
+          try {
+            while (!signal.aborted) {
+              const object = seen.shift();
+              if (object !== undefined) yield { type: 'MODIFIED', object };
+              else
+                await new Promise<void>((resolve) => {
+                  wake = resolve;
+                  signal.addEventListener('abort', () => resolve(), { once: true });
+                });
+            }
+          } finally {
+            watchers.delete(notify);
+          }
         },
         create: async (lease: Lease) => {
           await gate();
@@ -103,8 +132,40 @@ describe('leader election', () => {
     await one.elector.stop();
   });
 
-  it('hands over within a retry period when the leader stops', async () => {
+  it('moves at once when the leader stops: standbys watch the lease', async () => {
     const { server, clock, told, candidate } = setUp();
+    const one = candidate('one');
+    await settle();
+    const standbys = [candidate('two', 2), candidate('three', 3)];
+    await clock.advance(31_000);
+    assert.deepEqual(told, ['one leads']);
+    await one.elector.stop();
+    await clock.advance(0);
+    assert.equal(told.length, 3);
+    assert.match(told[2] ?? '', /^(?:two|three) leads$/);
+    assert.equal(server.lease?.spec?.leaseTransitions, 1);
+    for (const { elector } of standbys) await elector.stop();
+  });
+
+  it('moves within the lease time after the last renewal when the leader dies', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const one = candidate('one');
+    await settle();
+    const two = candidate('two', 2);
+    await clock.advance(30_500);
+    server.cut.set('one', 'hang');
+    // The last renewal was 500 ms ago; the others' wait has a jitter of a fifth of what is left.
+    await clock.advance(14_400);
+    assert.deepEqual(told, ['one leads', 'one ends']);
+    await clock.advance(3_000);
+    assert.equal(told.at(-1), 'two leads');
+    await two.elector.stop();
+    void one;
+  });
+
+  it('hands over within a retry period when the leader stops and standbys may not watch', async () => {
+    const { server, clock, told, candidate } = setUp();
+    server.watchable = false;
     const one = candidate('one');
     await settle();
     const two = candidate('two', 2);

@@ -1,9 +1,10 @@
 /** Hosts join a cluster by token: a node, then masters with members of the store. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, readlink, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { Lease } from 'kubernetes-types/coordination/v1';
 import { type Appliance, eventually } from './harness.ts';
 import { Lan } from './lan.ts';
 
@@ -109,6 +110,36 @@ test('two masters join by token: their stores become members by themselves', { t
   }
   const { stdout, stderr } = await first.hyperedge(['members', '--root', first.root]);
   assert.equal(stdout.trim().split('\n').length, 4, `${stdout}${stderr}`);
+});
+
+test('without the API server of its host, and of the one it has joined by, every node keeps its lease', {
+  timeout: 180_000,
+}, async () => {
+  const names = ['h1', 'h2', 'h3', 'h4'];
+  const manifest = join(first.root, 'etc/origin/node/pods/apiserver.yaml');
+  const kept = join(first.root, 'apiserver.yaml');
+  await rename(manifest, kept);
+  try {
+    await eventually('the API server of h1 has ended', 30_000, async () =>
+      (await first.kubectl(['get', '--raw', '/readyz', '--request-timeout=2s'])).code === 0 ? undefined : true,
+    );
+    const ended = Date.now();
+    // As a client of h1 reaches the others: by the balancer of its host.
+    const args = ['get', 'leases', '-n', 'kube-node-lease', '-o', 'json', '--server', 'https://127.0.0.1:7443'];
+    await eventually('four leases renewed since', 60_000, async () => {
+      const { items } = JSON.parse((await first.kubectl(args)).stdout) as { items: Lease[] };
+      const renewed = items.filter(({ spec }) => Date.parse(spec?.renewTime ?? '') > ended + 1_000);
+      return names.every((name) => renewed.some(({ metadata }) => metadata?.name === name)) ? true : undefined;
+    });
+    const shown = await first.kubectl(['get', 'nodes', '--no-headers', '--server', 'https://127.0.0.1:7443']);
+    for (const name of names) assert.match(shown.stdout, new RegExp(`^${name} +Ready `, 'm'));
+    assert.ok(Date.now() - ended < 40_000, 'before any node would be NotReady');
+  } finally {
+    await rename(kept, manifest);
+  }
+  await eventually('the API server of h1 is ready again', 60_000, async () =>
+    (await first.kubectl(['get', '--raw', '/readyz', '--request-timeout=2s'])).code === 0 ? true : undefined,
+  );
 });
 
 /** Runs the host until it ends by itself; its last line. */

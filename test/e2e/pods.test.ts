@@ -1,11 +1,12 @@
 /** Everything that a pod's specification can ask of its node, with real containers. */
 import { after, before, describe } from 'node:test';
 import { environmentTests, volumeTests } from './pods/content.ts';
+import { nameTests } from './pods/dns.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
 import { networkTests } from './pods/network.ts';
-import { admissionTests, sourceTests, statusTests } from './pods/node.ts';
+import { admissionTests, sourceTests, statusTests, submittedTests } from './pods/node.ts';
 
 let lab: PodLab;
 const current = (): PodLab => lab;
@@ -27,8 +28,10 @@ describe('pods', { concurrency: 4 }, () => {
   environmentTests(current);
   securityTests(current);
   namespaceTests(current);
+  nameTests(current);
   admissionTests(current);
   statusTests(current);
   sourceTests(current);
   networkTests(current);
+  submittedTests(current);
 });

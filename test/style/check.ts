@@ -24,9 +24,7 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .filter((path) => path !== '' && !GENERATED.test(path));
 
 /** Too long today, with their lines: a file or function may shrink, none may be added. */
-const KNOWN: Readonly<Record<string, number>> = {
-  'src/client/leader-elector.ts function': 196,
-};
+const KNOWN: Readonly<Record<string, number>> = {};
 
 const violations: string[] = [];
 const read = (path: string): string => {

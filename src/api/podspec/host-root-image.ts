@@ -11,8 +11,14 @@ export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 const DIGEST = 'b2a643d7931c38a1f607e703aab40c181a43aacb80b4348a4a68819183a45b5a';
 export const HOST_ROOT_ID = `sha256:${DIGEST}`;
 
-/** Where a kubelet has a pod from: its manifest directory, its manifest URL or the API server. */
-export type PodSource = 'file' | 'http' | 'api';
+/**
+ * Where a kubelet has a manifest from: its directory, its URL, the node's key in the store, or the local submit API.
+ */
+export const MANIFEST_SOURCES = ['file', 'http', 'store', 'submitted'] as const;
+export type ManifestSourceKind = (typeof MANIFEST_SOURCES)[number];
+
+/** Where a kubelet has a pod from. */
+export type PodSource = ManifestSourceKind | 'api';
 
 /** The one decision about who may use the image; a pod of the API server is never the node's own. */
 export const mayUseHostRoot = (source: PodSource): boolean => source === 'file';

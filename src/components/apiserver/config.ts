@@ -78,6 +78,8 @@ export interface ApiServerConfig {
   readonly browsers?: BrowserSettings;
   /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
   readonly shutdownDelaySeconds?: number;
+  /** The same, where other API servers serve this store and none is given. Default 0. */
+  readonly handoverDelaySeconds?: number;
   /**
    * CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication.
    */
@@ -133,7 +135,7 @@ export interface ApiServerConfig {
    * kubelet's certificate is not verified.
    */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
-  /** CIDR of cluster IPs. Default 172.30.0.0/16. */
+  /** CIDR of cluster IPs, or `v4,v6`, the primary one first. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
   /** Inclusive. Default 30000–32767. */
   readonly nodePortRange?: readonly [number, number];

@@ -90,7 +90,7 @@ export class Destinations {
 
   /** Cluster IPs lead wherever the rules of the host send them, the API server's own among them. */
   #services(): AddressSet {
-    const ranges = [this.#deps.serviceRange];
+    const ranges = this.#deps.serviceRange.split(',');
     for (const object of this.#deps.cache.kind('servicecidrs'))
       ranges.push(...(object.shared<ServiceCidr>().spec?.cidrs ?? []));
     return new AddressSet(ranges);

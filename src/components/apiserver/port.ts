@@ -106,6 +106,11 @@ export interface Listener {
   readonly port: number;
   /** New handshakes use the new material; present connections keep theirs. */
   updateTls(tls: TlsMaterial): void;
+  /**
+   * Serves on, and asks clients to connect elsewhere: `connection: close` on HTTP/1.1, GOAWAY on HTTP/2, each with the
+   * next request.
+   */
+  retire(): void;
   /** Refuses new connections, and new requests on those there are; requests in flight go on. */
   drain(): void;
   /** Drains, waits up to `graceMs` for requests in flight, then closes what is left. */

@@ -441,8 +441,10 @@ class Server implements ApiServer {
     this.#leaving = true;
     this.#compactor.stop();
     await this.#masters.stop();
-    const { shutdownDelaySeconds = 0 } = config;
+    const { handoverDelaySeconds = 0 } = config;
+    const { shutdownDelaySeconds = this.#masters.hasOthers ? handoverDelaySeconds : 0 } = config;
     if (shutdownDelaySeconds > 0) {
+      this.#listener?.retire();
       await new Promise<void>((resolve) => {
         clock.setTimer(shutdownDelaySeconds * 1000, resolve);
       });

@@ -24,6 +24,8 @@ export interface Capabilities {
   readonly anyKind: AnyKind;
   /** GET of a path below the API: the scale of kinds that are known only at run time. */
   readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
+  /** PUT of a scale; the scale's resourceVersion guards it. */
+  readonly updateScale: (path: string, scale: object) => Promise<unknown>;
   /** Asks the API server whether a subject may do something. */
   readonly accessReview: (spec: object) => Promise<boolean>;
 }
@@ -53,6 +55,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
       },
     },
     read: (path, signal) => client.request('GET', path, undefined, { signal }),
+    updateScale: (path, scale) => client.request('PUT', path, scale),
     accessReview: (spec) => isAllowed(client, spec),
   };
 }

@@ -27,9 +27,12 @@ export interface ControllersDeps {
 
 /** Defaults are upstream's, with OKD's networks. Durations are milliseconds. */
 export interface ControllersOptions {
+  /** A range, or one of each family as `10.128.0.0/14,fd01::/48`, the primary one first. */
   readonly clusterCidr: string;
+  /** Of IPv4 pod ranges. */
   readonly nodeCidrMaskSize: number;
-  /** Never given to pods, should the two overlap. */
+  readonly nodeCidrMaskSizeIpv6: number;
+  /** A range or two. Never given to pods, should they overlap. */
   readonly serviceCidr: string;
   readonly allocateNodeCidrs: boolean;
   readonly nodeMonitorGracePeriodMs: number;
@@ -49,6 +52,7 @@ export interface ControllersOptions {
 export const DEFAULT_OPTIONS: ControllersOptions = {
   clusterCidr: '10.128.0.0/14',
   nodeCidrMaskSize: 23,
+  nodeCidrMaskSizeIpv6: 64,
   serviceCidr: '172.30.0.0/16',
   allocateNodeCidrs: true,
   nodeMonitorGracePeriodMs: 40_000,

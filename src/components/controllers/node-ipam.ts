@@ -18,44 +18,56 @@ export const nodeIpamController: ControllerSpec = {
     const { log } = handle;
     return (scope) => {
       if (!handle.options.allocateNodeCidrs) return;
-      const pool = new CidrPool(handle.options.clusterCidr, handle.options.nodeCidrMaskSize);
+      const { clusterCidr, serviceCidr, nodeCidrMaskSize, nodeCidrMaskSizeIpv6 } = handle.options;
+      const pools = clusterCidr
+        .split(',')
+        .map((cidr) => new CidrPool(cidr, cidr.includes(':') ? nodeCidrMaskSizeIpv6 : nodeCidrMaskSize));
       const occupy = (node: Node): void => {
         for (const cidr of node.spec?.podCIDRs ?? [node.spec?.podCIDR ?? '']) {
-          if (cidr === '' || cidr.includes(':')) continue;
+          if (cidr === '') continue;
           try {
-            pool.occupy(cidr, nameOf(node));
+            for (const pool of pools) pool.occupy(cidr, nameOf(node));
           } catch (error) {
             log.warn('a node has a pod network that cannot be read', { node: nameOf(node), error: messageOf(error) });
           }
         }
       };
-      if (!handle.options.serviceCidr.includes(':')) pool.occupy(handle.options.serviceCidr, '');
+      for (const pool of pools) for (const cidr of serviceCidr.split(',')) pool.occupy(cidr, '');
       // Everything in use is marked before anything is given away.
       for (const node of nodes.list()) occupy(node);
       const queue = scope.queue(async (name) => {
         const node = nodes.get(name);
         if (node === undefined || !needsCidr(node)) return;
-        const cidr = pool.allocate(name);
-        if (cidr === undefined) {
+        const cidrs = pools.map((pool) => pool.allocate(name));
+        const podCIDRs = cidrs.filter((cidr) => cidr !== undefined);
+        if (podCIDRs.length < pools.length) {
+          for (const pool of pools) pool.release(name);
+          const full = pools[cidrs.indexOf(undefined)]?.clusterCidr;
           handle.recorder.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`);
-          throw new Error(`no free pod network left in ${handle.options.clusterCidr}`);
+          throw new Error(`no free pod network left in ${full}`);
         }
         try {
           await client.patch(name, undefined, 'strategic', {
             metadata: { uid: node.metadata?.uid },
-            spec: { podCIDR: cidr, podCIDRs: [cidr] },
+            spec: { podCIDR: podCIDRs[0], podCIDRs },
           });
         } catch (error) {
-          pool.release(name);
+          for (const pool of pools) pool.release(name);
           throw error;
         }
-        log.info('gave a node its pod network', { node: name, cidr });
+        log.info('gave a node its pod network', { node: name, cidrs: podCIDRs.join() });
       }, 1);
       const wake = (node: Node): void => {
         if (needsCidr(node)) queue.add(nameOf(node));
         else occupy(node);
       };
-      scope.onChange(nodes, { added: wake, updated: wake, deleted: (node) => pool.release(nameOf(node)) });
+      scope.onChange(nodes, {
+        added: wake,
+        updated: wake,
+        deleted: (node) => {
+          for (const pool of pools) pool.release(nameOf(node));
+        },
+      });
     };
   },
 };

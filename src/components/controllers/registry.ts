@@ -8,13 +8,17 @@ import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';
 import { clusterInfoController } from './cluster-info.ts';
 import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
+import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
 import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
+import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
+import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
+import { jobController } from './job.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
@@ -28,9 +32,11 @@ import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
+import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
+import { ttlAfterFinishedController } from './ttl-after-finished.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -42,9 +48,14 @@ export const controllers: readonly ControllerSpec[] = [
   replicaSetController,
   replicationControllerController,
   daemonSetController,
+  statefulSetController,
+  jobController,
+  cronJobController,
   endpointsController,
   endpointSliceController,
+  endpointSliceMirroringController,
   disruptionController,
+  horizontalPodAutoscalerController,
   csrApprovingController,
   csrSigningController,
   clusterInfoController,
@@ -60,5 +71,6 @@ export const controllers: readonly ControllerSpec[] = [
   serviceCidrsController,
   podGcController,
   ttlController,
+  ttlAfterFinishedController,
   tokenCleanerController,
 ];

@@ -9,7 +9,10 @@ interface ResourceList {
   readonly resources?: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean }[];
 }
 
-type Scale = KubeObject & { readonly spec?: { readonly replicas?: number } };
+export type Scale = KubeObject & {
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: { readonly replicas?: number; readonly selector?: string };
+};
 
 /** Owner references are user input: they become part of a path only in this form. */
 const API_VERSION = /^(?:[a-z0-9.-]{1,253}\/)?v[a-z0-9]{1,62}$/;
@@ -22,7 +25,27 @@ export async function readScale(
   namespace: string,
   signal: AbortSignal,
 ): Promise<ControllerScale | undefined> {
-  const { apiVersion, kind, name, uid } = reference;
+  const { path } = await scaleEndpoint(read, reference, namespace, signal);
+  const scale = await unlessAbsent(read<Scale>(path, signal));
+  const { uid } = reference;
+  return scale?.metadata?.uid === uid ? { uid, replicas: scale.spec?.replicas ?? 0 } : undefined;
+}
+
+export interface ScaleEndpoint {
+  /** Of the object's scale. */
+  readonly path: string;
+  /** `<plural>.<group>`, of the core group `<plural>`. */
+  readonly resource: string;
+}
+
+/** Throws for kinds that the server does not have, and, unless `scalable` is false, for those without a scale. */
+export async function scaleEndpoint(
+  read: Capabilities['read'],
+  { apiVersion, kind, name }: { readonly apiVersion: string; readonly kind: string; readonly name: string },
+  namespace: string,
+  signal: AbortSignal,
+  scalable = true,
+): Promise<ScaleEndpoint> {
   const noMatch = new Error(`no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`);
   if (!API_VERSION.test(apiVersion) || !NAME.test(name)) throw noMatch;
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -30,13 +53,13 @@ export async function readScale(
   const resources = list?.resources ?? [];
   const found = resources.find((each) => each.kind === kind && each.namespaced && !each.name.includes('/'));
   if (found === undefined) throw noMatch;
-  if (!resources.some((each) => each.name === `${found.name}/scale`)) {
-    const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0] ?? ''}` : '';
-    throw new Error(`${found.name}${group} does not implement the scale subresource`);
+  const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0] ?? ''}` : '';
+  const resource = `${found.name}${group}`;
+  if (scalable && !resources.some((each) => each.name === `${found.name}/scale`)) {
+    throw new Error(`${resource} does not implement the scale subresource`);
   }
   const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${found.name}/${encodeURIComponent(name)}/scale`;
-  const scale = await unlessAbsent(read<Scale>(path, signal));
-  return scale?.metadata?.uid === uid ? { uid, replicas: scale.spec?.replicas ?? 0 } : undefined;
+  return { path, resource };
 }
 
 async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {

@@ -22,7 +22,10 @@ export interface KubeletPaths {
 
 export interface KubeletConfig {
   readonly nodeName: string;
-  /** Dotted or colon form; the node's InternalIP and the address of host-network pods. */
+  /**
+   * Dotted or colon form, the primary family first; the node's InternalIPs and the addresses of host-network pods. Read
+   * at every use, because the addresses of a host may change.
+   */
   readonly nodeIps: readonly string[];
   readonly paths: KubeletPaths;
   /** HTTP(S) address of a manifest that is fetched every `fileCheckFrequencyMs`. */

@@ -8,7 +8,7 @@ import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
-import type { FileWatch, HostFacts, Mounter } from './port.ts';
+import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
 import type { KubeletListen } from './server/port.ts';
 
@@ -40,6 +40,8 @@ export interface KubeletDeps {
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
+  /** Manifests from elsewhere than the directory and the URL of the configuration. */
+  readonly feeds?: readonly ManifestFeed[];
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
   /** Asked at start and before every hour's renewal of the server's TLS context. */

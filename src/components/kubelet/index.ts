@@ -10,3 +10,4 @@ export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';
 export { keepNodeRoleLabels } from './node/node-role-labels.ts';
 export type { HostCondition } from './node/node-status.ts';
+export { decodeStaticPod } from './sources/static-pod.ts';

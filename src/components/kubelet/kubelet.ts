@@ -21,7 +21,7 @@ import { Prober } from './probes/prober.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
-import { directorySource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
+import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
@@ -45,6 +45,8 @@ export interface Kubelet {
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
+  /** Reports `nodeIps` of the configuration at once, for the node and for its pods. */
+  addressesChanged(): void;
   /** Serves new connections with the certificate that `servingCertificate` gives now. */
   reloadCertificate(): Promise<void>;
   /** Port of the HTTPS server once it listens. */
@@ -137,6 +139,11 @@ class NodeKubelet implements Kubelet {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
   }
 
+  addressesChanged(): void {
+    this.parts?.reportNode.current();
+    this.parts?.manager.wakeAll();
+  }
+
   async reloadCertificate(): Promise<void> {
     await this.parts?.server.reload();
   }
@@ -172,7 +179,7 @@ class NodeKubelet implements Kubelet {
   }
 
   private sources(manager: PodManager): ManifestSource[] {
-    const { config, clock, log, fileWatch, files } = this.deps;
+    const { config, clock, log, fileWatch, files, feeds = [] } = this.deps;
     const shared = {
       manifests: files.manifests,
       nodeName: config.nodeName,
@@ -192,6 +199,9 @@ class NodeKubelet implements Kubelet {
       sources.push(
         urlSource({ ...shared, url: config.manifestUrl, onPods: (pods) => manager.setStaticPods('http', pods) }),
       );
+    }
+    for (const feed of feeds) {
+      sources.push(feedSource({ ...shared, feed, onPods: (pods) => manager.setStaticPods(feed.source, pods) }));
     }
     return sources;
   }
@@ -369,7 +379,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     files: deps.files,
     host,
     hostInfo,
-    hostIps: config.nodeIps,
+    get hostIps() {
+      return config.nodeIps;
+    },
     clock,
     log,
     serviceInformer,
@@ -378,10 +390,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     allocatable: () => allocatable,
     services: () => serviceInformer.current?.list() ?? [],
     node: () => nodeInformer.current?.list()[0],
-    addresses: (pod, sandbox) => ({
-      podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
-      hostIps: config.nodeIps,
-    }),
+    addresses: addressesOf(config),
     otherPods: (pod) => manager.podsBeside(pod),
     underPressure: (pod) => eviction.rejection(pod, isSystemCritical(pod)),
     onFinished: (uid) => manager.ended(uid),
@@ -421,3 +430,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
 }
+
+/** Of a pod and its host, as the Downward API has them now. */
+const addressesOf =
+  (config: KubeletDeps['config']): PodServices['addresses'] =>
+  (pod, { ips }) => ({
+    podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
+    hostIps: config.nodeIps,
+  });

@@ -61,3 +61,17 @@ export interface Mounter {
   unmountTree(target: string): Promise<void>;
   isMountPoint(target: string): Promise<boolean>;
 }
+
+export interface Manifest {
+  /** File, address or key: part of the identity of its pods and of error messages. */
+  readonly origin: string;
+  /** A Pod or a PodList, YAML or JSON. */
+  readonly content: string;
+}
+
+/** Manifests besides those of the kubelet's directory and URL. */
+export interface ManifestFeed {
+  readonly source: 'store' | 'submitted';
+  /** Calls back with all manifests once they are known, and at each change. Returns what ends it. */
+  follow(listener: (manifests: readonly Manifest[]) => void): () => void;
+}

@@ -12,6 +12,8 @@ export interface ProxyConfig {
   readonly reservedPorts: readonly ReservedPort[];
   /** Addresses of this host's links now, without those that are bound for services. */
   readonly hostAddresses: () => readonly string[];
+  /** Cluster IPs that the host answers itself (cluster DNS). */
+  readonly hostServices?: readonly string[];
   /** Name of the nft table, so that several instances can share a machine. */
   readonly table: string;
 }

@@ -30,6 +30,8 @@ export interface ServicePlannerOptions {
   readonly clusterCidrs: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
+  /** Cluster IPs that the host answers itself. */
+  readonly hostServices?: readonly string[];
 }
 
 export interface ServiceChanges {
@@ -179,7 +181,7 @@ export class ServicePlanner {
   }
 
   #context(): PlanContext {
-    const { nodeName } = this.#options;
+    const { nodeName, hostServices = [] } = this.#options;
     const before = this.#destinations;
     if (this.#destinationsChanged || before === undefined) {
       const after = destinationsOf({
@@ -196,6 +198,7 @@ export class ServicePlanner {
     }
     return {
       destinations: before,
+      hostServices,
       place: { nodeName, zone: zoneOf(this.#nodes.get(nodeName)) },
       claimant: (ip, protocol, port) => this.#claimant(ip, protocol, port),
     };

@@ -39,6 +39,8 @@ export interface ServicePlan {
 export interface PlanContext {
   readonly destinations: Destinations;
   readonly place: Place;
+  /** Cluster IPs that the host answers itself: nothing is forwarded there. */
+  readonly hostServices: readonly string[];
   /** Id of the service port that has an external address with this port. */
   claimant(ip: string, protocol: Protocol, port: number): string | undefined;
 }
@@ -96,7 +98,11 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
         family,
         protocol,
         port: port.port,
-        clusterIps: ownIps.filter((ip) => allowedIp(ip, port.port, destinations.clusterIp(ip, protocol, port.port))),
+        clusterIps: ownIps.filter(
+          (ip) =>
+            !context.hostServices.includes(ip) &&
+            allowedIp(ip, port.port, destinations.clusterIp(ip, protocol, port.port)),
+        ),
         externalIps: usable,
         restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.includes(ip)),
         sourceRanges: (ranges ?? []).filter((range) => range.includes(':') === (family === 6)),

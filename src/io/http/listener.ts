@@ -115,6 +115,7 @@ class HttpsListener implements Listener {
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #closed = Promise.withResolvers<void>();
   #contextFor: (name: string) => SecureContext | undefined;
+  #retiring = false;
   #closing = false;
   #port = 0;
 
@@ -160,6 +161,10 @@ class HttpsListener implements Listener {
   updateTls(tls: TlsMaterial): void {
     this.#server.setSecureContext(contextOf(tls));
     this.#contextFor = namedContexts(tls);
+  }
+
+  retire(): void {
+    this.#retiring = true;
   }
 
   drain(): void {
@@ -219,6 +224,7 @@ class HttpsListener implements Listener {
     }
     connection.inFlight += 1;
     connection.response = response;
+    if (this.#retiring) response.setHeader('connection', 'close');
     // Once, as streams close; `once` would cost each request another function.
     response.on('close', () => {
       connection.inFlight -= 1;
@@ -235,7 +241,7 @@ class HttpsListener implements Listener {
       stream.close(ERROR_REFUSED_STREAM);
       return;
     }
-    if (this.#options.isLast?.() === true) session?.close();
+    if (this.#retiring || this.#options.isLast?.() === true) session?.close();
     connection.inFlight += 1;
     response.on('close', () => {
       connection.inFlight -= 1;

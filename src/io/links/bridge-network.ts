@@ -7,18 +7,19 @@
  * sees all pod traffic. The bridge holds the gateway's address and whatever else joins the pods' network
  * (docs/decisions/0004).
  */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { isIPv4 } from 'node:net';
-import { join } from 'node:path';
+import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { addressText, addressValue, type Network, networkText, parseNetwork } from '../../base/networks.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { PodEndpoint, PodNetwork } from '../oci/port.ts';
-import { gatewayOf, nextFree, parseRange, type Range, toNumber, toText } from './addresses.ts';
+import { AddressBook, gatewayOf } from './addresses.ts';
+import { type Attachment, AttachmentFiles } from './attachments.ts';
 import { command } from './command.ts';
 import { collides, isReserved, podTable } from './filter.ts';
+import { forwardIpv6, setKernel } from './kernel-setting.ts';
 import { isInUse } from './sockets.ts';
 
 export interface BridgeNetworkOptions {
@@ -26,15 +27,13 @@ export interface BridgeNetworkOptions {
   readonly stateDirectory: string;
   /** Name of the bridge; up to 15 characters. */
   readonly bridge: string;
-  /** All pods of the cluster: traffic to it is never masqueraded. */
-  readonly clusterCidr: string;
+  /** All pods of the cluster, a range per family: traffic to them is never masqueraded. */
+  readonly clusterCidrs: readonly string[];
   readonly nftTable: string;
-  /** The service range: host ports never take what is sent to it. */
-  readonly serviceCidr: string;
+  /** The service ranges: host ports never take what is sent to them. */
+  readonly serviceCidrs: readonly string[];
   /** Ports on which the host itself listens; asked whenever rules are written or a pod is attached. */
   readonly reservedPorts: () => readonly ReservedPort[];
-  /** 0: the kernel's default. */
-  readonly mtu?: number;
   readonly ipPath?: string;
   readonly nftPath?: string;
   readonly nsenterPath?: string;
@@ -42,22 +41,24 @@ export interface BridgeNetworkOptions {
 }
 
 export interface BridgeNetwork extends PodNetwork {
-  /** The gateway address once the pod range is known. */
+  /** The primary family's gateway address once the pod ranges are known. */
   readonly gateway: string | undefined;
-  /** Removes the bridge, all pod links and the filter table. */
+  /** Sets the MTU of pods' links, those of running pods included. Never rejects. */
+  setMtu(mtu: number): Promise<void>;
+  /** Removes the bridge, all pod links and the filter tables. */
   destroy(): Promise<void>;
 }
 
-interface Attachment {
-  readonly sandboxId: string;
-  readonly ip: string;
-  readonly link: string;
-  readonly portMappings: readonly PortMapping[];
-}
+/** The address of every pod link's host end: the next hop of its pod's IPv6 traffic. */
+const LINK_GATEWAY = 'fe80::1';
+/** Processes at a time that set the MTU of running pods. */
+const MTU_BATCH = 8;
 
 export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwork {
   return new NftBridgeNetwork(options);
 }
+
+const gatewayText = (range: Network): string => addressText(gatewayOf(range), range.family);
 
 class NftBridgeNetwork implements BridgeNetwork {
   readonly #options: BridgeNetworkOptions;
@@ -66,14 +67,17 @@ class NftBridgeNetwork implements BridgeNetwork {
   readonly #nsenter: string;
   readonly #bridge: string;
   readonly #log: Log;
+  readonly #files: AttachmentFiles;
   readonly #attachments = new Map<string, Attachment>();
-  readonly #taken = new Set<number>();
-  #range: Range | undefined;
-  #last = 0;
+  readonly #addresses = new AddressBook();
+  /** The primary family's first; empty until they are known. */
+  #ranges: readonly Network[] = [];
+  /** 0: the kernel's default. */
+  #mtu = 0;
   #loaded: Promise<void> | undefined;
-  /** Changes of the filter table are applied one after the other, always from the newest state. */
+  /** Changes of the filter tables are applied one after the other, always from the newest state. */
   #filtering: Promise<void> = Promise.resolve();
-  #filterWorks = true;
+  readonly #unfiltered = new Set<4 | 6>();
 
   constructor(options: BridgeNetworkOptions) {
     this.#options = options;
@@ -82,131 +86,189 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#nsenter = options.nsenterPath ?? 'nsenter';
     this.#bridge = options.bridge;
     this.#log = options.log;
+    this.#files = new AttachmentFiles(options.stateDirectory, options.log);
   }
 
   get gateway(): string | undefined {
-    return this.#range === undefined ? undefined : toText(gatewayOf(this.#range));
+    return this.#ranges[0] === undefined ? undefined : gatewayText(this.#ranges[0]);
   }
 
-  async setPodCidr(cidr: string): Promise<void> {
+  async setPodCidrs(cidrs: readonly string[]): Promise<void> {
     await this.#load();
-    let next: Range;
-    try {
-      next = parseRange(cidr);
-    } catch (error) {
-      throw new RuntimeError('network', `pod CIDR: ${messageOf(error)}`);
-    }
-    if (this.#range !== undefined && this.#range.base === next.base && this.#range.bits === next.bits) return;
-    const gateway = `${toText(gatewayOf(next))}/${next.bits}`;
-    // The address of its own keeps the bridge's from changing with its ports, which would break neighbour caches.
-    const mac = `0a:58:${toText(gatewayOf(next))
-      .split('.')
-      .map((part) => Number(part).toString(16).padStart(2, '0'))
-      .join(':')}`;
-    await command(this.#ip, ['link', 'add', this.#bridge, 'address', mac, 'type', 'bridge']).catch((error: unknown) => {
-      if (!/File exists/.test(messageOf(error))) throw error;
+    const next = cidrs.map((cidr) => {
+      const range = parseNetwork(cidr);
+      if (range === undefined) throw new RuntimeError('network', `pod CIDR: "${cidr}" is not an address range`);
+      return range;
     });
-    const present = await command(this.#ip, ['-o', '-4', 'addr', 'show', 'dev', this.#bridge]);
-    const stale = [...present.matchAll(/inet (\S+)/g)]
-      .map((match) => match[1] ?? '')
-      .filter((each) => each !== gateway);
+    if (next.length === 0 || next.map(networkText).join() === this.#ranges.map(networkText).join()) return;
+    await this.#setUpBridge(next);
+    await Promise.all([
+      setKernel('net/ipv4/ip_forward', '1', this.#log),
+      // Pods reach each other through the gateway on purpose; the kernel would report a shorter way to them.
+      setKernel('net/ipv4/conf/all/send_redirects', '0', this.#log),
+      setKernel(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
+      next.some(({ family }) => family === 6) ? forwardIpv6(this.#log) : undefined,
+    ]);
+    this.#ranges = next;
+    await this.#applyFilter((family, error) => {
+      this.#unfiltered.add(family);
+      this.#log.warn(
+        'no packet filter: pods reach other networks only where pod addresses are routed, and host ports are closed',
+        { family, error: messageOf(error) },
+      );
+    });
+    this.#log.info('pod network ready', {
+      bridge: this.#bridge,
+      podCIDRs: next.map(networkText).join(),
+      gateways: next.map(gatewayText).join(),
+    });
+  }
+
+  async #setUpBridge(ranges: readonly Network[]): Promise<void> {
+    const [first] = ranges;
+    if (first === undefined) return;
+    // The address of its own keeps the bridge's from changing with its ports, which would break neighbor caches.
+    const low = Number(gatewayOf(first) & 0xffffffffn);
+    const mac = ['0a', '58', ...[24, 16, 8, 0].map((shift) => ((low >>> shift) & 255).toString(16).padStart(2, '0'))];
+    await command(this.#ip, ['link', 'add', this.#bridge, 'address', mac.join(':'), 'type', 'bridge']).catch(
+      (error: unknown) => {
+        if (!/File exists/.test(messageOf(error))) throw error;
+      },
+    );
+    const wanted = ranges.map((range) => `${gatewayText(range)}/${range.bits}`);
+    const present = await command(this.#ip, ['-o', 'addr', 'show', 'dev', this.#bridge, 'scope', 'global']);
+    const found = [...present.matchAll(/inet6? (\S+)/g)].map((match) => match[1] ?? '');
+    const isPodGateway = (each: string): boolean => !each.endsWith('/32') && !each.endsWith('/128');
     await command(
       this.#ip,
       ['-batch', '-'],
       [
-        ...stale.map((each) => `addr del ${each} dev ${this.#bridge}`),
-        `addr replace ${gateway} dev ${this.#bridge}`,
-        ...(this.#options.mtu === undefined || this.#options.mtu === 0
-          ? []
-          : [`link set ${this.#bridge} mtu ${this.#options.mtu}`]),
+        ...found
+          .filter((each) => !wanted.includes(each) && isPodGateway(each))
+          .map((each) => `addr del ${each} dev ${this.#bridge}`),
+        ...wanted.map((each) => `addr replace ${each} dev ${this.#bridge}${each.includes(':') ? ' nodad' : ''}`),
         `link set ${this.#bridge} up`,
         '',
       ].join('\n'),
     );
-    await Promise.all([
-      sysctl('net/ipv4/ip_forward', '1', this.#log),
-      // Pods reach each other through the gateway on purpose; the kernel would tell them of a shorter way.
-      sysctl('net/ipv4/conf/all/send_redirects', '0', this.#log),
-      sysctl(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
-    ]);
-    this.#range = next;
-    try {
-      await this.#applyFilter();
-    } catch (error) {
-      this.#filterWorks = false;
-      this.#log.warn(
-        'no packet filter: pods reach other hosts only where pod addresses are routed, and host ports are closed',
-        {
-          error: messageOf(error),
-        },
-      );
-    }
-    this.#log.info('pod network ready', { bridge: this.#bridge, podCIDR: cidr, gateway: toText(gatewayOf(next)) });
   }
 
-  async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: string[] }> {
+  async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
     await this.#load();
-    const inUse = this.#attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
+    const inUse = this.#attachments.has(pod.sandboxId)
+      ? undefined
+      : await firstInUse(pod.portMappings, this.#options.serviceCidrs);
     const known = this.#attachments.get(pod.sandboxId);
-    if (known !== undefined) return { ips: [known.ip] };
-    if (this.#range === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
+    if (known !== undefined) return { ips: known.ips };
+    const ranges = this.#ranges;
+    const [primary] = ranges;
+    if (primary === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
     checkHostPorts(pod.portMappings, [...this.#attachments.values()], this.#options.reservedPorts());
     if (inUse !== undefined)
       throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
-    if (pod.portMappings.length > 0 && !this.#filterWorks)
+    if (pod.portMappings.length > 0 && this.#unfiltered.has(primary.family))
       throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
-    const address = nextFree(this.#range, this.#last, (each) => this.#taken.has(each));
-    if (address === undefined)
-      throw new RuntimeError('network', `no free address in ${toText(this.#range.base)}/${this.#range.bits}`);
     // Taken before the first await, so that two attaches never choose the same.
-    this.#taken.add(address);
-    this.#last = address;
+    const ips = this.#take(ranges);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
-      ip: toText(address),
-      link: linkName(address, this.#bridge),
+      ips,
+      link: linkName(ips[0] ?? '', this.#bridge),
+      netnsPath,
       portMappings: pod.portMappings,
     };
     this.#attachments.set(pod.sandboxId, attachment);
-    const gateway = toText(gatewayOf(this.#range));
     try {
-      await writeRecord(this.#recordPath(pod.sandboxId), attachment);
-      await command(
-        this.#ip,
-        ['-batch', '-'],
-        [
-          `link add ${attachment.link} type veth peer name eth0 netns ${netnsPath}`,
-          `link set ${attachment.link} up`,
-          `route add ${attachment.ip}/32 dev ${attachment.link} src ${gateway}`,
-          '',
-        ].join('\n'),
-      );
-      await Promise.all([
-        command(
-          this.#nsenter,
-          [`--net=${netnsPath}`, this.#ip, '-batch', '-'],
-          [
-            'link set lo up',
-            `addr add ${attachment.ip}/32 dev eth0`,
-            ...(this.#options.mtu === undefined || this.#options.mtu === 0
-              ? []
-              : [`link set eth0 mtu ${this.#options.mtu}`]),
-            'link set eth0 up',
-            `route add ${gateway} dev eth0 scope link`,
-            `route add default via ${gateway} dev eth0`,
-            '',
-          ].join('\n'),
-        ),
-        pod.portMappings.length > 0 ? this.#openHostPorts(attachment.link) : undefined,
-      ]);
+      await this.#files.write(attachment);
+      await this.#plug(attachment, ranges, netnsPath);
     } catch (error) {
       await this.#forget(attachment).catch((again: unknown) =>
         this.#log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
       );
       throw error;
     }
-    this.#log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ip: attachment.ip, link: attachment.link });
-    return { ips: [attachment.ip] };
+    this.#log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ips: ips.join(), link: attachment.link });
+    return { ips };
+  }
+
+  /** An address of each range. */
+  #take(ranges: readonly Network[]): string[] {
+    const ips: string[] = [];
+    for (const range of ranges) {
+      const address = this.#addresses.take(range);
+      if (address === undefined) {
+        for (const each of ips) this.#addresses.release(each);
+        throw new RuntimeError('network', `no free address in ${networkText(range)}`);
+      }
+      ips.push(address);
+    }
+    return ips;
+  }
+
+  async #plug({ ips, link, portMappings }: Attachment, ranges: readonly Network[], netnsPath: string): Promise<void> {
+    const sized = (name: string): string[] => (this.#mtu === 0 ? [] : [`link set ${name} mtu ${this.#mtu}`]);
+    const pairs = ranges.map((range, index) => ({ ip: ips[index] ?? '', range }));
+    const hasV6 = pairs.some(({ range }) => range.family === 6);
+    await command(
+      this.#ip,
+      ['-batch', '-'],
+      [
+        `link add ${link} type veth peer name eth0 netns ${netnsPath}`,
+        ...sized(link),
+        `link set ${link} up`,
+        ...(hasV6 ? [`addr add ${LINK_GATEWAY}/64 dev ${link} nodad`] : []),
+        ...pairs.map(({ ip, range }) =>
+          range.family === 4
+            ? `route add ${ip}/32 dev ${link} src ${gatewayText(range)}`
+            : `route add ${ip}/128 dev ${link} src ${gatewayText(range)}`,
+        ),
+        '',
+      ].join('\n'),
+    );
+    await Promise.all([
+      command(
+        this.#nsenter,
+        [`--net=${netnsPath}`, this.#ip, '-batch', '-'],
+        [
+          'link set lo up',
+          ...pairs.map(({ ip, range }) =>
+            range.family === 4 ? `addr add ${ip}/32 dev eth0` : `addr add ${ip}/128 dev eth0 nodad`,
+          ),
+          ...sized('eth0'),
+          'link set eth0 up',
+          ...pairs.flatMap(({ range }) =>
+            range.family === 4
+              ? [
+                  `route add ${gatewayText(range)} dev eth0 scope link`,
+                  `route add default via ${gatewayText(range)} dev eth0`,
+                ]
+              : [`route add default via ${LINK_GATEWAY} dev eth0`],
+          ),
+          '',
+        ].join('\n'),
+      ),
+      portMappings.length > 0 ? this.#openHostPorts(link) : undefined,
+    ]);
+  }
+
+  async setMtu(mtu: number): Promise<void> {
+    if (mtu === this.#mtu) return;
+    this.#mtu = mtu;
+    await this.#load();
+    const running = [...this.#attachments.values()];
+    for (let from = 0; from < running.length; from += MTU_BATCH)
+      await Promise.all(running.slice(from, from + MTU_BATCH).map((each) => this.#resize(each, mtu)));
+  }
+
+  /** Both ends; a sandbox of an earlier version keeps its own end, and learns the path's MTU. */
+  async #resize({ link, netnsPath, sandboxId }: Attachment, mtu: number): Promise<void> {
+    try {
+      await command(this.#ip, ['link', 'set', link, 'mtu', String(mtu)]);
+      if (netnsPath === undefined) return;
+      await command(this.#nsenter, [`--net=${netnsPath}`, this.#ip, 'link', 'set', 'eth0', 'mtu', String(mtu)]);
+    } catch (error) {
+      this.#log.v(2, 'MTU of a pod not set', { sandbox: sandboxId, mtu, error: messageOf(error) });
+    }
   }
 
   async detach(sandboxId: string): Promise<void> {
@@ -230,52 +292,40 @@ class NftBridgeNetwork implements BridgeNetwork {
     await this.#load();
     for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
     await command(this.#ip, ['link', 'del', this.#bridge]).catch(() => {});
-    if (this.#filterWorks && this.#range !== undefined)
-      await command(
-        this.#nft,
-        ['-f', '-'],
-        `add table ip ${this.#options.nftTable}\ndelete table ip ${this.#options.nftTable}\n`,
-      ).catch(() => {});
-    this.#range = undefined;
-  }
-
-  #recordPath(sandboxId: string): string {
-    return join(this.#options.stateDirectory, `${sandboxId}.json`);
+    for (const { family } of this.#ranges) {
+      if (this.#unfiltered.has(family)) continue;
+      const table = `table ${family === 4 ? 'ip' : 'ip6'} ${this.#options.nftTable}`;
+      await command(this.#nft, ['-f', '-'], `add ${table}\ndelete ${table}\n`).catch(() => {});
+    }
+    this.#ranges = [];
   }
 
   #load(): Promise<void> {
     this.#loaded ??= (async () => {
-      await mkdir(this.#options.stateDirectory, { recursive: true, mode: 0o700 });
-      for (const name of await readdir(this.#options.stateDirectory)) {
-        if (!name.endsWith('.json')) continue;
-        try {
-          const record = JSON.parse(await readFile(join(this.#options.stateDirectory, name), 'utf8')) as Attachment;
-          if (!isIPv4(record.ip) || typeof record.link !== 'string') throw new Error('not a pod network record');
-          this.#attachments.set(record.sandboxId, record);
-          this.#taken.add(toNumber(record.ip));
-          this.#last = Math.max(this.#last, toNumber(record.ip));
-        } catch (error) {
-          // Half-written at a power cut: the sandbox it was for never came to be.
-          this.#log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
-          await rm(join(this.#options.stateDirectory, name), { force: true });
-        }
+      for (const attachment of await this.#files.load()) {
+        this.#attachments.set(attachment.sandboxId, attachment);
+        for (const ip of attachment.ips) this.#addresses.hold(ip);
       }
     })();
     return this.#loaded;
   }
 
-  #applyFilter(): Promise<void> {
+  /** Without `onError` the first failure of a family rejects. */
+  #applyFilter(onError?: (family: 4 | 6, error: unknown) => void): Promise<void> {
     const next = this.#filtering.then(async () => {
-      if (this.#range === undefined || !this.#filterWorks) return;
-      await command(
-        this.#nft,
-        ['-f', '-'],
-        podTable(
-          { ...this.#options, reservedPorts: this.#options.reservedPorts(), table: this.#options.nftTable },
-          this.#range,
-          [...this.#attachments.values()],
-        ),
-      );
+      for (const range of this.#ranges) {
+        if (this.#unfiltered.has(range.family)) continue;
+        const { nftTable: table, reservedPorts } = this.#options;
+        const text = podTable({ ...this.#options, reservedPorts: reservedPorts(), table }, range, [
+          ...this.#attachments.values(),
+        ]);
+        try {
+          await command(this.#nft, ['-f', '-'], text);
+        } catch (error) {
+          if (onError === undefined) throw error;
+          onError(range.family, error);
+        }
+      }
     });
     this.#filtering = next.catch(() => {});
     return next;
@@ -284,7 +334,7 @@ class NftBridgeNetwork implements BridgeNetwork {
   /** The link takes loopback addresses only once the rules stand that keep its pod from the host's loopback. */
   async #openHostPorts(link: string): Promise<void> {
     await this.#applyFilter();
-    await sysctl(`net/ipv4/conf/${link}/route_localnet`, '1', this.#log);
+    await setKernel(`net/ipv4/conf/${link}/route_localnet`, '1', this.#log);
   }
 
   async #forget(attachment: Attachment): Promise<void> {
@@ -292,9 +342,9 @@ class NftBridgeNetwork implements BridgeNetwork {
       // The namespace that held the other end may have taken the pair with it.
       if (!/Cannot find device/.test(messageOf(error))) throw error;
     });
-    await rm(this.#recordPath(attachment.sandboxId), { force: true });
+    await this.#files.remove(attachment.sandboxId);
     this.#attachments.delete(attachment.sandboxId);
-    this.#taken.delete(toNumber(attachment.ip));
+    for (const ip of attachment.ips) this.#addresses.release(ip);
   }
 }
 
@@ -307,8 +357,8 @@ function checkHostPorts(
   reservedPorts: readonly ReservedPort[],
 ): void {
   for (const mapping of wanted) {
-    if (mapping.hostIp !== '' && !isIPv4(mapping.hostIp))
-      throw new RuntimeError('network', `host port address "${mapping.hostIp}" is not an IPv4 address`);
+    if (mapping.hostIp !== '' && isIP(mapping.hostIp) === 0)
+      throw new RuntimeError('network', `host port address "${mapping.hostIp}" is not an IP address`);
     if (isReserved(mapping, reservedPorts))
       throw new RuntimeError('network', `host port ${nameOf(mapping)} is a port of this host itself`);
     if (others.some(({ portMappings }) => portMappings.some((each) => collides(each, mapping))))
@@ -316,8 +366,11 @@ function checkHostPorts(
   }
 }
 
-async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping | undefined> {
-  for (const mapping of mappings) if (await isInUse(mapping)) return mapping;
+async function firstInUse(
+  mappings: readonly PortMapping[],
+  serviceCidrs: readonly string[],
+): Promise<PortMapping | undefined> {
+  for (const mapping of mappings) if (await isInUse(mapping, serviceCidrs)) return mapping;
   return undefined;
 }
 
@@ -325,28 +378,11 @@ async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping
  * Unique per address and bridge, and recognisable in `ip link`: `ve0a800005` and the bridge's check
  * letters.
  */
-function linkName(address: number, bridge: string): string {
+function linkName(address: string, bridge: string): string {
   let check = 0;
   for (const character of bridge) check = (check * 31 + character.charCodeAt(0)) & 0xfff;
-  return `ve${address.toString(16).padStart(8, '0')}${check.toString(16).padStart(3, '0')}`;
-}
-
-async function writeRecord(path: string, record: Attachment): Promise<void> {
-  const temporary = `${path}.new`;
-  await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
-  await rename(temporary, path);
-}
-
-/** Written only when it differs: /proc/sys may be read-only where the host's owner has set things up already. */
-async function sysctl(name: string, value: string, log: Log): Promise<void> {
-  const path = `/proc/sys/${name}`;
-  try {
-    if ((await readFile(path, 'utf8')).trim() !== value) await writeFile(path, value);
-  } catch (error) {
-    log.warn('kernel setting could not be made', {
-      setting: name.replaceAll('/', '.'),
-      value,
-      error: messageOf(error),
-    });
-  }
+  const value = addressValue(address)?.value ?? 0n;
+  // Of an IPv6 address: the pod's number, and the part of the prefix that differs between nodes.
+  const low = Number((value ^ (value >> 64n)) & 0xffffffffn);
+  return `ve${low.toString(16).padStart(8, '0')}${check.toString(16).padStart(3, '0')}`;
 }

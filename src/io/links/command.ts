@@ -3,29 +3,46 @@ import { RuntimeError } from '../../core/podplan/port.ts';
 
 const MAX_OUTPUT = 64 * 1024;
 
-/** Runs a tool with `input` on stdin. Throws RuntimeError 'network' with the tool's first complaint. Returns stdout. */
-export function command(file: string, args: readonly string[], input = ''): Promise<string> {
+/**
+ * Runs a tool with `input` on stdin. Throws RuntimeError 'network' with the tool's first complaint, or for output over
+ * `maxOutput` characters. Returns stdout.
+ */
+export async function command(
+  file: string,
+  args: readonly string[],
+  input = '',
+  maxOutput = MAX_OUTPUT,
+): Promise<string> {
+  const { code, stdout, stderr } = await output(file, args, input, maxOutput);
+  if (code !== 0) throw new RuntimeError('network', `${file} ${args.join(' ')}: ${firstLine(stderr)} (exit ${code})`);
+  if (stdout.length >= maxOutput)
+    throw new RuntimeError('network', `${file} ${args.join(' ')}: more than ${maxOutput} characters of output`);
+  return stdout;
+}
+
+export const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
+
+/**
+ * As `command`, for tools that answer in part when they fail. Throws RuntimeError 'network' when the tool is absent.
+ */
+export function output(
+  file: string,
+  args: readonly string[],
+  input = '',
+  maxOutput = MAX_OUTPUT,
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (stdout.length < MAX_OUTPUT) stdout += text;
+      if (stdout.length < maxOutput) stdout += text;
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_OUTPUT) stderr += text;
     });
     child.on('error', (error) => reject(new RuntimeError('network', `${file}: ${error.message}`, { cause: error })));
-    child.on('close', (code) => {
-      if (code === 0) resolve(stdout);
-      else
-        reject(
-          new RuntimeError(
-            'network',
-            `${file} ${args.join(' ')}: ${stderr.trim().split('\n')[0] ?? ''} (exit ${code})`,
-          ),
-        );
-    });
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
     // A tool that ends early closes its stdin; its exit code tells what matters.
     child.stdin.on('error', () => {});
     child.stdin.end(input);

@@ -1,47 +1,57 @@
+import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { type Network, networkText } from '../../base/networks.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
-import type { Range } from './addresses.ts';
-import { toText } from './addresses.ts';
 
 /** Pods whose traffic to a host port came from this node's own pods are answered through this node. */
 const HOST_PORT_MARK = '0x2000';
 
 export interface FilterOptions {
   readonly table: string;
-  readonly clusterCidr: string;
+  /** Of all pods, both families. */
+  readonly clusterCidrs: readonly string[];
   /**
    * Addresses that belong to services, even where the host has them on a link (userspace mode of the service proxy).
    */
-  readonly serviceCidr: string;
+  readonly serviceCidrs: readonly string[];
   /** Ports on which the host itself listens: they lead to no pod. */
   readonly reservedPorts: readonly ReservedPort[];
 }
 
 export interface PodPorts {
-  readonly ip: string;
+  readonly ips: readonly string[];
   readonly portMappings: readonly PortMapping[];
 }
 
+const familyOfRange = (cidr: string): number => isIP(cidr.split('/')[0] ?? '');
+
 /**
- * The whole table: pods' traffic that leaves the cluster's range takes this node's address, host ports lead to their
- * pods. One transaction that replaces what was there; established connections stay.
+ * The whole table of one family: pods' traffic that leaves the cluster's range takes this node's address, host ports
+ * lead to their pods. One transaction that replaces what was there; established connections stay.
  */
-export function podTable(options: FilterOptions, range: Range, pods: readonly PodPorts[]): string {
-  const podCidr = `${toText(range.base)}/${range.bits}`;
+export function podTable(options: FilterOptions, range: Network, pods: readonly PodPorts[]): string {
+  const podCidr = networkText(range);
+  const ip = range.family === 4 ? 'ip' : 'ip6';
+  const address = range.family === 4 ? 'ipv4_addr' : 'ipv6_addr';
+  const own = (cidrs: readonly string[]): string =>
+    cidrs.filter((each) => familyOfRange(each) === range.family).join(', ');
+  const [cluster, service] = [own(options.clusterCidrs), own(options.serviceCidrs)];
   const lines = [
-    `add table ip ${options.table}`,
-    `delete table ip ${options.table}`,
-    `table ip ${options.table} {`,
-    '  map host_ports { type inet_proto . inet_service : ipv4_addr . inet_service; }',
-    '  map bound_host_ports { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }',
+    `add table ${ip} ${options.table}`,
+    `delete table ${ip} ${options.table}`,
+    `table ${ip} ${options.table} {`,
+    `  map host_ports { type inet_proto . inet_service : ${address} . inet_service; }`,
+    `  map bound_host_ports { type ${address} . inet_proto . inet_service : ${address} . inet_service; }`,
     '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
     // Holds for whatever the maps contain, also while no process of this program runs.
     '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
-    `    ip daddr ${options.serviceCidr} return`,
-    `    ip saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
-    '    meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . meta l4proto . th dport map @bound_host_ports',
-    '    meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport map @host_ports',
+    ...(service === '' ? [] : [`    ${ip} daddr { ${service} } return`]),
+    // The kernel routes no loopback address of IPv6 to a link.
+    ...(range.family === 6 ? ['    ip6 daddr ::1 return'] : []),
+    `    ${ip} saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
+    `    meta l4proto { tcp, udp, sctp } dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @bound_host_ports`,
+    `    meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @host_ports`,
     `    meta mark set meta mark and ${(~Number(HOST_PORT_MARK) >>> 0).toString()}`,
     '  }',
     // Before the services' chains (dstnat, -100): a host port is this pod's alone.
@@ -49,35 +59,44 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
     '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
     // What the host sends to a host port of its loopback leaves by the pod's link, which has to take loopback addresses
     // for that. Pods do not get at what listens there by it (CVE-2020-8558).
-    '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
+    ...(range.family === 4
+      ? [
+          '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
+        ]
+      : []),
     '  chain postrouting {',
     '    type nat hook postrouting priority 90;',
     `    meta mark and ${HOST_PORT_MARK} != 0 ct status dnat masquerade`,
-    `    ip saddr 127.0.0.0/8 ip daddr ${podCidr} ct status dnat masquerade`,
-    `    ip saddr ${podCidr} ip daddr != ${options.clusterCidr} masquerade`,
+    ...(range.family === 4 ? [`    ip saddr 127.0.0.0/8 ip daddr ${podCidr} ct status dnat masquerade`] : []),
+    `    ${ip} saddr ${podCidr} ${ip} daddr != { ${cluster === '' ? podCidr : cluster} } masquerade`,
     '  }',
     '}',
   ];
   const open: string[] = [];
   const bound: string[] = [];
   for (const pod of pods) {
+    const podIp = pod.ips.find((each) => isIP(each) === range.family);
+    if (podIp === undefined) continue;
     for (const mapping of pod.portMappings) {
       if (isReserved(mapping, options.reservedPorts)) continue;
-      const to = `${pod.ip} . ${mapping.containerPort}`;
+      const to = `${podIp} . ${mapping.containerPort}`;
       const from = `${mapping.protocol.toLowerCase()} . ${mapping.hostPort}`;
       if (isAnyAddress(mapping.hostIp)) open.push(`${from} : ${to}`);
-      else bound.push(`${mapping.hostIp} . ${from} : ${to}`);
+      else if (isIP(mapping.hostIp) === range.family) bound.push(`${mapping.hostIp} . ${from} : ${to}`);
     }
   }
   const reserved = new Set(options.reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
-  if (reserved.size > 0) lines.push(`add element ip ${options.table} reserved_ports { ${[...reserved].join(', ')} }`);
-  if (open.length > 0) lines.push(`add element ip ${options.table} host_ports { ${open.join(', ')} }`);
-  if (bound.length > 0) lines.push(`add element ip ${options.table} bound_host_ports { ${bound.join(', ')} }`);
+  const add = (name: string, elements: readonly string[]): void => {
+    if (elements.length > 0) lines.push(`add element ${ip} ${options.table} ${name} { ${elements.join(', ')} }`);
+  };
+  add('reserved_ports', [...reserved]);
+  add('host_ports', open);
+  add('bound_host_ports', bound);
   return `${lines.join('\n')}\n`;
 }
 
 export function isAnyAddress(hostIp: string): boolean {
-  return hostIp === '' || hostIp === '0.0.0.0';
+  return hostIp === '' || hostIp === '0.0.0.0' || hostIp === '::';
 }
 
 export function isReserved(mapping: PortMapping, reservedPorts: readonly ReservedPort[]): boolean {

@@ -8,8 +8,9 @@ export interface HostNetwork {
   readonly bridge: string;
   /** Tables with this name, or with this name and a suffix, are removed. */
   readonly nftTable: string;
-  readonly clusterCidr: string;
-  readonly serviceCidr: string;
+  /** Routes to these ranges, and addresses of services, are removed. */
+  readonly clusterCidrs: readonly string[];
+  readonly serviceCidrs: readonly string[];
 }
 
 interface LinkAddresses {
@@ -42,7 +43,7 @@ export async function removeHostNetwork(network: HostNetwork): Promise<string[]>
       continue;
     }
     for (const { local, prefixlen } of addresses)
-      if (local !== undefined && contains(network.serviceCidr, local))
+      if (local !== undefined && network.serviceCidrs.some((cidr) => contains(cidr, local)))
         await attempt(`address ${local}`, () =>
           command('ip', ['address', 'delete', `${local}/${prefixlen}`, 'dev', ifname]),
         );
@@ -52,7 +53,7 @@ export async function removeHostNetwork(network: HostNetwork): Promise<string[]>
       const routes = JSON.parse((await command('ip', [family, '-j', 'route', 'show'])) || '[]') as { dst?: string }[];
       for (const { dst = '' } of routes) {
         const address = dst.split('/')[0] ?? '';
-        if (contains(network.clusterCidr, address) || contains(network.serviceCidr, address))
+        if ([...network.clusterCidrs, ...network.serviceCidrs].some((cidr) => contains(cidr, address)))
           await command('ip', [family, 'route', 'delete', dst]);
       }
     });

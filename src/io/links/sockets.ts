@@ -2,6 +2,7 @@
  * Sockets of the host's own processes: a host port would take their traffic away. Source: proc_net(5), /proc/net/tcp.
  */
 import { readFile } from 'node:fs/promises';
+import { isInNetwork } from '../../base/addresses.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import { isAnyAddress } from './filter.ts';
 
@@ -12,26 +13,31 @@ const MAPPED = '0000000000000000FFFF0000';
 
 /**
  * Whether a process of the host listens on the mapping's port where others reach it; sockets on loopback alone do not
- * count.
+ * count, and neither do those on addresses of services, which host ports never take.
  */
-export async function isInUse(mapping: PortMapping): Promise<boolean> {
+export async function isInUse(mapping: PortMapping, serviceCidrs: readonly string[]): Promise<boolean> {
   if (mapping.protocol === 'SCTP') return false;
   const name = mapping.protocol.toLowerCase();
   for (const file of [`/proc/net/${name}`, `/proc/net/${name}6`]) {
-    if (listens(await readFile(file, 'utf8').catch(() => ''), mapping)) return true;
+    if (listens(await readFile(file, 'utf8').catch(() => ''), mapping, serviceCidrs)) return true;
   }
   return false;
 }
 
 /** `table`: the text of /proc/net/tcp, tcp6, udp or udp6. */
-export function listens(table: string, { protocol, hostPort, hostIp }: PortMapping): boolean {
+export function listens(
+  table: string,
+  { protocol, hostPort, hostIp }: PortMapping,
+  serviceCidrs: readonly string[],
+): boolean {
   const state = protocol === 'TCP' ? LISTEN : UNCONNECTED;
   const port = hostPort.toString(16).toUpperCase().padStart(4, '0');
   for (const line of table.split('\n')) {
     const [, local = '', , found] = line.trim().split(/\s+/);
     if (found !== state || !local.endsWith(`:${port}`)) continue;
     const address = addressOf(local.slice(0, -5));
-    if (address === undefined || LOOPBACK.test(address)) continue;
+    if (address === undefined || LOOPBACK.test(address) || serviceCidrs.some((cidr) => isInNetwork(address, cidr)))
+      continue;
     if (isAnyAddress(address) || isAnyAddress(hostIp) || address === hostIp) return true;
   }
   return false;

@@ -28,10 +28,10 @@ export interface PodNetwork {
    */
   retain(alive: ReadonlySet<string>): Promise<void>;
   /**
-   * The node's pod range (`10.128.2.0/23`); the first host address becomes the bridge's. Running pods keep their
-   * addresses.
+   * The node's pod ranges (`10.128.2.0/23`), one per family, the primary one first; the first host address of each
+   * becomes the bridge's. Running pods keep their addresses.
    */
-  setPodCidr(cidr: string): Promise<void>;
+  setPodCidrs(cidrs: readonly string[]): Promise<void>;
 }
 
 /** The part of the pod network that the runtime uses. */

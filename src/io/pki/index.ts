@@ -1,6 +1,6 @@
 /** Certificates, keys, signing requests and kubeconfigs, and where OKD keeps them. */
 export { createAuthority, createSelfSigned, generateKey, issue, lifetimeFrom, loadAuthority } from './certificate.ts';
-export { writeWhole } from './files.ts';
+export { writeIfDifferent, writeWhole } from './files.ts';
 export { canonicalIp, type InstallContext, installEtcd, installMaster, installNode, loadIfPresent } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';

@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { parseNetworks } from '../../base/networks.ts';
 import type { ApiServerConfig } from '../../components/apiserver/index.ts';
 import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
@@ -15,6 +16,9 @@ import { systemClock as clock } from '../process.ts';
 import { admissionOf } from './admission.ts';
 import { authenticationOf } from './authentication.ts';
 import { curvesOf, namedServing, servingLimits } from './serving.ts';
+
+/** Longer than the period in which the balancers of the nodes probe. */
+const HANDOVER_SECONDS = 1.5;
 
 const YEAR_DAYS = 365;
 
@@ -38,7 +42,7 @@ export async function apiConfigOf(
   const text = (path: string): Promise<string> => readReferenced(path, referredToBy);
   const secret = (path: string): Promise<string> => readSecret(path, referredToBy, onOpenSecret);
   const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
-  const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
+  const serviceCidr = serviceRanges(values);
   const advertiseAddress = advertised(values, bindAddress);
   const nodePorts = portRange(values);
   const admission = await admissionOf(values, { referredToBy, ownHost, onOpenSecret });
@@ -53,6 +57,7 @@ export async function apiConfigOf(
       ...(await namedServing(values, { text, secret })),
       ...tlsLimits(values, warnings),
       ...servingLimits(values),
+      ...(ownHost ? { handoverDelaySeconds: HANDOVER_SECONDS } : {}),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),
@@ -209,7 +214,14 @@ async function serving(
     `${addresses.advertiseAddress}@${Math.floor(clock.nowMs() / 1000)}`,
     {
       dns: ['localhost', ...service, 'kubernetes.default.svc.cluster.local'],
-      ips: [...new Set(['127.0.0.1', '::1', addresses.advertiseAddress, nthAddress(addresses.serviceCidr, 1)])],
+      ips: [
+        ...new Set([
+          '127.0.0.1',
+          '::1',
+          addresses.advertiseAddress,
+          ...addresses.serviceCidr.split(',').map((cidr) => nthAddress(cidr, 1)),
+        ]),
+      ],
     },
     lifetimeFrom(clock.nowMs(), YEAR_DAYS),
   );
@@ -231,4 +243,15 @@ function stillGood(pem: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** One range or two of different families, as upstream; throws ApiUsageProblem. */
+function serviceRanges(values: ApiValues): string {
+  const text = values.text('service-cluster-ip-range');
+  const ranges = parseNetworks(text);
+  if (ranges === undefined) return values.refuse('service-cluster-ip-range', `"${text}" is not an address range`);
+  if (ranges.length > 2) return values.refuse('service-cluster-ip-range', 'must not contain more than two entries');
+  if (ranges.length === 2 && ranges[0]?.family === ranges[1]?.family)
+    return values.refuse('service-cluster-ip-range', 'and the second range must be of different IP families');
+  return text;
 }

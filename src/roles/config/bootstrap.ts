@@ -3,6 +3,8 @@
  * optional.
  */
 import { isIP } from 'node:net';
+import { parseNetworks } from '../../base/networks.ts';
+import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -15,15 +17,35 @@ const NODE_NAME = {
 };
 const ip = (): Field<string> =>
   checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
-export const cidr = (): Field<string> =>
+/** One range, or one of each family: `10.128.0.0/14,fd00:10::/48`. */
+export const cidrs = (): Field<string> =>
   checkedString((text) => {
-    const [address = '', length = '', ...rest] = text.split('/');
-    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
-    const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
-    return valid ? undefined : 'give an address range such as 172.30.0.0/16';
-  }, 'address range such as 172.30.0.0/16');
+    const networks = parseNetworks(text);
+    if (networks === undefined) return 'give an address range such as 172.30.0.0/16';
+    if (networks.length > 2 || new Set(networks.map(({ family }) => family)).size < networks.length)
+      return 'give at most one range of each address family';
+    return undefined;
+  }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
 const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
+const dnsServer = (): Field<string> =>
+  checkedString(
+    (text) => (parseServer(text) === undefined ? 'give an address such as 10.0.0.2 or 10.0.0.2:5353' : undefined),
+    'IP address, with or without a port',
+  );
+/** Keys are domains. */
+const stubDomains = (): Field<ReadonlyMap<string, readonly string[]>> => {
+  const servers = dictionary(list(dnsServer()));
+  return {
+    ...servers,
+    parse: (at) => {
+      const parsed = servers.parse(at);
+      const wrong = [...parsed].find(([domain, each]) => parseDomain(domain) === undefined || each.length === 0);
+      if (wrong !== undefined) throw at.fail(`"${wrong[0]}" needs a domain as key and a list of servers as value`);
+      return parsed;
+    },
+  };
+};
 const linkName = (): Field<string> =>
   string({
     pattern: /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/,
@@ -74,6 +96,7 @@ const shape = {
     ['server', 'token', 'caHash'],
   ),
   masters: list(apiUrl()),
+  vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),
   taints: list(taint()),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
@@ -101,12 +124,17 @@ const shape = {
     balancer: port(),
   }),
   network: object({
-    clusterCIDR: cidr(),
-    serviceCIDR: cidr(),
+    clusterCIDR: cidrs(),
+    serviceCIDR: cidrs(),
     clusterDomain: string(DOMAIN),
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, fix: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
+  }),
+  dns: object({
+    upstreams: list(dnsServer()),
+    stubDomains: stubDomains(),
+    ttlSeconds: integer(0, 3600),
   }),
   gossip: object({
     enabled: boolean(),

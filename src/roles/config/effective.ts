@@ -59,8 +59,8 @@ function valuesOf(settings: Settings): [string, unknown][] {
     }),
     ...group('ports', ports),
     ...group('network', {
-      clusterCIDR: network.clusterCidr,
-      serviceCIDR: network.serviceCidr,
+      clusterCIDR: network.clusterCidrs.join(),
+      serviceCIDR: network.serviceCidrs.join(),
       clusterDomain: network.clusterDomain,
       bridge: network.bridge,
       nftTable: network.nftTable,

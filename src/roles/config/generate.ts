@@ -8,6 +8,9 @@ import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import type { Settings } from './settings.ts';
 
+/** Upstream's /64 per node. */
+const IPV6_SUBNET_LENGTH = 64;
+
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
@@ -73,7 +76,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     },
     kubernetesMasterConfig: {
       masterIP: settings.nodeIp,
-      servicesSubnet: network.serviceCidr,
+      servicesSubnet: network.serviceCidrs.join(),
       servicesNodePortRange: '30000-32767',
       ...(settings.secretsEncryption === undefined
         ? {}
@@ -90,8 +93,11 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
     },
     networkConfig: {
-      clusterNetworks: [{ cidr: network.clusterCidr, hostSubnetLength: network.hostSubnetLength }],
-      serviceNetworkCIDR: network.serviceCidr,
+      clusterNetworks: network.clusterCidrs.map((cidr) => ({
+        cidr,
+        hostSubnetLength: cidr.includes(':') ? IPV6_SUBNET_LENGTH : network.hostSubnetLength,
+      })),
+      serviceNetworkCIDR: network.serviceCidrs.join(),
     },
     clusterSettings: new Map(Object.entries(learnableSettings(settings))),
   };
@@ -175,8 +181,10 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     apiVersion: 'v1',
     kind: 'NodeConfig',
     nodeName: settings.nodeName,
-    nodeIP: settings.nodeIp,
+    // A detected address is followed when it changes.
+    ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
+    dnsIP: settings.network.dnsIp,
     masterKubeConfig: beside(files.kubeconfig),
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,

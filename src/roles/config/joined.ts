@@ -5,13 +5,13 @@
 import { stringify } from 'yaml';
 import { CodedError } from '../../base/errors.ts';
 import { writeWhole } from '../../io/pki/index.ts';
-import { apiUrl, type BootstrapFile, cidr, DOMAIN, peerUrl, ROLES, type Role } from './bootstrap.ts';
+import { apiUrl, type BootstrapFile, cidrs, DOMAIN, peerUrl, ROLES, type Role } from './bootstrap.ts';
 import type { Settings } from './settings.ts';
 import { dictionary, list, object, oneOf, type Parsed, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
 const clusterShape = {
-  clusterCIDR: cidr(),
-  serviceCIDR: cidr(),
+  clusterCIDR: cidrs(),
+  serviceCIDR: cidrs(),
   clusterDomain: string(DOMAIN),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
 } as const;
@@ -62,8 +62,8 @@ export function parseClusterSettings(source: string, data: Readonly<Record<strin
 /** Settings that joining hosts learn, as `kube-system/hyperedge-config` holds them. */
 export function learnableSettings({ network, ipFamilies, podNetwork }: Settings): Readonly<Record<string, string>> {
   return {
-    clusterCIDR: network.clusterCidr,
-    serviceCIDR: network.serviceCidr,
+    clusterCIDR: network.clusterCidrs.join(),
+    serviceCIDR: network.serviceCidrs.join(),
     clusterDomain: network.clusterDomain,
     ipFamilies: ipFamilies.join(),
     podNetworkBackend: podNetwork.backend,

@@ -72,7 +72,7 @@ const shape = {
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
   }),
   networkConfig: object({
-    clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 16) }, ['cidr', 'hostSubnetLength'])),
+    clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),
     serviceNetworkCIDR: string(),
   }),
   /** Settings that joining hosts learn; published as config map `kube-system/hyperedge-config`. */

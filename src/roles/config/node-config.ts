@@ -4,74 +4,107 @@
  */
 import { CodedError } from '../../base/errors.ts';
 import { bindAddress } from './master-config.ts';
-import type { Field, Parsed } from './strict-yaml.ts';
-import { integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+import { integer, list, object, oneOf, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
 /** Arguments of the kubelet, each a list of strings as OKD writes them. */
 const argument = list(string());
 
-const shape = {
-  apiVersion: oneOf('v1'),
-  kind: oneOf('NodeConfig'),
-  nodeName: string(),
-  nodeIP: string(),
-  dnsDomain: string(),
-  dnsIP: string(),
-  masterKubeConfig: string(),
-  servingInfo: object({ bindAddress: bindAddress(), certFile: string(), keyFile: string(), clientCA: string() }, [
-    'bindAddress',
-    'certFile',
-    'keyFile',
-    'clientCA',
-  ]),
-  podManifestConfig: object({ path: string(), fileCheckIntervalSeconds: integer(1, 3600) }, ['path']),
-  volumeDirectory: string(),
-  kubeletArguments: object({
-    'max-pods': argument,
-    'node-labels': argument,
-    'system-reserved': argument,
-    'cgroup-driver': argument,
-    'cgroup-root': argument,
-    'container-log-max-size': argument,
-    'container-log-max-files': argument,
-    'pod-max-pids': argument,
-    'seccomp-default': argument,
-    'manifest-url': argument,
-    'eviction-hard': argument,
-    'eviction-soft': argument,
-    'eviction-soft-grace-period': argument,
-    'eviction-minimum-reclaim': argument,
-    'eviction-pressure-transition-period': argument,
-    'eviction-max-pod-grace-period': argument,
-  }),
-  proxyArguments: object({ 'proxy-mode': argument }),
-} as const;
+/** All optional: what a file leaves out is taken from the host's own settings. */
+const nodeConfigField = (onUnknown: (path: string) => void) =>
+  object(
+    {
+      apiVersion: oneOf('v1'),
+      kind: oneOf('NodeConfig'),
+      nodeName: string(),
+      nodeIP: string(),
+      dnsDomain: string(),
+      dnsIP: string(),
+      masterKubeConfig: string(),
+      servingInfo: object(
+        { bindAddress: bindAddress(), certFile: string(), keyFile: string(), clientCA: string() },
+        [],
+        onUnknown,
+      ),
+      podManifestConfig: object({ path: string(), fileCheckIntervalSeconds: integer(1, 3600) }, [], onUnknown),
+      volumeDirectory: string(),
+      kubeletArguments: object(
+        {
+          'max-pods': argument,
+          'node-labels': argument,
+          'system-reserved': argument,
+          'cgroup-driver': argument,
+          'cgroup-root': argument,
+          'container-log-max-size': argument,
+          'container-log-max-files': argument,
+          'pod-max-pids': argument,
+          'seccomp-default': argument,
+          'manifest-url': argument,
+          'eviction-hard': argument,
+          'eviction-soft': argument,
+          'eviction-soft-grace-period': argument,
+          'eviction-minimum-reclaim': argument,
+          'eviction-pressure-transition-period': argument,
+          'eviction-max-pod-grace-period': argument,
+        },
+        [],
+        onUnknown,
+      ),
+      proxyArguments: object({ 'proxy-mode': argument }, [], onUnknown),
+    },
+    ['apiVersion', 'kind'],
+    onUnknown,
+  );
 
-type Required =
-  | 'apiVersion'
-  | 'kind'
-  | 'nodeName'
-  | 'masterKubeConfig'
-  | 'servingInfo'
-  | 'podManifestConfig'
-  | 'volumeDirectory';
-export type NodeConfig = Parsed<typeof shape, Required>;
+/** A NodeConfig as it is written: only type and version are required. */
+export type PartialNodeConfig = ReturnType<ReturnType<typeof nodeConfigField>['parse']>;
 
-const field: Field<NodeConfig> = object(shape, [
-  'apiVersion',
-  'kind',
-  'nodeName',
-  'masterKubeConfig',
-  'servingInfo',
-  'podManifestConfig',
-  'volumeDirectory',
-]);
+export type NodeConfig = PartialNodeConfig &
+  Required<Pick<PartialNodeConfig, 'nodeName' | 'masterKubeConfig' | 'volumeDirectory'>> & {
+    readonly servingInfo: Required<NonNullable<PartialNodeConfig['servingInfo']>>;
+    readonly podManifestConfig: { readonly path: string; readonly fileCheckIntervalSeconds?: number };
+  };
+
+export interface ReadNodeConfig<C> {
+  readonly config: C;
+  /** Fields that are not supported and have no effect. */
+  readonly unknown: readonly string[];
+}
+
+/** `origin` names the text in errors. Throws CodedError 'bad-config' with line and field. */
+export function parseNodeConfig(text: string, origin: string): ReadNodeConfig<PartialNodeConfig> {
+  const unknown: string[] = [];
+  const config = parseConfig(
+    text,
+    origin,
+    nodeConfigField((path) => unknown.push(path)),
+  );
+  return { config, unknown };
+}
 
 /** Throws CodedError 'bad-config' with file, line and field. */
-export async function readNodeConfig(file: string): Promise<NodeConfig> {
-  const config = await readConfigFile(file, field);
-  if (config === undefined) throw new CodedError('bad-config', `${file} does not exist; hyperedge run writes it`);
-  return config;
+export async function readNodeConfig(file: string, defaults: NodeConfig): Promise<ReadNodeConfig<NodeConfig>> {
+  const unknown: string[] = [];
+  const given = await readConfigFile(
+    file,
+    nodeConfigField((path) => unknown.push(path)),
+  );
+  if (given === undefined) throw new CodedError('bad-config', `${file} does not exist; hyperedge run writes it`);
+  return { config: completed(given, defaults), unknown };
+}
+
+/** In OKD's files the node's name may be empty, and 0.0.0.0 is the node itself. */
+function completed(given: PartialNodeConfig, defaults: NodeConfig): NodeConfig {
+  const { nodeName = '', dnsIP = '' } = given;
+  const { dnsIP: ownDns } = defaults;
+  const chosenDns = dnsIP === '' || dnsIP === '0.0.0.0' ? ownDns : dnsIP;
+  return {
+    ...defaults,
+    ...given,
+    nodeName: nodeName === '' ? defaults.nodeName : nodeName,
+    ...(chosenDns === undefined ? {} : { dnsIP: chosenDns }),
+    servingInfo: { ...defaults.servingInfo, ...given.servingInfo },
+    podManifestConfig: { ...defaults.podManifestConfig, ...given.podManifestConfig },
+  };
 }
 
 /** The single value of an argument that may be given once. Throws CodedError 'bad-config'. */

@@ -1,14 +1,15 @@
 /** Bootstrap file, flags and host facts → the immutable settings of this host. */
 import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { addressKind } from '../../base/destinations.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
+import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 
 export interface Settings {
   readonly root: string;
@@ -19,6 +20,10 @@ export interface Settings {
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
+  /** One address per family of the cluster, `nodeIp` first. */
+  readonly nodeIps: readonly string[];
+  /** `node.ip` of the bootstrap file; undefined: detected, and followed when it changes. */
+  readonly nodeIpGiven: string | undefined;
   /** The host has no address: `nodeIp` is the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
   /** Every address under which this host can be reached from outside, `nodeIp` first. */
@@ -36,6 +41,8 @@ export interface Settings {
   readonly hostTools: boolean;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
+  /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
+  readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
   readonly podNetwork: {
@@ -44,6 +51,10 @@ export interface Settings {
     readonly encrypt: boolean;
     /** Undefined: discovered. */
     readonly mtu: number | undefined;
+    /** rtnetlink(7) protocol number of this host's routes to pods of other hosts. */
+    readonly routeProtocol: number;
+    /** Names of the VXLAN devices by the family of the hosts' addresses. */
+    readonly tunnelNames: Readonly<Record<4 | 6, string>>;
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
@@ -57,8 +68,12 @@ export interface Settings {
     readonly balancer: number;
   };
   readonly network: {
+    /** The primary family's ranges of pods and services. */
     readonly clusterCidr: string;
     readonly serviceCidr: string;
+    /** A range of each family, the primary one first. */
+    readonly clusterCidrs: readonly string[];
+    readonly serviceCidrs: readonly string[];
     readonly clusterDomain: string;
     readonly bridge: string;
     readonly nftTable: string;
@@ -71,6 +86,14 @@ export interface Settings {
     readonly apiServiceIp: string;
     /** Cluster IP of the DNS service; every host answers there. */
     readonly dnsIp: string;
+  };
+  readonly dns: {
+    /** Undefined: those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that holds the address of the DNS service. */
+    readonly link: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
@@ -117,15 +140,25 @@ export interface Paths {
   readonly nodeConfig: string;
   /** What this host has learnt when it joined. */
   readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Manifests that were given to the submit API of the control socket. */
+  readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   readonly images: string;
   readonly containers: string;
   readonly networkState: string;
-  /** The file with the node's last pod CIDR. */
+  /** Configurations of CNI plug-ins. */
+  readonly cniConfig: string;
+  /** The file with the node's last pod CIDRs. */
   readonly podCidr: string;
+  /** The API servers that this host knew last, for a cold boot. */
+  readonly masters: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
@@ -149,14 +182,19 @@ export function pathsBelow(root: string): Paths {
     masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
     images: at('var/lib/origin/images'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
+    cniConfig: at('etc/cni/net.d'),
     podCidr: at('var/lib/origin/pod-cidr'),
+    masters: at('var/lib/origin/masters'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),
     run: at('run/hyperedge'),
@@ -217,14 +255,21 @@ export function settingsOf(
   // Instances on one machine have names with a suffix of their root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
-  const clusterCidr = joined?.cluster.clusterCIDR ?? network?.clusterCIDR ?? '10.128.0.0/14';
-  const serviceCidr = joined?.cluster.serviceCIDR ?? network?.serviceCIDR ?? '172.30.0.0/16';
+  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
+    joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },
+    bootstrapFile,
+  );
+  const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
   const hostSubnetLength = 9;
   const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
-  const firstPodCidr = firstSubnet(clusterCidr, hostSubnetLength);
-  const own = host.byLink.filter(({ link }) => link !== bridge);
-  const detected = file?.node?.ip ?? own.find(({ link }) => link === host.defaultRouteLink)?.address ?? own[0]?.address;
-  const nodeIp = detected ?? nthAddress(host.podCidr ?? firstPodCidr, 1);
+  const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
+  const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
+  const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
+  const vip = file?.vip?.address;
+  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: vip === undefined ? [] : [vip] };
+  const own = ownAddresses(host, choice);
+  const detected = chooseNodeIps(host, choice);
+  const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
   const storage = file?.storage;
   return {
     root,
@@ -235,7 +280,9 @@ export function settingsOf(
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
     nodeIp,
-    nodeIpIsBridge: detected === undefined,
+    nodeIps: detected.length === 0 ? [nodeIp] : detected,
+    nodeIpGiven: file?.node?.ip,
+    nodeIpIsBridge: detected.length === 0,
     addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
     nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
     nodeTaints: file?.taints ?? [],
@@ -244,12 +291,9 @@ export function settingsOf(
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
     masters: mastersOf(file, joined),
-    ipFamilies: joined?.cluster.ipFamilies ?? file?.ipFamilies ?? [clusterCidr.includes(':') ? 'IPv6' : 'IPv4'],
-    podNetwork: {
-      backend: file?.podNetwork?.backend ?? 'auto',
-      encrypt: file?.podNetwork?.encrypt ?? false,
-      mtu: file?.podNetwork?.mtu,
-    },
+    vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
+    ipFamilies,
+    podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
     ports: {
@@ -261,8 +305,7 @@ export function settingsOf(
       balancer: file?.ports?.balancer ?? 7443,
     },
     network: {
-      clusterCidr,
-      serviceCidr,
+      ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },
       clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
       bridge,
       nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
@@ -271,6 +314,12 @@ export function settingsOf(
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
       dnsIp: nthAddress(serviceCidr, 10),
+    },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
@@ -338,34 +387,4 @@ function nodeNameOf(host: string): string {
     .replaceAll(/[^a-z0-9.-]+/g, '-')
     .replaceAll(/^[-.]+|[-.]+$/g, '');
   return name === '' ? 'localhost' : name;
-}
-
-export interface HostAddresses {
-  readonly defaultRouteLink: string | undefined;
-  /** Global addresses, IPv4 first. */
-  readonly byLink: readonly { readonly link: string; readonly address: string }[];
-  /** The pod CIDR of an earlier start. */
-  readonly podCidr?: string | undefined;
-}
-
-async function hostAddresses(): Promise<HostAddresses> {
-  const byLink: { link: string; address: string; family: string }[] = [];
-  for (const [link, addresses] of Object.entries(networkInterfaces())) {
-    for (const { address, family, internal } of addresses ?? []) {
-      if (!internal && addressKind(address) === 'unicast') byLink.push({ link, address, family });
-    }
-  }
-  byLink.sort((left, right) => left.family.localeCompare(right.family));
-  return { defaultRouteLink: defaultRouteLink(await readFile('/proc/net/route', 'utf8').catch(() => '')), byLink };
-}
-
-/** The link of the default route with the lowest metric. Source: proc_net(5), /proc/net/route. */
-export function defaultRouteLink(routes: string): string | undefined {
-  const defaults = routes
-    .split('\n')
-    .slice(1)
-    .map((line) => line.split(/\s+/))
-    .filter((fields) => fields[1] === '00000000' && fields[7] === '00000000')
-    .sort((left, right) => Number(left[6]) - Number(right[6]));
-  return defaults[0]?.[0];
 }

@@ -196,10 +196,14 @@ export type Parsed<S extends Shape, R extends keyof S> = { readonly [K in R]: Va
   readonly [K in Exclude<keyof S, R>]?: ValueOf<S[K]>;
 };
 
-/** A mapping with these keys and no others. */
+/**
+ * A mapping with these keys and no others. With `onUnknown` other keys are passed over and reported there, and a key
+ * without a value counts as absent: files of OKD have both.
+ */
 export function object<const S extends Shape, R extends keyof S & string = never>(
   shape: S,
   required: readonly R[] = [],
+  onUnknown?: (path: string) => void,
 ): Field<Parsed<S, R>> {
   const fields = Object.entries(shape);
   return {
@@ -208,13 +212,17 @@ export function object<const S extends Shape, R extends keyof S & string = never
       const result: Record<string, unknown> = {};
       for (const [key, value, keyNode] of pairsOf(at)) {
         const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
+        const isEmpty = value === null || (isScalar(value) && value.value === null);
+        if (onUnknown !== undefined && (field === undefined || isEmpty)) {
+          if (!isEmpty) onUnknown(join(at.path, key));
+          continue;
+        }
         if (field === undefined) {
           const known = Object.keys(shape).join(', ');
           return at.into(keyNode, join(at.path, key)).fail(`unknown field; known here are ${known}`);
         }
         const next = at.into(value ?? keyNode, join(at.path, key));
-        if (value === null || (isScalar(value) && value.value === null))
-          next.fail('has no value; give one or remove the line');
+        if (isEmpty) next.fail('has no value; give one or remove the line');
         result[key] = field.parse(next);
       }
       for (const key of required) {

@@ -11,7 +11,7 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
-import { CONTROLLERS_LEASE, createControllers } from '../../components/controllers/index.ts';
+import { CONTROLLERS_LEASE, type ControllersOptions, createControllers } from '../../components/controllers/index.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
@@ -75,12 +75,9 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     }),
   };
   const network = config.networkConfig;
-  const cluster = network?.clusterNetworks?.[0];
-  const controllers = createControllers({
-    client: controllersClient.client,
-    informers,
-    recorder: recorders.controllers,
-    elector: createLeaderElector({
+  const clusters = network?.clusterNetworks ?? [];
+  const electors = {
+    controllers: createLeaderElector({
       client: controllersClient.client,
       ...CONTROLLERS_LEASE,
       identity,
@@ -88,6 +85,20 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
       random,
       log,
     }),
+    scheduler: createLeaderElector({
+      client: schedulerClient.client,
+      ...SCHEDULER_LEASE,
+      identity,
+      clock,
+      random,
+      log,
+    }),
+  };
+  const controllers = createControllers({
+    client: controllersClient.client.fenced(electors.controllers.fence),
+    informers,
+    recorder: recorders.controllers,
+    elector: electors.controllers,
     log: log.named('controllers'),
     clock,
     random,
@@ -104,20 +115,16 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
           },
         }),
     options: {
-      ...(cluster === undefined
-        ? {}
-        : {
-            clusterCidr: cluster.cidr,
-            nodeCidrMaskSize: (cluster.cidr.includes(':') ? 128 : 32) - cluster.hostSubnetLength,
-          }),
+      ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
+      ...maskSizes(clusters),
       ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
     },
   });
   const scheduler = createScheduler({
-    client: schedulerClient.client,
+    client: schedulerClient.client.fenced(electors.scheduler.fence),
     informers,
     recorder: recorders.scheduler,
-    elector: createLeaderElector({ client: schedulerClient.client, ...SCHEDULER_LEASE, identity, clock, random, log }),
+    elector: electors.scheduler,
     log: log.named('scheduler'),
     clock,
     random,
@@ -201,4 +208,15 @@ async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');
   const digest = createHash('sha256').update(`${machine.trim()}\n${configFile}`).digest('hex');
   return `${hostname()}_${digest.slice(0, 8)}`;
+}
+
+function maskSizes(
+  clusters: ReadonlyArray<{ readonly cidr: string; readonly hostSubnetLength: number }>,
+): Partial<ControllersOptions> {
+  const v4 = clusters.find(({ cidr }) => !cidr.includes(':'));
+  const v6 = clusters.find(({ cidr }) => cidr.includes(':'));
+  return {
+    ...(v4 === undefined ? {} : { nodeCidrMaskSize: 32 - v4.hostSubnetLength }),
+    ...(v6 === undefined ? {} : { nodeCidrMaskSizeIpv6: 128 - v6.hostSubnetLength }),
+  };
 }

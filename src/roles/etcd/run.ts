@@ -16,7 +16,8 @@ import {
 } from '../config/etcd/index.ts';
 import { resolveBeside } from '../config/master-config.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
-import { canonicalRoot, defaultRouteLink, pathsBelow } from '../config/settings.ts';
+import { defaultRouteLink } from '../config/node-addresses.ts';
+import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { keepYoungGenerationSmall, YOUNG_BYTES } from '../heap.ts';
 import { tellReady } from '../notify.ts';
 import { createProcessLog, descriptorSink } from '../process.ts';

@@ -10,6 +10,7 @@ import type { Settings } from '../config/settings.ts';
 import { within } from '../process.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
 import type { HostRuntime } from './runtime.ts';
+import type { SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
 export interface ControlContext {
@@ -22,6 +23,7 @@ export interface ControlContext {
   readonly versions: () => Promise<VersionReport>;
   readonly snapshots: ScheduledSnapshots;
   readonly endPods: () => void;
+  readonly submitted: SubmittedPods;
 }
 
 const RESTART_GRACE_SECONDS = 15;
@@ -45,6 +47,7 @@ export function controlHandlers({
   versions,
   snapshots,
   endPods,
+  submitted,
 }: ControlContext): ControlHandlers {
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
@@ -82,6 +85,7 @@ export function controlHandlers({
     },
     endPods,
     reloadSnapshots: () => snapshots.reload(),
+    submitted,
     restart: async (component: string): Promise<void> => {
       const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
       if (before === undefined)

@@ -6,6 +6,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { MAX_SUBMITTED_BYTES, type SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
 export interface HostStatus {
@@ -38,6 +39,7 @@ export interface ControlHandlers {
   endPods(): void;
   /** Reads the snapshot schedule again. */
   reloadSnapshots(): Promise<void>;
+  readonly submitted: SubmittedPods;
 }
 
 export interface ControlServer {
@@ -50,7 +52,6 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
   await rm(socket, { force: true });
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8192 }, (incoming, response) => {
-    incoming.resume();
     void answer(incoming, response, handlers, log);
   });
   server.maxConnections = 8;
@@ -79,6 +80,8 @@ async function answer(
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   try {
+    // Read whole in any case: an unread body would stay in the connection.
+    const body = await bodyOf(incoming);
     const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
     if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());
     else if (incoming.method === 'POST' && restart !== null) {
@@ -91,10 +94,43 @@ async function answer(
     } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
       await handlers.reloadSnapshots();
       reply(200, {});
+    } else if (incoming.url === '/pods' || incoming.url?.startsWith('/pods/') === true) {
+      await answerPods(incoming, body, handlers.submitted, reply);
     } else reply(404, { error: 'not found' });
   } catch (error) {
-    reply(error instanceof CodedError && error.code === 'not-found' ? 404 : 500, { error: messageOf(error) });
+    const code = error instanceof CodedError ? STATUS_OF[error.code] : undefined;
+    reply(code ?? 500, { error: messageOf(error) });
   }
+}
+
+const STATUS_OF: Readonly<Record<string, number>> = { 'not-found': 404, 'static-pod': 422, 'too-large': 413 };
+
+/** The submit API: GET lists, POST takes a manifest, DELETE /pods/NAMESPACE/NAME removes one. */
+async function answerPods(
+  incoming: IncomingMessage,
+  body: string,
+  submitted: SubmittedPods,
+  reply: (code: number, body: unknown) => void,
+): Promise<void> {
+  const one = /^\/pods\/([a-z0-9.-]+)\/([a-z0-9.-]+)$/.exec(incoming.url ?? '');
+  if (incoming.method === 'GET' && one === null)
+    reply(200, { kind: 'PodList', apiVersion: 'v1', items: submitted.list() });
+  else if (incoming.method === 'POST' && one === null) reply(201, await submitted.submit(body));
+  else if (incoming.method === 'DELETE' && one !== null) {
+    await submitted.remove(one[1] ?? '', one[2] ?? '');
+    reply(200, {});
+  } else reply(405, { error: 'GET and POST /pods, DELETE /pods/NAMESPACE/NAME' });
+}
+
+async function bodyOf(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length <= MAX_SUBMITTED_BYTES) chunks.push(chunk);
+  }
+  if (length > MAX_SUBMITTED_BYTES) throw new CodedError('too-large', `larger than ${MAX_SUBMITTED_BYTES} bytes`);
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */

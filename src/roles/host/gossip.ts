@@ -4,6 +4,7 @@ import { basename, dirname, relative } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
+import type { AgentMember } from '../../components/membership/agent-port.ts';
 import { type Agent, answerKeyQueries, createAgent, createMembership } from '../../components/membership/index.ts';
 import { edgeConfig } from '../../core/gossip/index.ts';
 import { serveAgent } from '../../io/agent/index.ts';
@@ -22,8 +23,17 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 export interface HostGossip {
   /** A note for the progress output; undefined: none. */
   readonly note: string | undefined;
+  /** Calls back with the `host:port` of the API servers of the ring's masters, at first and after each change. */
+  followMasters(changed: (masters: RingMasters) => void): void;
   /** Sends the leave message and stops. */
   stop(): Promise<void>;
+}
+
+export interface RingMasters {
+  /** Of members that have not left. */
+  readonly targets: readonly string[];
+  /** Of the member that has just failed. */
+  readonly failed: string | undefined;
 }
 
 type GossipSettings = Pick<Settings, 'bootstrapFile' | 'gossip' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'>;
@@ -39,7 +49,7 @@ const QUERY_TIMEOUT_MS = 2000;
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
-  const off = { note: undefined, stop: async () => {} };
+  const off = { note: undefined, followMasters: () => {}, stop: async () => {} };
   if (!gossip.enabled) return off;
   const keyring = await keyringOf(settings);
   const agent = agentOf(settings, keyring, log);
@@ -58,6 +68,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     await linkSocket(settings);
     return {
       note: undefined,
+      followMasters: (changed) => followMasters(agent, changed),
       stop: async () => {
         await agent.stop();
         await server.stop();
@@ -131,6 +142,24 @@ function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Ag
           queryTimeoutMs: QUERY_TIMEOUT_MS,
         },
       }),
+  });
+}
+
+function followMasters(agent: Agent, changed: (masters: RingMasters) => void): void {
+  const members = new Map<string, AgentMember>();
+  const emit = (failed: string | undefined): void => {
+    const targets = [...members.values()]
+      .filter(({ roles, state }) => roles.includes('master') && state !== 'left')
+      .flatMap(({ addresses }) => addresses['api'] ?? []);
+    changed({ targets, failed });
+  };
+  // The session lasts as long as the agent: it needs no end.
+  void agent.open().request('subscribe', {}, (event) => {
+    if (event.kind === 'user-event') return;
+    if (event.kind === 'members') for (const member of event.members) members.set(member.name, member);
+    else if (event.kind === 'forgotten') members.delete(event.member.name);
+    else members.set(event.member.name, event.member);
+    emit(event.kind === 'failed' ? event.member.addresses['api'] : undefined);
   });
 }
 

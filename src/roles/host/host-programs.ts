@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const PROGRAMS = ['runc', 'conmon', 'nft', 'ip'];
+const PROGRAMS = ['runc', 'conmon', 'nft', 'ip', 'bridge'];
 const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** Names of those that this host lacks. */

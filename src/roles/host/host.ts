@@ -25,6 +25,7 @@ import { createServiceManager, type ServiceManager } from '../../io/systemd/inde
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
@@ -32,21 +33,30 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { followApiServers, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
+import { manifestFeeds } from './manifest-feeds.ts';
+import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
+import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
+import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { holdSharedAddress } from './shared-address.ts';
+import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
@@ -76,6 +86,7 @@ export interface HostOptions {
 const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
+const SHARED_ADDRESS_MS = 2_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -106,48 +117,33 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
-  const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
+  const balancer = await startBalancer(settings, gossip, log.named('nodelb'));
+  const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
   const api = await openClient(nodeFiles(settings.root).kubeconfig, 'kubelet/hyperedge', { clock, random, log });
-  const recorder = createEventRecorder({
-    client: api.client,
-    component: 'kubelet',
-    host: nodeName,
-    clock,
-    random,
-    log,
-  });
+  const recorder = kubeletRecorder(api, nodeName, log);
   const informers = api.newInformers();
-  const network = await followPodNetwork({
-    network: runtime.network,
-    informers,
-    nodeName,
-    file: settings.paths.podCidr,
-    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
-    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
-    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
-    log: log.named('network'),
-  });
+  followApiServers(balancer, informers);
+  const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
+  const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
-  const kubelet = hostKubelet({
-    settings,
-    log,
-    prepared,
-    nodeConfig,
-    api,
-    recorder,
-    network,
-    streaming,
-    certificates,
-    versions,
-  });
+  const kubelet = await restartableKubelet(async () => {
+    const current = await readHostNodeConfig(settings, driver.name, log);
+    return hostKubelet({
+      ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
+      addresses,
+    });
+  }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
+  const sharedAddress = holdSharedAddress(settings, log.named('vip'));
+  addresses.onChange(() => kubelet.addressesChanged());
+  const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
@@ -155,6 +151,15 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log.error('service proxy not started', { error: messageOf(error) });
   });
   let endPods = false;
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
+  const stopGroups = await followHostGroup({
+    ...{ settings, nodeName, informers, clock, random },
+    client: api.client,
+    cgroupDriver: driver.name,
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('node-groups'),
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -174,24 +179,31 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
+      submitted: prepared.submitted,
     }),
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    // Before the API server of this host stops: the next holder announces it at once.
+    await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
+    stopGroups();
     snapshots.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
     const rules = { keepRules: keepPods };
-    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, streaming.stop()]);
+    const routed = podRoutes.stop({ keepRoutes: keepPods });
+    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed, streaming.stop()]);
+    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
     network.stop();
     await Promise.all([api.close(), control.stop()]);
+    await balancer.stop();
     await runtime.stop({ keepPods });
     await lock.release();
   };
@@ -212,12 +224,25 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   };
 }
 
+/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
+  const file = settings.paths.nodeConfig;
+  const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  return config;
+}
+
+function kubeletRecorder({ client }: OpenedClient, host: string, log: Log): EventRecorder {
+  return createEventRecorder({ client, component: 'kubelet', host, clock, random, log });
+}
+
 interface PreparedHost {
   readonly driver: CgroupDriver;
   readonly cgroups: ReturnType<typeof createCgroupFileSystem>;
   readonly serviceManager: ServiceManager | undefined;
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
+  readonly submitted: SubmittedPods;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -244,7 +269,26 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
       ? 'certificates and configuration are in place'
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
-  return { driver, cgroups, serviceManager, runtime, reservedPorts };
+  const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
+}
+
+function hostPodNetwork(
+  { settings, log, progress }: Pick<HostOptions, 'settings' | 'log' | 'progress'>,
+  runtime: HostRuntime,
+  informers: InformerFactory,
+  nodeName: string,
+): Promise<PodNetworkFollower> {
+  return followPodNetwork({
+    network: runtime.network,
+    informers,
+    nodeName,
+    file: settings.paths.podCidr,
+    // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
+    initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
+    onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
+    log: log.named('network'),
+  });
 }
 
 /** Labels the Node of a master; the function that stops it. */
@@ -269,6 +313,7 @@ interface KubeletParts {
   readonly recorder: EventRecorder;
   readonly network: PodNetworkFollower;
   readonly streaming: ReturnType<typeof createStreamingServer>;
+  readonly addresses: NodeAddresses;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
 }
@@ -282,13 +327,14 @@ function hostKubelet({
   recorder,
   network,
   streaming,
+  addresses,
   certificates,
   versions,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -301,9 +347,12 @@ function hostKubelet({
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(), recorder },
+    feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    notReady: () => versions.notReady() ?? network.notReady(),
+    // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
+    notReady: () =>
+      versions.notReady() ?? (prepared.runtime.network.setMtu === undefined ? undefined : network.notReady()),
     conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
     clock,
     random,
@@ -331,11 +380,12 @@ export function hostProxy(
     random,
     config: {
       nodeName,
-      serviceCidrs: [network.serviceCidr],
-      clusterCidrs: [network.clusterCidr],
+      serviceCidrs: network.serviceCidrs,
+      clusterCidrs: network.clusterCidrs,
       mode: network.proxyMode,
       table: network.nftTable,
       reservedPorts,
+      hostServices: [network.dnsIp],
       hostAddresses: () => ownAddresses(serviceLink, network.bridge),
     },
   });

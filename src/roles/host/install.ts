@@ -19,10 +19,12 @@ import {
   nodeFiles,
 } from '../../io/pki/index.ts';
 import { writeIfMissing } from '../config/files.ts';
-import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../config/generate.ts';
+import { etcdConfigOf, masterConfigOf } from '../config/generate.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import { MASTER_ENV } from '../config/master-env.ts';
+import { groupedNodeConfig, sysconfigOf } from '../config/node-group.ts';
 import type { Settings } from '../config/settings.ts';
+import { balancerUrl } from './balancer-url.ts';
 import { ownPorts } from './own-ports.ts';
 import { writeStaticPods } from './static-pods.ts';
 
@@ -67,16 +69,15 @@ export async function installHost(
         etcd: etcdFiles(root),
         serverNames: serverNames(settings, names),
         publicUrl: urlOf(settings.nodeIp, settings.ports.api),
-        localUrl: urlOf('127.0.0.1', settings.ports.api),
+        localUrl: balancerUrl(settings),
       },
       context,
     );
   }
   const authority = await loadIfPresent(master.ca);
   if (roles.has('node') && authority !== undefined) {
-    const localUrl = urlOf('127.0.0.1', settings.ports.api);
     await installNode(
-      { files: nodeFiles(root), authority, nodeName: settings.nodeName, names, serverUrl: localUrl },
+      { files: nodeFiles(root), authority, nodeName: settings.nodeName, names, serverUrl: balancerUrl(settings) },
       context,
     );
   }
@@ -97,7 +98,11 @@ export async function installHost(
     await writeIfMissing(paths.masterEnv, MASTER_ENV, 0o644);
   }
   if (ownsEtcd) await generate(paths.etcdConfig, etcdConfigOf(settings));
-  if (roles.has('node')) await generate(paths.nodeConfig, nodeConfigOf(settings, options.cgroupDriver));
+  if (roles.has('node')) {
+    await writeIfMissing(paths.nodeSysconfig, sysconfigOf(settings), 0o644);
+    const { config } = await groupedNodeConfig(settings, options.cgroupDriver, options.log);
+    await generate(paths.nodeConfig, config);
+  }
   kept.push(...(await writeStaticPods(settings, options.assets, await ownPorts(settings, options.log))));
   return { issued, kept };
 }
@@ -112,7 +117,15 @@ async function makeDirectories(settings: Settings): Promise<void> {
     dirname(paths.agentSocket),
     join(settings.root, 'etc/origin/node/certificates'),
   ];
-  const open = [paths.staticPods, paths.volumes, paths.images, paths.containers, paths.podLogs, paths.containerLogs];
+  const open = [
+    dirname(paths.nodeSysconfig),
+    paths.staticPods,
+    paths.volumes,
+    paths.images,
+    paths.containers,
+    paths.podLogs,
+    paths.containerLogs,
+  ];
   await Promise.all([
     ...secret.map((path) => mkdir(path, { recursive: true, mode: 0o700 })),
     ...open.map((path) => mkdir(path, { recursive: true, mode: 0o755 })),
@@ -137,7 +150,13 @@ function serverNames(settings: Settings, host: AlternativeNames): AlternativeNam
   ];
   return {
     dns: [...new Set([...host.dns, ...service('kubernetes'), ...service('openshift')])],
-    ips: [...new Set([...host.ips, settings.network.apiServiceIp])],
+    ips: [
+      ...new Set([
+        ...host.ips,
+        settings.network.apiServiceIp,
+        ...(settings.vip === undefined ? [] : [settings.vip.address]),
+      ]),
+    ],
   };
 }
 

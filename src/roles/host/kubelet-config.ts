@@ -15,6 +15,7 @@ export function kubeletConfigOf(
   settings: Settings,
   config: NodeConfig,
   reservedPorts: readonly ReservedPort[],
+  nodeIps: () => readonly string[],
 ): KubeletConfig {
   const file = settings.paths.nodeConfig;
   const given = config.kubeletArguments ?? {};
@@ -40,7 +41,9 @@ export function kubeletConfigOf(
   return {
     ...DEFAULT_KUBELET_CONFIG,
     nodeName: config.nodeName,
-    nodeIps: [config.nodeIP ?? settings.nodeIp],
+    get nodeIps() {
+      return nodeIps();
+    },
     paths: {
       volumes: config.volumeDirectory,
       podLogs: settings.paths.podLogs,

@@ -5,6 +5,7 @@ import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../config/etcd/index.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
@@ -13,12 +14,14 @@ export interface OwnPorts {
   readonly api: readonly ReservedPort[];
   readonly controllers: readonly ReservedPort[];
   readonly etcd: readonly ReservedPort[];
-  /** Of the host process: kubelet and gossip. */
+  /** Of the host process: kubelet, API balancer and gossip. */
   readonly host: readonly ReservedPort[];
 }
 
 const DEFAULT_HEALTH_PORT = 8444;
 const HOST_MASK_6 = Array(8).fill('ffff').join(':');
+/** Ports do not depend on it. */
+const ANY_DRIVER = 'cgroupfs';
 
 /** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
@@ -43,7 +46,8 @@ export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> 
       : [],
     etcd: ownsEtcd ? tcp(...(await read(etcdConfig, () => etcdPorts(etcdConfig), [ports.etcd, ports.etcdPeer]))) : [],
     host: [
-      ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig), [ports.kubelet]))),
+      ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig, settings), [ports.kubelet]))),
+      ...tcp(ports.balancer),
       ...(gossip.enabled ? [...tcp(gossip.port), { protocol: 'UDP' as const, port: gossip.port }] : []),
     ],
   };
@@ -74,8 +78,9 @@ async function etcdPorts(file: string): Promise<number[]> {
   return [...listen.client, ...listen.clientHttp, ...listen.peer, ...listen.metrics].map(({ port }) => port);
 }
 
-async function kubeletPorts(file: string): Promise<number[]> {
-  return [parseBindAddress((await readNodeConfig(file)).servingInfo.bindAddress)?.port ?? 0];
+async function kubeletPorts(file: string, settings: Settings): Promise<number[]> {
+  const { config } = await readNodeConfig(file, nodeConfigOf(settings, ANY_DRIVER));
+  return [parseBindAddress(config.servingInfo.bindAddress)?.port ?? 0];
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Applies the Node's podCIDR to the pod network. The CIDR is kept in a file, so that a host starts its pods without the
+ * Applies the Node's podCIDRs to the pod network. They are kept in a file, so that a host starts its pods without the
  * API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -22,12 +22,12 @@ export interface PodNetworkOptions {
   readonly network: PodNetwork;
   readonly informers: InformerFactory;
   readonly nodeName: string;
-  /** The file with the last pod CIDR. */
+  /** The file with the last pod CIDRs. */
   readonly file: string;
   /** The first pod CIDR when the file is empty and the host needs its bridge immediately. */
   readonly initial: string | undefined;
-  /** Called when a pod CIDR has been applied. */
-  readonly onReady: (cidr: string) => void;
+  /** Called when pod CIDRs have been applied. */
+  readonly onReady: (cidrs: string) => void;
   readonly log: Log;
 }
 
@@ -41,25 +41,25 @@ export async function followPodNetwork(options: PodNetworkOptions): Promise<PodN
   let problem = `node "${nodeName}" has no pod CIDR yet`;
   /** Changes are applied one at a time; the last one wins. */
   let applying: Promise<void> = Promise.resolve();
-  const apply = (cidr: string): void => {
+  const apply = (cidrs: string): void => {
     applying = applying.then(async () => {
-      if (cidr === applied) return;
+      if (cidrs === applied) return;
       try {
-        await network.setPodCidr(cidr);
-        applied = cidr;
-        options.onReady(cidr);
-        await remember(options.file, cidr).catch((error: unknown) => {
+        await network.setPodCidrs(cidrs.split(','));
+        applied = cidrs;
+        options.onReady(cidrs);
+        await remember(options.file, cidrs).catch((error: unknown) => {
           log.warn('pod CIDR not saved', { file: options.file, error: messageOf(error) });
         });
       } catch (error) {
         problem = messageOf(error);
-        log.error('pod CIDR not applied', { cidr, error: problem });
+        log.error('pod CIDR not applied', { cidrs, error: problem });
       }
     });
   };
   const take = (node: Node): void => {
-    const cidr = node.spec?.podCIDR;
-    if (cidr !== undefined && cidr !== '') apply(cidr);
+    const cidrs = node.spec?.podCIDRs ?? [node.spec?.podCIDR ?? ''];
+    if (cidrs[0] !== undefined && cidrs[0] !== '') apply(cidrs.join(','));
   };
   const known = (await readFile(options.file, 'utf8').catch(() => '')).trim();
   const first = known === '' ? options.initial : known;
@@ -77,8 +77,8 @@ export async function followPodNetwork(options: PodNetworkOptions): Promise<PodN
   };
 }
 
-async function remember(file: string, cidr: string): Promise<void> {
-  if ((await readFile(file, 'utf8').catch(() => '')).trim() === cidr) return;
-  await writeFile(`${file}.new`, `${cidr}\n`, { mode: 0o600 });
+async function remember(file: string, cidrs: string): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(() => '')).trim() === cidrs) return;
+  await writeFile(`${file}.new`, `${cidrs}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }

@@ -12,6 +12,13 @@ export async function checkPorts(settings: Settings, running: ReadonlySet<string
   const any = settings.nodeIp.includes(':') ? '::' : '0.0.0.0';
   const wanted = [
     { address: any, port: ports.kubelet, field: 'ports.kubelet', what: 'the kubelet', component: undefined },
+    {
+      address: '127.0.0.1',
+      port: ports.balancer,
+      field: 'ports.balancer',
+      what: 'the API balancer',
+      component: undefined,
+    },
     ...(roles.has('etcd') && settings.storage === undefined
       ? [
           { address: '127.0.0.1', port: ports.etcd, field: 'ports.etcd', what: 'etcd', component: 'etcd' },

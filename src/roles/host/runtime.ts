@@ -6,25 +6,28 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import { createImageStore, type ImageStore } from '../../io/images/index.ts';
-import { type BridgeNetwork, createBridgeNetwork } from '../../io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
+import { createHostNetwork, type HostNetwork } from './host-network.ts';
 import { createPolicyGate, type PolicyGate } from './network-policy.ts';
 
 export interface HostRuntime {
   readonly runtime: OciRuntime;
-  readonly network: BridgeNetwork;
+  readonly network: HostNetwork;
   readonly images: ImageStore;
   readonly policies: PolicyGate;
   /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
-/** Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime'. */
+/**
+ * Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime' or
+ * 'bad-config'.
+ */
 export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',
@@ -36,16 +39,7 @@ export async function startRuntime(
   log: Log,
 ): Promise<HostRuntime> {
   const images = createImageStore({ root: settings.paths.images, trees, log, registry: registriesOf(settings) });
-  const network = createBridgeNetwork({
-    stateDirectory: settings.paths.networkState,
-    bridge: settings.network.bridge,
-    // The service proxy's table has the name without suffix.
-    nftTable: `${settings.network.nftTable}-pods`,
-    clusterCidr: settings.network.clusterCidr,
-    serviceCidr: settings.network.serviceCidr,
-    reservedPorts,
-    log: log.named('network'),
-  });
+  const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
   const runtime = createOciRuntime({
     stateRoot: settings.paths.containers,

@@ -5,12 +5,12 @@ import type { ApiClient } from '../../client/index.ts';
 import { CLIENT_SIGNER, requestSignature } from '../../components/kubelet/index.ts';
 import { createKubeconfig, kubeletCertificates, nodeFiles, writeWhole } from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
+import { balancerUrl } from '../host/balancer-url.ts';
 import { systemClock as clock } from '../process.ts';
 import { certificatesOf } from './discovery.ts';
 
 export interface EnrolContext {
   readonly caPem: string;
-  readonly server: string;
   readonly note: (text: string) => void;
   readonly signal: AbortSignal;
 }
@@ -18,9 +18,10 @@ export interface EnrolContext {
 /** Waits for the approval of its request, however long that takes. Throws CodedError 'denied', 'closed'; ApiError. */
 export async function enrol(
   client: ApiClient,
-  { root, nodeName }: Pick<Settings, 'root' | 'nodeName'>,
-  { caPem, server, note, signal }: EnrolContext,
+  settings: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
+  { caPem, note, signal }: EnrolContext,
 ): Promise<void> {
+  const { root, nodeName } = settings;
   const files = nodeFiles(root);
   const certificates = kubeletCertificates(files, 'client', nodeName);
   const pem = await readFile(files.clientCurrent, 'utf8').catch(() => '');
@@ -39,14 +40,15 @@ export async function enrol(
     await certificates.save(certificate, clock.nowMs());
   }
   await writeWhole(files.clientCa, caPem, { mode: 0o644 });
-  await writeNodeKubeconfig({ root, nodeName }, caPem, server);
+  await writeNodeKubeconfig(settings, caPem);
 }
 
-export async function writeNodeKubeconfig(
-  { root, nodeName }: Pick<Settings, 'root' | 'nodeName'>,
+async function writeNodeKubeconfig(
+  { root, nodeName, ports }: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
   caPem: string,
-  server: string,
 ): Promise<void> {
+  // The balancer learns the API servers from `joined`, and every other one from them.
+  const server = balancerUrl({ ports });
   const files = nodeFiles(root);
   const client = { certFile: files.clientCurrent, keyFile: files.clientCurrent };
   const text = createKubeconfig({ server, caPem, user: `system:node:${nodeName}`, client });

@@ -93,7 +93,7 @@ async function joinWith(
       `${nodeFiles(settings.root).bootstrapKubeconfig}: names no certificate-authority`,
     );
   const keys = needsKeys(roles) ? await receiveKeys(client, token) : undefined;
-  if (keys === undefined) await enrol(client, settings, { caPem, server, note: context.note, signal: context.signal });
+  if (keys === undefined) await enrol(client, settings, { caPem, note: context.note, signal: context.signal });
   else await writeMasterKeys(settings, keys);
   const etcd = keys === undefined ? undefined : storeOf(settings, roles, keys);
   await writeJoined(settings.paths.joined, {

@@ -30,6 +30,9 @@ export async function putAside(settings: Settings, purge: boolean, nowMs: number
     await removeDirectory(path);
   }
   await rm(paths.run, { recursive: true, force: true });
+  // The directory is the host's own where other programs have files in it.
+  await rm(paths.nodeSysconfig, { force: true });
+  await rmdir(dirname(paths.nodeSysconfig)).catch(() => {});
   return moved ? kept : undefined;
 }
 

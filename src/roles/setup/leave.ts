@@ -8,7 +8,7 @@ import { silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import type { StoreAccess } from '../../components/etcd/administration/port.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
-import { openClient } from '../api-access.ts';
+import { type OpenedClient, openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { etcdAccess } from '../etcd/access.ts';
 import type { Progress } from '../host/progress.ts';
@@ -39,7 +39,7 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   const { nodeName } = settings;
   const open = (server?: string) =>
     openClient(kubeconfig, 'hyperedge/reset', { clock, random, log: silentLog }, server);
-  const { client, close } = await open();
+  const { client, close } = await openReachable(open, settings.masters);
   try {
     const others = await otherNodes(client, nodeName);
     if (others === 0) {
@@ -65,6 +65,24 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   } finally {
     await close();
   }
+}
+
+/** The node's kubeconfig names the balancer, which runs with the host process only. */
+async function openReachable(
+  open: (server?: string) => Promise<OpenedClient>,
+  masters: readonly string[],
+): Promise<OpenedClient> {
+  for (const server of [undefined, ...masters]) {
+    const opened = await open(server);
+    try {
+      await opened.client.request('GET', '/version', undefined, { signal: AbortSignal.timeout(ANSWER_MS) });
+      return opened;
+    } catch {
+      // The next one, or the error of the first request.
+      await opened.close();
+    }
+  }
+  return open();
 }
 
 async function otherNodes(client: ApiClient, nodeName: string): Promise<number> {

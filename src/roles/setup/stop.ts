@@ -45,8 +45,8 @@ export async function stopEverything(settings: Settings, progress: Progress): Pr
   const left = await removeHostNetwork({
     bridge: network.bridge,
     nftTable: network.nftTable,
-    clusterCidr: network.clusterCidr,
-    serviceCidr: network.serviceCidr,
+    clusterCidrs: network.clusterCidrs,
+    serviceCidrs: network.serviceCidrs,
   });
   for (const each of left) progress.note(each);
   progress.step('links, routes and packet filter rules are removed');

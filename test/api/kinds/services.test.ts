@@ -143,7 +143,7 @@ test('warnings of services', () => {
 test('families in a cluster that has one', () => {
   const assign = (spec: Fields, before?: Fields): readonly [string[], unknown, unknown] => {
     const next = service(spec);
-    const errors = texts(assignFamilies(next, before === undefined ? undefined : service(before)));
+    const errors = texts(assignFamilies(next, before === undefined ? undefined : service(before), ['IPv4']));
     return [errors, at(next, 'spec')['ipFamilyPolicy'], at(next, 'spec')['ipFamilies']];
   };
   assert.deepEqual(assign({}), [[], 'SingleStack', ['IPv4']]);
@@ -166,4 +166,20 @@ test('families in a cluster that has one', () => {
   assert.deepEqual(assign({ ipFamilies: ['IPv4', 'IPv6'] })[0], [
     `spec.ipFamilyPolicy: Invalid value: "SingleStack": must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified`,
   ]);
+});
+
+test('families in a cluster that has two', () => {
+  const assign = (spec: Fields): readonly [string[], unknown, unknown] => {
+    const next = service(spec);
+    const errors = texts(assignFamilies(next, undefined, ['IPv6', 'IPv4']));
+    return [errors, at(next, 'spec')['ipFamilyPolicy'], at(next, 'spec')['ipFamilies']];
+  };
+  assert.deepEqual(assign({}), [[], 'SingleStack', ['IPv6']]);
+  assert.deepEqual(assign({ ipFamilyPolicy: 'PreferDualStack' }), [[], 'PreferDualStack', ['IPv6', 'IPv4']]);
+  assert.deepEqual(assign({ ipFamilyPolicy: 'RequireDualStack', ipFamilies: ['IPv4'] }), [
+    [],
+    'RequireDualStack',
+    ['IPv4', 'IPv6'],
+  ]);
+  assert.deepEqual(assign({ clusterIP: '172.30.0.9', clusterIPs: ['172.30.0.9'] }), [[], 'SingleStack', ['IPv4']]);
 });

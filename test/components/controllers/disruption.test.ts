@@ -12,7 +12,7 @@ const namespace = 'default';
 describe('disruption controller', () => {
   let plane: ControlPlane;
   before(async () => {
-    plane = await startControlPlane({ kubelets: false });
+    plane = await startControlPlane({ kubelets: false, controllers: { disabled: ['statefulset', 'job'] } });
     await eventually(() => plane.of(resources.serviceAccounts).get('default', namespace), 'a service account');
   });
   after(() => plane.stop());

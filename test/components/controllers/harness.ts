@@ -167,7 +167,7 @@ async function playKubelets(admin: ApiClient, informers: InformerFactory): Promi
         });
         return;
       }
-      if ((pod.spec?.nodeName ?? '') === '' || pod.status?.phase === 'Running') return;
+      if ((pod.spec?.nodeName ?? '') === '' || (pod.status?.phase ?? 'Pending') !== 'Pending') return;
       if (pod.spec?.containers[0]?.image === 'broken') return;
       const ip = `10.128.${address >> 8}.${address++ & 255}`;
       await client.patch(

@@ -124,13 +124,13 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
   const network = createBridgeNetwork({
     stateDirectory: join(directory, 'network'),
     bridge: `kl-${suffix}`,
-    clusterCidr: cidr,
-    serviceCidr: '172.30.0.0/16',
+    clusterCidrs: [cidr],
+    serviceCidrs: ['172.30.0.0/16'],
     reservedPorts: () => [],
     nftTable: `kl-${suffix}`,
     log: silentLog,
   });
-  await network.setPodCidr(cidr);
+  await network.setPodCidrs([cidr]);
 
   const lab: KubeletLab = {
     directory,

@@ -145,7 +145,9 @@ describe('static pods of a URL', { timeout: 90_000 }, () => {
     const port = 'ports: [{containerPort: 9443, hostPort: 9443}]';
     const withPort = (name: string): string =>
       manifest(name, 'sleep 1000').replace(/resources:/, `${port}\n    resources:`);
-    const server = createServer((_, response) => response.end(withPort('remote')));
+    const item = withPort('remote').trim().replaceAll('\n', '\n  ');
+    const list = `apiVersion: v1\nkind: PodList\nitems:\n- ${item}\n`;
+    const server = createServer((_, response) => response.end(list));
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port: listening } = server.address() as AddressInfo;
     const lab = await createKubeletLab({

@@ -326,3 +326,12 @@ test('traffic policies Local keep to this node; hostile addresses never reach th
   assert.deepEqual(port?.externalIps, ['192.0.2.7']);
   assert.deepEqual(port?.clusterIps, ['172.30.0.9']);
 });
+
+test('a cluster IP that the host answers itself is neither forwarded nor refused', () => {
+  const dns = service({ clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'], ports: [http] });
+  const { ports } = desiredServicePorts({ ...cluster, services: [dns], slices: [], hostServices: ['172.30.0.10'] });
+  const maps = (of: readonly ServicePort[]): string[] =>
+    [...nftState(of, options).values()].flatMap((place) => [...place.keys()]);
+  assert.deepEqual(maps(ports), []);
+  assert.deepEqual(maps(portsOf([dns], [])), ['172.30.0.10 . tcp . 80']);
+});

@@ -4,7 +4,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { slack } from '../../slack.ts';
-import { eventually, sleep } from '../harness.ts';
+import { eventually, type Ran, run, sleep } from '../harness.ts';
 import { containerPid } from './content.ts';
 import { configMap, idle, isReady, type PodLab, pod, restartsOf, shell } from './lab.ts';
 
@@ -285,6 +285,59 @@ export function sourceTests(lab: () => PodLab): void {
     await lab().untilPods('mirror gone', () => (lab().podsOf('dropped-').length === 0 ? true : undefined));
     assert.equal(controlPlane(), 3);
   });
+}
+
+export function submittedTests(lab: () => PodLab): void {
+  const ask = async (method: string, path: string, ...more: string[]): Promise<string> => {
+    const socket = join(lab().appliance.root, 'run/hyperedge/control.sock');
+    const { stdout } = await run('curl', [
+      '-sS',
+      '-X',
+      method,
+      '--unix-socket',
+      socket,
+      ...more,
+      `http://localhost${path}`,
+    ]);
+    return stdout;
+  };
+
+  test(
+    'static pods of the submit API and of the key in the store run, and end when they are taken away',
+    LIMIT,
+    async () => {
+      const file = join(lab().scratch, 'submitted.json');
+      await writeFile(file, JSON.stringify(pod('submitted', {})));
+      assert.match(
+        await ask('POST', '/pods', '--data-binary', `@${file}`),
+        /"kubernetes.io\/config.source":"submitted"/,
+      );
+      assert.match(await ask('POST', '/pods', '--data-binary', 'kind: Secret'), /not a v1 Pod/);
+      assert.equal(JSON.parse(await ask('GET', '/pods')).items.length, 1);
+      const node = (await lab().kubectl('get', 'nodes', '-o', 'name')).trim().replace('node/', '');
+      const master = join(lab().appliance.root, 'etc/origin/master');
+      const etcdctl = (...args: string[]): Promise<Ran> =>
+        lab().appliance.inside(
+          'etcdctl',
+          [
+            `--cacert=${join(master, 'master.etcd-ca.crt')}`,
+            `--cert=${join(master, 'master.etcd-client.crt')}`,
+            `--key=${join(master, 'master.etcd-client.key')}`,
+            ...args,
+          ],
+          { env: { ETCDCTL_API: '3' } },
+        );
+      const stored = await etcdctl('put', `/registry/hosts/${node}`, JSON.stringify(pod('stored', {})));
+      assert.equal(stored.code, 0, stored.stderr);
+      for (const name of ['submitted', 'stored'])
+        await lab().untilPods(`${name} ready`, () => lab().podsOf(`${name}-`).find(isReady));
+      await etcdctl('del', `/registry/hosts/${node}`);
+      await ask('DELETE', '/pods/default/submitted');
+      await lab().untilPods('both gone', () =>
+        lab().podsOf('submitted-').length + lab().podsOf('stored-').length === 0 ? true : undefined,
+      );
+    },
+  );
 }
 
 /** Of the first container, as the kernel has them: bytes and CPUs. */

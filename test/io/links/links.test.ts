@@ -3,33 +3,38 @@ import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { nextFree, parseRange, toText } from '../../../src/io/links/addresses.ts';
+import { type Network, parseNetwork } from '../../../src/base/networks.ts';
+import { AddressBook } from '../../../src/io/links/addresses.ts';
 
 const execute = promisify(execFile);
 const scenario = fileURLToPath(new URL('scenario.ts', import.meta.url));
 const root = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
 
+function range(text: string): Network {
+  const network = parseNetwork(text);
+  assert.ok(network, text);
+  return network;
+}
+
 test('addresses are handed out next-fit, never the network, gateway or broadcast address', () => {
-  const range = parseRange('10.1.2.9/29');
-  assert.equal(toText(range.base), '10.1.2.8');
-  const taken = new Set<number>();
-  const got: string[] = [];
-  let last = 0;
-  for (;;) {
-    const address = nextFree(range, last, (each) => taken.has(each));
-    if (address === undefined) break;
-    taken.add(address);
-    last = address;
-    got.push(toText(address));
-  }
-  assert.deepEqual(got, ['10.1.2.10', '10.1.2.11', '10.1.2.12', '10.1.2.13', '10.1.2.14']);
-  taken.delete(range.base + 3);
-  assert.equal(
-    nextFree(range, last, (each) => taken.has(each)),
-    range.base + 3,
-  );
-  for (const bad of ['10.1.2.3', '10.1.2.3/33', '10.1.2/24', '300.1.1.1/24', '::1/64', '10.1.2.3/2 4'])
-    assert.throws(() => parseRange(bad), /not an IPv4/, bad);
+  const book = new AddressBook();
+  const got: (string | undefined)[] = [];
+  for (let index = 0; index < 6; index++) got.push(book.take(range('10.1.2.9/29')));
+  assert.deepEqual(got, ['10.1.2.10', '10.1.2.11', '10.1.2.12', '10.1.2.13', '10.1.2.14', undefined]);
+  book.release('10.1.2.11');
+  assert.equal(book.take(range('10.1.2.8/29')), '10.1.2.11');
+  const released = new AddressBook();
+  assert.equal(released.take(range('10.1.2.8/29')), '10.1.2.10');
+  released.release('10.1.2.10');
+  assert.equal(released.take(range('10.1.2.8/29')), '10.1.2.11');
+});
+
+test('addresses of an IPv6 range follow the gateway; the two families are independent', () => {
+  const book = new AddressBook();
+  book.hold('fd01:0:0:2::2');
+  assert.equal(book.take(range('fd01:0:0:2::/64')), 'fd01:0:0:2::3');
+  assert.equal(book.take(range('10.128.2.0/23')), '10.128.2.2');
+  assert.equal(book.take(range('fd01:0:0:2::/64')), 'fd01:0:0:2::4');
 });
 
 test('pods on a bridge reach each other, the host and host ports; restarts and clean-up', {

@@ -12,9 +12,9 @@ const state = mkdtempSync(join(tmpdir(), 'he-links-'));
 const options = {
   stateDirectory: join(state, 'network'),
   bridge: 'he-test0',
-  clusterCidr: '10.128.0.0/14',
+  clusterCidrs: ['10.128.0.0/14'],
   nftTable: 'he-pods',
-  serviceCidr: '172.30.0.0/16',
+  serviceCidrs: ['172.30.0.0/16'],
   reservedPorts: () => [
     { protocol: 'TCP' as const, port: 9443 },
     { protocol: 'UDP' as const, port: 7946 },
@@ -64,7 +64,7 @@ try {
     portMappings: hostPort === 0 ? [] : [{ protocol, containerPort: 80, hostPort, hostIp }],
   });
   result['early'] = await network.attach(a, pod('a')).catch(messageOf);
-  await network.setPodCidr('10.128.2.0/29');
+  await network.setPodCidrs(['10.128.2.0/29']);
   const [first, second] = await Promise.all([network.attach(a, pod('a')), network.attach(b, pod('b', 8080))]);
   result['ips'] = [first.ips, second.ips].flat().sort();
   result['again'] =
@@ -113,7 +113,7 @@ try {
   await until(() => attempt(process.execPath, '-e', read('127.0.0.1', 8022)) === 'daemon');
   result['inUse'] = await network.attach(c, pod('c', 8022)).catch(messageOf);
   const restarted = createBridgeNetwork(options);
-  await restarted.setPodCidr('10.128.2.0/29');
+  await restarted.setPodCidrs(['10.128.2.0/29']);
   const table = run('nft', 'list', 'table', 'ip', 'he-pods');
   result['rebuilt'] = [...table.matchAll(/(\w+ \. \d+) : 10\./g)].map(([, element]) => element);
   // A service address on a link, as the service proxy without rules has them.
@@ -137,7 +137,7 @@ try {
   result['full'] = more.filter((each) => each.includes('no free address')).length;
   writeFileSync(join(options.stateDirectory, 'torn.json'), '{"sandboxId":');
   const third = createBridgeNetwork(options);
-  await third.setPodCidr('10.128.2.0/29');
+  await third.setPodCidrs(['10.128.2.0/29']);
   await third.destroy();
   result['left'] = [
     attempt('ip', '-o', 'link').includes('he-test0'),

@@ -41,8 +41,8 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
     createBridgeNetwork({
       stateDirectory: join(directory, 'network'),
       bridge: 'he-oci0',
-      clusterCidr: '10.128.0.0/14',
-      serviceCidr: '172.30.0.0/16',
+      clusterCidrs: ['10.128.0.0/14'],
+      serviceCidrs: ['172.30.0.0/16'],
       reservedPorts: () => [],
       nftTable: 'he-oci-pods',
       log: silentLog,
@@ -56,7 +56,7 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
   let currentNetwork = network();
   const boot = async (): Promise<void> => {
     currentNetwork = network();
-    await currentNetwork.setPodCidr('10.128.2.0/23');
+    await currentNetwork.setPodCidrs(['10.128.2.0/23']);
     current = createOciRuntime({
       stateRoot: join(directory, 'state'),
       runRoot: join(directory, 'run'),

@@ -24,11 +24,14 @@ node: {name: edge-1, ip: "fd00::7", labels: {"example.com/rack": a}, maxPods: 30
 ports: {api: 9443, kubelet: 10251, controllers: 9444, etcd: 3379, etcdPeer: 3380}
 network: {clusterCIDR: 10.1.0.0/16, serviceCIDR: 10.2.0.0/16, clusterDomain: lab.local, bridge: br0, nftTable: t1, proxyMode: userspace}
 cgroup: {driver: cgroupfs, root: /lab}
+dns: {upstreams: [10.0.0.2, "10.0.0.3:5353"], stubDomains: {corp.example: ["[fd00::1]:53"]}, ttlSeconds: 30}
 storage: {endpoints: ["https://10.0.0.5:2379"], caFile: /c, certFile: /d, keyFile: /e}
 `);
   assert.deepEqual(file.roles, ['etcd']);
   assert.equal(file.node?.labels?.get('example.com/rack'), 'a');
   assert.equal(file.ports?.api, 9443);
+  assert.deepEqual(file.dns?.upstreams, ['10.0.0.2', '10.0.0.3:5353']);
+  assert.deepEqual(file.dns?.stubDomains?.get('corp.example'), ['[fd00::1]:53']);
   assert.deepEqual(file.storage?.endpoints, ['https://10.0.0.5:2379']);
 });
 
@@ -48,6 +51,15 @@ test('every mistake is one line with file, line, field and the mend', () => {
     [`${HEAD}node:\n  ip: 10.0.0\n`, /:4: node\.ip: "10\.0\.0" is not accepted; give an IP address$/],
     [`${HEAD}node:\n  name: Edge_1\n`, /:4: node\.name: "Edge_1" is not accepted; use lower-case/],
     [`${HEAD}network:\n  serviceCIDR: 172.30.0.0\n`, /:4: network\.serviceCIDR: .*172\.30\.0\.0\/16$/],
+    [
+      `${HEAD}dns:\n  upstreams: [ns.example]\n`,
+      /:4: dns\.upstreams\[0\]: "ns\.example" is not accepted; give an address/,
+    ],
+    [`${HEAD}dns:\n  stubDomains: {"a b": [10.0.0.1]}\n`, /dns\.stubDomains: "a b" needs a domain as key/],
+    [
+      `${HEAD}dns:\n  stubDomains: {corp: []}\n`,
+      /dns\.stubDomains: "corp" needs a domain as key and a list of servers/,
+    ],
     [`${HEAD}gossip:\n  enabled: yes\n`, /:4: gossip\.enabled: must be true or false, not "yes"$/],
     [`${HEAD}gossip:\n  join: 10.0.0.2\n`, /:4: gossip\.join: must be a list/],
     [

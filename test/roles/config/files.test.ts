@@ -67,15 +67,16 @@ test('what we generate is what the strict readers accept', async () => {
   );
   assert.equal(store.tls.client.requireCertificate, true);
   const node = nodeConfigOf(settings, 'cgroupfs');
-  assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node)), node);
-  const kubelet = kubeletConfigOf(settings, node, [{ protocol: 'TCP', port: 10_250 }]);
+  assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node), node), { config: node, unknown: [] });
+  const kubelet = kubeletConfigOf(settings, node, [{ protocol: 'TCP', port: 10_250 }], () => ['10.0.0.7']);
   assert.deepEqual(kubelet.reservedPorts, [{ protocol: 'TCP', port: 10_250 }]);
   assert.equal(kubelet.listen.port, 10_250);
   assert.equal(kubelet.maxPods, 250);
   assert.deepEqual(kubelet.nodeIps, ['10.0.0.7']);
   assert.equal(kubelet.seccompDefault, true);
   const asked = (value: string) =>
-    kubeletConfigOf(settings, { ...node, kubeletArguments: { 'seccomp-default': [value] } }, []).seccompDefault;
+    kubeletConfigOf(settings, { ...node, kubeletArguments: { 'seccomp-default': [value] } }, [], () => [])
+      .seccompDefault;
   assert.deepEqual([asked('true'), asked('false')], [true, false]);
   assert.throws(() => asked('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
 });
@@ -115,7 +116,7 @@ test('kubelet arguments are checked', () => {
 
 test('eviction arguments are the kubelet’s flags', () => {
   const config = (kubeletArguments: NonNullable<NodeConfig['kubeletArguments']>) =>
-    kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }, []).eviction;
+    kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }, [], () => []).eviction;
   assert.deepEqual(config({}), DEFAULT_KUBELET_CONFIG.eviction);
   assert.deepEqual(config({ 'eviction-hard': [''] }).thresholds, []);
   assert.deepEqual(

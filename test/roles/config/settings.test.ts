@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bootstrapField } from '../../../src/roles/config/bootstrap.ts';
-import { defaultRouteLink, type HostAddresses, settingsOf } from '../../../src/roles/config/settings.ts';
+import { defaultRouteLink, type HostAddresses } from '../../../src/roles/config/node-addresses.ts';
+import { settingsOf } from '../../../src/roles/config/settings.ts';
 import { parseConfig } from '../../../src/roles/config/strict-yaml.ts';
 import { firstSubnet, nthAddress } from '../../../src/roles/host/addresses.ts';
 
@@ -33,6 +34,13 @@ test('node IP: configured, else of the default route, else any, else the pod bri
   assert.equal(bare.nodeIp, '10.128.0.1');
   assert.equal(bare.nodeIpIsBridge, true);
   assert.equal(bare.network.firstPodCidr, '10.128.0.0/23');
+  // Neither is that of a service which the host answers itself.
+  const dns = of('/', undefined, {
+    defaultRouteLink: undefined,
+    byLink: [{ link: 'hyper0-dns', address: '172.30.0.10' }],
+  });
+  assert.equal(dns.nodeIpIsBridge, true);
+  assert.deepEqual(dns.addresses, ['10.128.0.1']);
 });
 
 test('instances are told apart by their roots', () => {

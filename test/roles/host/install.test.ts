@@ -109,6 +109,7 @@ test('the manifests declare the ports of the files that the components read, edi
     const tcp = (port: number) => ({ protocol: 'TCP', port });
     assert.deepEqual((await ownPorts(written, silentLog)).host, [
       tcp(11_250),
+      tcp(7_443),
       tcp(17_946),
       { protocol: 'UDP', port: 17_946 },
     ]);
@@ -121,7 +122,7 @@ test('the manifests declare the ports of the files that the components read, edi
     await writeFile(written.paths.masterConfig, 'kind: [');
     assert.deepEqual((await ownPorts(written, silentLog)).api, [tcp(9443)]);
     const nodeOnly = { ...written, roles: new Set(['node'] as const), gossip: { ...written.gossip, enabled: false } };
-    assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250)]);
+    assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250), tcp(7_443)]);
   }));
 
 test('the API server shows a certificate of the front proxies’ authority, by a name that is allowed, to servers that extend it', () =>

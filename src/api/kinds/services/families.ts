@@ -1,5 +1,5 @@
 /**
- * Families of a service's addresses, and how many there are to be, in a cluster that has addresses of IPv4 alone.
+ * Families of a service's addresses, and how many there are to be, in a cluster of one family or of two.
  * Source: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
  */
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
@@ -7,11 +7,18 @@ import { ipFamilyOf } from '../../../base/addresses.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 
-const FAMILY = 'IPv4';
+type IpFamily = 'IPv4' | 'IPv6';
 const POLICY = 'spec.ipFamilyPolicy';
 
-/** Fills what was left out of a valid service that has an address in the cluster; returns what cannot be had here. */
-export function assignFamilies(service: Service, old: Service | undefined): FieldError[] {
+/**
+ * Fills what was left out of a valid service that has an address in the cluster; returns what cannot be had here.
+ * `configured`: families of the cluster, the primary one first.
+ */
+export function assignFamilies(
+  service: Service,
+  old: Service | undefined,
+  configured: readonly IpFamily[],
+): FieldError[] {
   const spec: ServiceSpec = service.spec ?? {};
   const before = old?.spec;
   // What was asked for as well as it goes stays as it was given.
@@ -25,11 +32,12 @@ export function assignFamilies(service: Service, old: Service | undefined): Fiel
     if (spec.clusterIPs?.length === 2) errors.push(fieldError.invalid(POLICY, 'SingleStack', why('cluster IPs')));
     if (spec.ipFamilies?.length === 2) errors.push(fieldError.invalid(POLICY, 'SingleStack', why('IP families')));
   }
+  const isConfigured = (family: string): boolean => configured.some((each) => each === family);
   const families = [...(spec.ipFamilies ?? [])];
   if (spec.clusterIP !== 'None') {
     (spec.clusterIPs ?? []).slice(families.length).forEach((ip, index) => {
       const family = `IPv${ipFamilyOf(ip)}`;
-      if (family === FAMILY) families.push(family);
+      if (isConfigured(family)) families.push(family);
       else {
         const path = `spec.clusterIPs[${families.length + index}]`;
         errors.push(fieldError.invalid(path, spec.clusterIPs, `${family} is not configured on this cluster`));
@@ -37,7 +45,7 @@ export function assignFamilies(service: Service, old: Service | undefined): Fiel
     });
   }
   if (errors.length > 0) return errors;
-  if (families.length === 0) families.push(FAMILY);
+  if (families.length === 0 && configured[0] !== undefined) families.push(configured[0]);
   spec.ipFamilies = families;
   if (anyone) {
     // Its endpoints are somebody's who may have both.
@@ -45,14 +53,16 @@ export function assignFamilies(service: Service, old: Service | undefined): Fiel
       families.push(families[0] === 'IPv4' ? 'IPv6' : 'IPv4');
     return [];
   }
-  if (spec.ipFamilyPolicy === 'RequireDualStack') {
+  if (spec.ipFamilyPolicy === 'RequireDualStack' && configured.length < 2) {
     const why = 'this cluster is not configured for dual-stack services';
     errors.push(fieldError.invalid(POLICY, spec.ipFamilyPolicy, why));
   }
   families.forEach((family, index) => {
-    if (family === FAMILY) return;
+    if (isConfigured(family)) return;
     errors.push(fieldError.invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'));
   });
+  if (errors.length === 0 && spec.ipFamilyPolicy !== 'SingleStack' && families.length === 1)
+    families.push(...configured.filter((family) => family !== families[0]));
   return errors;
 }
 

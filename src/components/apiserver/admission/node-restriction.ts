@@ -6,6 +6,7 @@
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
+import { mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -16,22 +17,6 @@ import type { AdmissionPlugin } from './admission.ts';
 import type { AccessSource } from './authorizer.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
 import { type AudienceSources, wantsAudience } from './token-audiences.ts';
-
-const RESTRICTED_PREFIX = 'node-restriction.kubernetes.io';
-const OWN_LABELS: ReadonlySet<string> = new Set([
-  'kubernetes.io/hostname',
-  'topology.kubernetes.io/zone',
-  'topology.kubernetes.io/region',
-  'failure-domain.beta.kubernetes.io/zone',
-  'failure-domain.beta.kubernetes.io/region',
-  'kubernetes.io/os',
-  'kubernetes.io/arch',
-  'beta.kubernetes.io/os',
-  'beta.kubernetes.io/arch',
-  'beta.kubernetes.io/instance-type',
-  'node.kubernetes.io/instance-type',
-]);
-const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
 export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
@@ -91,7 +76,7 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
       throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify ownerReferences`);
     }
   }
-  const wrong = changedLabels(node, old).filter((label) => !mayLabel(label));
+  const wrong = changedLabels(node, old).filter((label) => !mayKubeletLabel(label));
   if (wrong.length > 0) {
     throw forbid(request, `is not allowed to modify labels: ${wrong.sort().join(', ')}`);
   }
@@ -101,16 +86,6 @@ function changedLabels(node: Node, old: Node | undefined): string[] {
   const now = node.metadata?.labels ?? {};
   const before = old?.metadata?.labels ?? {};
   return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((label) => now[label] !== before[label]);
-}
-
-function mayLabel(label: string): boolean {
-  const slash = label.indexOf('/');
-  if (slash < 0) return true;
-  const prefix = label.slice(0, slash);
-  const within = (domain: string): boolean => prefix === domain || prefix.endsWith(`.${domain}`);
-  if (within(RESTRICTED_PREFIX)) return false;
-  if (!within('kubernetes.io') && !within('k8s.io')) return true;
-  return OWN_LABELS.has(label) || OWN_LABEL_PREFIXES.some(within);
 }
 
 function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {

@@ -32,11 +32,17 @@ export class MasterEndpoints {
   #publishing: Promise<void> | undefined;
   #wanted = false;
   #stopped = false;
+  /** Whether other API servers were announced last. */
+  #hasOthers = false;
 
   /** `ttlSeconds`: how long a server that is gone without a word is still led to. */
   constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
     this.#context = context;
     this.#ttlSeconds = ttlSeconds;
+  }
+
+  get hasOthers(): boolean {
+    return this.#hasOthers;
   }
 
   get #key(): string {
@@ -136,6 +142,7 @@ export class MasterEndpoints {
         await this.#announce();
         addresses.push(config.advertiseAddress);
       }
+      this.#hasOthers = addresses.length > 1;
       await this.#publishAddresses(addresses.sort());
       if (!this.#stopped) this.#watch ??= this.#follow(revision + 1);
     }

@@ -5,6 +5,7 @@
  */
 import type { Event, Service } from 'kubernetes-types/core/v1';
 import { type IpAddress, isAllocated } from '../../../api/kinds/ipaddresses/index.ts';
+import { canonicalAddress, ipFamilyOf } from '../../../base/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
@@ -104,7 +105,7 @@ export class ServiceAddressRepair {
     const { group = '', resource, namespace = '', name = '' } = spec?.parentRef ?? {};
     if (group !== '' || resource !== 'services') return false;
     const service = this.#context.cache.kind('services/specs').get(namespace, name);
-    return service?.shared<Service>().spec?.clusterIPs?.includes(address) === true;
+    return service?.shared<Service>().spec?.clusterIPs?.some((each) => canonicalAddress(each) === address) === true;
   }
 
   async #remove(object: CachedObject): Promise<void> {
@@ -132,7 +133,7 @@ export class ServiceAddressRepair {
     const guard = { key: `/registry/services/specs/${namespace}/${serviceName}`, modRevision: cached.revision };
     const result = await store.commit({ guards: [guard, ...effects.guards], puts: effects.puts });
     if (!result.committed) throw new Error(`service ${namespace}/${serviceName} or its address changed meanwhile`);
-    await this.#tell(service, `Cluster IP [IPv4]: ${address} is not allocated; repairing`);
+    await this.#tell(service, `Cluster IP [IPv${ipFamilyOf(address)}]: ${address} is not allocated; repairing`);
   }
 
   async #tell(service: Readonly<Service>, message: string): Promise<void> {

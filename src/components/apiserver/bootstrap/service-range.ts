@@ -15,10 +15,14 @@ export const RANGE_NAME = 'kubernetes';
 const isReady = (range: ServiceCidr): boolean =>
   range.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 
-/** One that is there stays as it is, for addresses of another range may be in use; only that it is ready is written. */
+/**
+ * Ranges that are there stay as they are, for addresses of them may be in use; a second family is added, and that it is
+ * ready is written.
+ */
 export async function ensureServiceRange(context: RestContext): Promise<void> {
-  const range: ServiceCidr = { metadata: { name: RANGE_NAME }, spec: { cidrs: [context.services.range] } };
-  await ensure(context, PLURAL, GROUP, range as KubeObject);
+  const cidrs = [...context.services.ownRanges];
+  const range: ServiceCidr = { metadata: { name: RANGE_NAME }, spec: { cidrs } };
+  await ensure(context, PLURAL, GROUP, range as KubeObject, (stored) => withSecondFamily(stored as ServiceCidr, cidrs));
   const request = { ...ownRequest(context, PLURAL, GROUP, '', RANGE_NAME), subresource: 'status' };
   const stored = request.kind.cache?.get('', RANGE_NAME)?.parse() as ServiceCidr | undefined;
   const strategy = request.kind.definition.statusStrategy;
@@ -33,4 +37,11 @@ export async function ensureServiceRange(context: RestContext): Promise<void> {
       return { ...current, status: { conditions: [ready] } } as KubeObject;
     },
   });
+}
+
+/** Undefined: nothing to write. */
+function withSecondFamily(stored: ServiceCidr, cidrs: string[]): ServiceCidr | undefined {
+  const present = stored.spec?.cidrs ?? [];
+  const grows = present.length === 1 && cidrs.length === 2 && present[0] === cidrs[0];
+  return grows ? { ...stored, spec: { cidrs } } : undefined;
 }

@@ -7,13 +7,15 @@ import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
 import { assignFamilies } from '../../../api/kinds/services/families.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { canonicalAddress, ipFamilyOf } from '../../../base/addresses.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
+import { type Network, networkText } from '../../../base/networks.ts';
 import type { Guard, Put } from '../../../core/mvcc/port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Effects } from './object-store.ts';
 import { NO_EFFECTS } from './object-store.ts';
-import { addressIn, rangeText, type ServiceRange, ServiceRanges } from './service-ranges.ts';
+import { addressIn, countOf, type IpFamily, ServiceRanges } from './service-ranges.ts';
 
 const ADDRESS_PREFIX = '/registry/ipaddresses/';
 const PORT_PREFIX = '/registry/ranges/nodeports/';
@@ -25,7 +27,7 @@ interface Claims {
 }
 
 export interface ServiceAllocatorOptions {
-  /** IPv4 CIDR: the range of this server's own; those of ServiceCIDRs beside it are in `ranges`. */
+  /** A range, or `v4,v6`: this server's own; those of ServiceCIDRs beside them are in `ranges`. */
   readonly cidr: string;
   readonly ranges: () => KindCache;
   readonly ports: readonly [number, number];
@@ -44,14 +46,15 @@ export class ServiceAllocator {
     this.#ranges = new ServiceRanges(options.cidr, options.ranges);
   }
 
-  /** The server's own range, as its network. */
-  get range(): string {
-    return rangeText(this.#ranges.own);
+  /** The server's own ranges, the primary family's first. */
+  get ownRanges(): readonly string[] {
+    return this.#ranges.own.map(networkText);
   }
 
-  /** The first address of that range: the `kubernetes` service's. */
+  /** The first address of the primary range: the `kubernetes` service's. */
   get firstAddress(): string {
-    return addressIn(this.#ranges.own, 1);
+    const [primary] = this.#ranges.own;
+    return primary === undefined ? '' : addressIn(primary, 1);
   }
 
   /**
@@ -80,15 +83,10 @@ export class ServiceAllocator {
       delete spec.ipFamilyPolicy;
       return;
     }
-    const wrong = assignFamilies(service, old);
+    const wrong = assignFamilies(service, old, this.#ranges.families);
     if (wrong.length > 0) throw refused(service, ...wrong);
-    if (spec.clusterIP === undefined || spec.clusterIP === '') {
-      const kept = old?.spec?.clusterIP;
-      spec.clusterIP = kept !== undefined && kept !== '' && kept !== 'None' ? kept : this.#freeAddress(service);
-    } else if (spec.clusterIP !== 'None' && spec.clusterIP !== old?.spec?.clusterIP) {
-      this.#checkAddress(service, spec.clusterIP);
-    }
-    spec.clusterIPs = [spec.clusterIP];
+    spec.clusterIPs = spec.clusterIP === 'None' ? ['None'] : this.#clusterIps(service, old);
+    if (spec.clusterIPs[0] !== undefined) spec.clusterIP = spec.clusterIPs[0];
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
@@ -99,6 +97,23 @@ export class ServiceAllocator {
         port.nodePort = keptPort(port, old) ?? this.#freePort(service, spec.ports ?? []);
       } else this.#checkPort(service, port.nodePort, index, old);
     }
+  }
+
+  /** An address for each family of the service: the requested one, the one it had, or a free one. */
+  #clusterIps(service: Service, old: Service | undefined): string[] {
+    const { clusterIP = '', clusterIPs = [], ipFamilies = this.#ranges.families.slice(0, 1) } = service.spec ?? {};
+    const requested = clusterIPs.length > 0 ? clusterIPs : [clusterIP];
+    const kept = old === undefined ? [] : [...claimsOf(old).addresses];
+    return ipFamilies.map((family, index) => {
+      const address = requested[index] ?? '';
+      if (address === '') {
+        return (
+          kept.find((each) => `IPv${ipFamilyOf(each)}` === family) ?? this.#freeAddress(service, family as IpFamily)
+        );
+      }
+      if (!kept.includes(canonicalAddress(address) ?? '')) this.#checkAddress(service, address);
+      return address;
+    });
   }
 
   #inUse(): { readonly addresses: Set<string>; readonly ports: Set<number> } {
@@ -112,11 +127,11 @@ export class ServiceAllocator {
     return { addresses, ports };
   }
 
-  #freeAddress(service: Service): string {
+  #freeAddress(service: Service, family: IpFamily): string {
     const { addresses } = this.#inUse();
     // An IPAddress created by a user reserves its address.
     for (const object of this.#options.addresses()) addresses.add(object.name);
-    for (const range of this.#ranges.usable()) {
+    for (const range of this.#ranges.usable(family)) {
       const found = this.#freeIn(range, addresses);
       if (found !== undefined) return found;
     }
@@ -124,11 +139,12 @@ export class ServiceAllocator {
   }
 
   /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
-  #freeIn(range: ServiceRange, addresses: ReadonlySet<string>): string | undefined {
-    const reserved = Math.min(Math.max(16, Math.floor(range.size / 16)), 256);
-    const low = range.size > reserved * 2 ? reserved : 1;
+  #freeIn(range: Network, addresses: ReadonlySet<string>): string | undefined {
+    const size = countOf(range);
+    const reserved = Math.min(Math.max(16, Math.floor(size / 16)), 256);
+    const low = size > reserved * 2 ? reserved : 1;
     for (const [from, to] of [
-      [low, range.size - 1],
+      [low, size - 1],
       [1, low],
     ] as const) {
       const found = pick(from, to, this.#options.random, (offset) => !addresses.has(addressIn(range, offset)));
@@ -144,11 +160,16 @@ export class ServiceAllocator {
         fieldError.invalid(
           'spec.clusterIPs',
           [address],
-          `failed to allocate IP ${address}: the provided network does not match the current range ${this.#options.cidr}`,
+          `failed to allocate IP ${address}: the provided network does not match the current range ${this.#ownRange(address)}`,
         ),
       );
     }
-    if (this.#inUse().addresses.has(address)) throw addressTaken(service, address);
+    if (this.#inUse().addresses.has(canonicalAddress(address) ?? '')) throw addressTaken(service, address);
+  }
+
+  #ownRange(address: string): string {
+    const own = this.ownRanges;
+    return own.find((range) => range.includes(':') === address.includes(':')) ?? own.join();
   }
 
   #freePort(service: Service, siblings: readonly ServicePort[]): number {
@@ -211,7 +232,7 @@ export class ServiceAllocator {
         uid: random.uuid(),
         creationTimestamp: new Date(clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
         labels: {
-          'ipaddress.kubernetes.io/ip-family': 'IPv4',
+          'ipaddress.kubernetes.io/ip-family': `IPv${ipFamilyOf(address)}`,
           ...ALLOCATED_LABEL,
         },
       },
@@ -250,7 +271,12 @@ export class ServiceAllocator {
   /** Whether the client requested the address or node port of the key. */
   isRequested({ spec }: Service, key: string): boolean {
     const value = key.slice(key.lastIndexOf('/') + 1);
-    return spec?.clusterIP === value || (spec?.ports ?? []).some((port) => String(port.nodePort) === value);
+    const isAsked = (address: string): boolean => canonicalAddress(address) === value;
+    return (
+      isAsked(spec?.clusterIP ?? '') ||
+      (spec?.clusterIPs ?? []).some(isAsked) ||
+      (spec?.ports ?? []).some((port) => String(port.nodePort) === value)
+    );
   }
 
   /** What to say when another API server was faster with a key that the client had asked for by name. */
@@ -265,7 +291,9 @@ const NO_CLAIMS: Claims = { addresses: new Set(), ports: new Set() };
 function claimsOf(service: Service): Claims {
   const spec = service.spec;
   if (spec === undefined || spec.type === 'ExternalName') return NO_CLAIMS;
-  const addresses = new Set((spec.clusterIPs ?? []).filter((address) => address !== '' && address !== 'None'));
+  const addresses = new Set(
+    (spec.clusterIPs ?? []).map(canonicalAddress).filter((address): address is string => address !== undefined),
+  );
   const ports = new Set<number>();
   for (const port of spec.ports ?? []) if (port.nodePort !== undefined && port.nodePort > 0) ports.add(port.nodePort);
   if (spec.healthCheckNodePort !== undefined && spec.healthCheckNodePort > 0) ports.add(spec.healthCheckNodePort);

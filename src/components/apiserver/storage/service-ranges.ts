@@ -3,81 +3,83 @@
  * ServiceCIDR that is ready. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
+import { addressText, addressValue, type Network, networkText, parseNetwork, sizeOf } from '../../../base/networks.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 
-const BITS = 32;
+export type IpFamily = 'IPv4' | 'IPv6';
 
-/** An IPv4 network: its first address as a number, and how many it has. */
-export interface ServiceRange {
-  readonly base: number;
-  readonly size: number;
-}
+/** Beyond this many, addresses of a range are not given out: no cluster has as many services. */
+const MAX_SIZE = 2 ** 32;
+
+export const familyOf = ({ family }: Network): IpFamily => `IPv${family}`;
 
 export class ServiceRanges {
-  readonly own: ServiceRange;
+  /** One of each family, the primary one first. */
+  readonly own: readonly Network[];
   readonly #objects: () => KindCache;
 
-  /** Throws when `own` is no IPv4 network that can hold services. */
+  /** `own`: a range, or two separated by a comma. Throws for what cannot hold services. */
   constructor(own: string, objects: () => KindCache) {
-    const range = parseRange(own);
-    const bits = range === undefined ? 0 : bitsOf(range);
-    if (range === undefined || bits < 8 || bits > 30) {
-      throw new Error(`service CIDR ${own}: expected an IPv4 network of /8 to /30`);
-    }
-    this.own = range;
+    this.own = own.split(',').map((text) => {
+      const range = parseNetwork(text);
+      const bits = range?.family === 6 ? range.bits - 96 : range?.bits;
+      if (range === undefined || bits === undefined || bits > 30 || (range.family === 4 && bits < 8)) {
+        throw new Error(`service CIDR ${text}: expected an IPv4 network of /8 to /30 or an IPv6 network of up to /126`);
+      }
+      return range;
+    });
+    if (new Set(this.own.map(familyOf)).size < this.own.length)
+      throw new Error(`service CIDR ${own}: expected at most one network of each family`);
     this.#objects = objects;
   }
 
+  get families(): readonly IpFamily[] {
+    return this.own.map(familyOf);
+  }
+
   /** Those that give addresses now, the server's own first. None is taken from a range that is being deleted. */
-  usable(): readonly ServiceRange[] {
-    const ready: ServiceRange[] = [];
+  usable(family: IpFamily): readonly Network[] {
+    const own = this.own.find((range) => familyOf(range) === family);
+    const ready: Network[] = [];
     let ownIsGoing = false;
     for (const object of this.#objects()) {
       const { metadata, spec, status } = object.shared<ServiceCidr>();
       const isGoing = metadata?.deletionTimestamp !== undefined;
       const isReady = status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
       for (const cidr of spec?.cidrs ?? []) {
-        const range = parseRange(cidr);
-        if (range === undefined) continue;
+        const range = parseNetwork(cidr);
+        if (range === undefined || familyOf(range) !== family) continue;
         if (isReady && !isGoing) ready.push(range);
-        else if (isGoing && isSame(range, this.own)) ownIsGoing = true;
+        else if (isGoing && own !== undefined && isSame(range, own)) ownIsGoing = true;
       }
     }
-    const others = ready.filter((range) => !isSame(range, this.own));
-    return ownIsGoing && others.length === ready.length ? others : [this.own, ...others];
+    if (own === undefined) return [];
+    const others = ready.filter((range) => !isSame(range, own));
+    return ownIsGoing && others.length === ready.length ? others : [own, ...others];
   }
 
   /** The smallest usable range that has the address for a service: neither its first nor its last is one. */
-  holding(address: string): ServiceRange | undefined {
-    const value = numberOf(address);
-    const [smallest] = this.usable()
-      .filter(({ base, size }) => value >= base && value < base + size)
-      .sort((left, right) => left.size - right.size);
+  holding(address: string): Network | undefined {
+    const parsed = addressValue(address);
+    if (parsed === undefined) return undefined;
+    const { family, value } = parsed;
+    const [smallest] = this.usable(`IPv${family}`)
+      .filter((range) => value >= range.base && value < range.base + sizeOf(range))
+      .sort((left, right) => right.bits - left.bits);
     if (smallest === undefined) return undefined;
     const offset = value - smallest.base;
-    return offset > 0 && offset < smallest.size - 1 ? smallest : undefined;
+    const isLast = family === 4 && offset === sizeOf(smallest) - 1n;
+    return offset > 0n && !isLast ? smallest : undefined;
   }
 }
 
-const isSame = (left: ServiceRange, right: ServiceRange): boolean =>
-  left.base === right.base && left.size === right.size;
+const isSame = (left: Network, right: Network): boolean => networkText(left) === networkText(right);
 
-const bitsOf = ({ size }: ServiceRange): number => BITS - Math.log2(size);
+/** Number of addresses that are given out, the first one and a last one that is none included. */
+export const countOf = (range: Network): number => {
+  const size = sizeOf(range);
+  return size > BigInt(MAX_SIZE) ? MAX_SIZE : Number(size);
+};
 
-/** Undefined for networks of another family. */
-function parseRange(cidr: string): ServiceRange | undefined {
-  const [address = '', bits = ''] = cidr.split('/');
-  if (!/^\d+\.\d+\.\d+\.\d+$/.test(address) || !/^\d+$/.test(bits) || Number(bits) > BITS) return undefined;
-  const size = 2 ** (BITS - Number(bits));
-  return { base: Math.floor(numberOf(address) / size) * size, size };
-}
-
-export const rangeText = (range: ServiceRange): string => `${addressIn(range, 0)}/${bitsOf(range)}`;
-
-export function addressIn({ base }: ServiceRange, offset: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor((base + offset) / 2 ** shift) % 256).join('.');
-}
-
-function numberOf(address: string): number {
-  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
-}
+export const addressIn = ({ base, family }: Network, offset: number): string =>
+  addressText(base + BigInt(offset), family);

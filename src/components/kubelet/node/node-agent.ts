@@ -259,13 +259,12 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
   });
 }
 
-/** Conditions and addresses merge by type; an address of a type that changed or went must be removed by name. */
+/**
+ * Conditions merge by type. Addresses merge by type too, although a host of both families has two of one type: changed
+ * ones are replaced as a list. Source: k8s.io/kubernetes/pkg/util/node PatchNodeStatus.
+ */
 function patchOf(from: NodeStatus, to: NodeStatus): Record<string, unknown> {
-  const gone = (from.addresses ?? []).filter((each) => !to.addresses?.some((kept) => kept.type === each.type));
-  return {
-    ...to,
-    ...(gone.length === 0
-      ? {}
-      : { addresses: [...(to.addresses ?? []), ...gone.map((each) => ({ type: each.type, $patch: 'delete' }))] }),
-  };
+  const { addresses = [], ...rest } = to;
+  if (canonicalJson(addresses) === canonicalJson(from.addresses ?? [])) return { ...rest };
+  return { ...rest, addresses: [...addresses, { $patch: 'replace' }] };
 }

@@ -2,6 +2,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import {
   hostRootFields,
   hostRootRefusal,
+  MANIFEST_SOURCES,
   mayUseHostRoot,
   type PodSource,
 } from '../../../api/podspec/host-root-image.ts';
@@ -372,7 +373,7 @@ export class PodManager {
 }
 
 /** As the executor noted it at the sandbox. */
-const sourceOf = (noted: string | undefined): PodSource => (noted === 'file' || noted === 'http' ? noted : 'api');
+const sourceOf = (noted: string | undefined): PodSource => MANIFEST_SOURCES.find((each) => each === noted) ?? 'api';
 
 /** A UID of a manifest can be chosen by its author: it must not make a pod of one source the successor of another's. */
 const isForeign = (known: Managed | undefined, source: PodSource): boolean =>

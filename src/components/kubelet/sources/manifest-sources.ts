@@ -4,8 +4,8 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Manifests } from '../files-port.ts';
-import type { FileWatch } from '../port.ts';
-import { decodeStaticPod } from './static-pod.ts';
+import type { FileWatch, ManifestFeed } from '../port.ts';
+import { decodeStaticPod, decodeStaticPods } from './static-pod.ts';
 
 /** Manifests are configuration; anything larger is not one. */
 const MAX_MANIFEST_BYTES = 1024 * 1024;
@@ -102,17 +102,50 @@ export function urlSource(options: SourceOptions & { readonly url: string }): Ma
     const content = await options.manifests.fetch(options.url, FETCH_TIMEOUT_MS);
     if (content === last) return;
     if (content.length > MAX_MANIFEST_BYTES) throw new Error(`${options.url}: larger than ${MAX_MANIFEST_BYTES} bytes`);
-    const pod = decodeStaticPod(content, {
+    const pods = decodeStaticPods(content, {
       nodeName: options.nodeName,
       kind: 'http',
       origin: options.url,
       nowMs: options.clock.nowMs(),
     });
     last = content;
-    options.onPods([pod]);
+    options.onPods(pods);
   };
   const loop = everyChange(look, options);
   return { start: loop.start, stop: loop.stop };
+}
+
+/**
+ * Manifests that another part of the host follows. A manifest that is refused leaves the last good one of its origin in
+ * force.
+ */
+export function feedSource(options: SourceOptions & { readonly feed: ManifestFeed }): ManifestSource {
+  const { feed, nodeName, clock, log } = options;
+  const known = new Map<string, { readonly content: string; readonly pods: readonly Pod[] }>();
+  let stop = (): void => {};
+  return {
+    async start() {
+      stop = feed.follow((manifests) => {
+        const origins = new Set(manifests.map(({ origin }) => origin));
+        for (const origin of known.keys()) if (!origins.has(origin)) known.delete(origin);
+        for (const { origin, content } of manifests.slice(0, MAX_MANIFESTS)) {
+          const before = known.get(origin);
+          if (before?.content === content) continue;
+          try {
+            if (content.length > MAX_MANIFEST_BYTES)
+              throw new Error(`${origin}: larger than ${MAX_MANIFEST_BYTES} bytes`);
+            const context = { nodeName, kind: feed.source, origin, nowMs: clock.nowMs() };
+            known.set(origin, { content, pods: decodeStaticPods(content, context) });
+          } catch (error) {
+            log.error('static pod refused', { error: messageOf(error) });
+            known.set(origin, { content, pods: before?.pods ?? [] });
+          }
+        }
+        options.onPods([...known.values()].flatMap(({ pods }) => pods));
+      });
+    },
+    stop: () => stop(),
+  };
 }
 
 /** Looks at once, on every kick and every `frequencyMs`; never twice at a time. */

@@ -8,7 +8,12 @@ import { parse } from 'yaml';
 import { failuresOf } from '../../../api/meta/field-error.ts';
 import { fillAppArmorFields } from '../../../api/podspec/annotations.ts';
 import { setPodDefaults } from '../../../api/podspec/defaults.ts';
-import { hostRootFields, hostRootRefusal, mayUseHostRoot } from '../../../api/podspec/host-root-image.ts';
+import {
+  hostRootFields,
+  hostRootRefusal,
+  type ManifestSourceKind,
+  mayUseHostRoot,
+} from '../../../api/podspec/host-root-image.ts';
 import { validatePod, validatePodCreate } from '../../../api/podspec/validate.ts';
 import { pruneAndCheck } from '../../../api/schema/decode.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
@@ -27,10 +32,11 @@ const SYSTEM_PRIORITY: Readonly<Record<string, number>> = {
 };
 
 const MAX_ALIASES = 100;
+const MAX_LIST_PODS = 1_000;
 
 export interface StaticPodContext {
   readonly nodeName: string;
-  readonly kind: 'file' | 'http';
+  readonly kind: ManifestSourceKind;
   /** File or address: part of the pod's identity and of error messages. */
   readonly origin: string;
   readonly nowMs: number;
@@ -38,6 +44,26 @@ export interface StaticPodContext {
 
 /** Throws `CodedError('static-pod')` naming the origin. */
 export function decodeStaticPod(content: string, context: StaticPodContext): Pod {
+  return staticPodOf(parsedManifest(content, context), context);
+}
+
+/** Of a Pod or a PodList. One bad pod refuses them all, as upstream does: half a list would end the other half. */
+export function decodeStaticPods(content: string, context: StaticPodContext): Pod[] {
+  const manifest = parsedManifest(content, context);
+  if (!('kind' in manifest && (manifest.kind === 'PodList' || manifest.kind === 'List')))
+    return [staticPodOf(manifest, context)];
+  const items: unknown = 'items' in manifest ? manifest.items : undefined;
+  if (!Array.isArray(items)) throw refused(context, 'items: Required value');
+  if (items.length > MAX_LIST_PODS) throw refused(context, `items: Too many: must have at most ${MAX_LIST_PODS} items`);
+  return items.map((item: unknown) => {
+    if (typeof item !== 'object' || item === null || Array.isArray(item))
+      throw refused(context, 'items: not a list of pods');
+    // Items of a typed list may leave out what the list says.
+    return staticPodOf({ apiVersion: 'v1', kind: 'Pod', ...item }, context);
+  });
+}
+
+function parsedManifest(content: string, context: StaticPodContext): object {
   let parsed: unknown;
   try {
     parsed = parse(content, { maxAliasCount: MAX_ALIASES, uniqueKeys: true, schema: 'core' });
@@ -45,7 +71,11 @@ export function decodeStaticPod(content: string, context: StaticPodContext): Pod
     throw refused(context, messageOf(error).split('\n')[0] ?? '');
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw refused(context, 'not an object');
-  const pod = parsed as Pod;
+  return parsed;
+}
+
+function staticPodOf(manifest: object, context: StaticPodContext): Pod {
+  const pod = manifest as Pod;
   if (pod.kind !== 'Pod' || pod.apiVersion !== 'v1') throw refused(context, 'not a v1 Pod');
   const name = pod.metadata?.name;
   if (typeof name !== 'string' || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {

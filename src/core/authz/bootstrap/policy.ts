@@ -25,6 +25,12 @@ export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
 const SYSTEM = 'kube-system';
 const PUBLIC = 'kube-public';
+const NODE = 'openshift-node';
+/** OKD's: hosts read the configuration of their node group. */
+const NODE_CONFIG_READER = 'system:node-config-reader';
+const NODES = group('system:nodes');
+/** The cluster's DNS settings, read by the DNS server in each host process. */
+const DNS_CONFIG_READER = 'system:node-dns-config-reader';
 const CONTROLLER_MANAGER = user('system:kube-controller-manager');
 const SCHEDULER = user('system:kube-scheduler');
 const AUTHENTICATED = group('system:authenticated');
@@ -43,9 +49,9 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:node', []),
   clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
   // The host process forwards services under the node's own identity.
-  clusterRoleBinding('system:node-proxier', [group('system:nodes')], 'system:node-proxiers'),
+  clusterRoleBinding('system:node-proxier', [NODES], 'system:node-proxiers'),
   // Network policies select pods of all nodes; secrets stay with the node authorizer.
-  clusterRoleBinding('system:sdn-reader', [group('system:nodes')], 'system:sdn-readers'),
+  clusterRoleBinding('system:sdn-reader', [NODES], 'system:sdn-readers'),
   clusterRoleBinding('system:kube-controller-manager', [CONTROLLER_MANAGER]),
   clusterRoleBinding('system:kube-dns', [serviceAccount('kube-dns')]),
   clusterRoleBinding('system:kube-scheduler', [SCHEDULER]),
@@ -55,7 +61,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   // A node that has a certificate may renew it.
   clusterRoleBinding(
     'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
-    [group('system:nodes')],
+    [NODES],
     'system:node-certificate-renewal',
   ),
   // A joining host asks for its certificate with a bootstrap token, or as OKD's service account, whose requests an
@@ -97,6 +103,8 @@ const roles: readonly Role[] = [
   // The kubeconfig is signed; kubeadm's discovery reads it without credentials too.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
   role(SYSTEM, 'system:cluster-settings-reader', [rule('get', 'core', 'configmaps', 'hyperedge-config')]),
+  role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
+  role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
   leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
 ];
@@ -116,6 +124,8 @@ const roleBindings: readonly RoleBinding[] = [
     serviceAccount('leader-election-controller'),
   ]),
   roleBinding(SYSTEM, 'system::leader-locking-kube-scheduler', [SCHEDULER, serviceAccount('kube-scheduler')]),
+  roleBinding(NODE, NODE_CONFIG_READER, [NODES]),
+  roleBinding(SYSTEM, DNS_CONFIG_READER, [NODES]),
   roleBinding(SYSTEM, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
   roleBinding(SYSTEM, 'system:controller:cloud-provider', [serviceAccount('cloud-provider')]),
   roleBinding(SYSTEM, 'system:controller:token-cleaner', [serviceAccount('token-cleaner'), CONTROLLER_MANAGER]),
@@ -126,7 +136,7 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system and kube-public. */
+  /** In namespaces kube-system, kube-public and openshift-node. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }

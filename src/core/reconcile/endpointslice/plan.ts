@@ -4,6 +4,7 @@
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import { canonicalJson, semanticEqual } from '../equality.ts';
 import { controllerReference } from '../ownership.ts';
 import { isPodReady } from '../pods.ts';
@@ -32,7 +33,17 @@ export interface SliceSnapshot {
   nodeOf(name: string): Node | undefined;
 }
 
-interface Group {
+/** What the slices belong to, and what all of them carry. */
+export interface SliceOwner {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+  readonly reference: OwnerReference;
+}
+
+/** Endpoints of one address family with the same ports. */
+export interface SliceGroup {
   readonly addressType: AddressType;
   readonly ports: EndpointPort[];
   readonly endpoints: Map<string, Endpoint>;
@@ -41,14 +52,30 @@ interface Group {
 export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
   const { service } = snapshot;
   const families = addressTypes(service);
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, SliceGroup>();
   for (const pod of snapshot.pods) {
     if (!isBackend(pod, true)) continue;
     for (const addressType of families) place(groups, snapshot, pod, addressType);
   }
+  // Every address family shows at least one slice, empty if need be: "no backends" is an answer, too.
+  for (const addressType of families) {
+    if (![...groups.values()].some((group) => group.addressType === addressType)) {
+      groups.set(groupKey(addressType, []), { addressType, ports: [], endpoints: new Map() });
+    }
+  }
+  return arrangeSlices(ownerOf(service), families, groups, snapshot.existing);
+}
+
+/** Fits the groups into the slices there are with the fewest writes. */
+export function arrangeSlices(
+  owner: SliceOwner,
+  families: readonly string[],
+  groups: ReadonlyMap<string, SliceGroup>,
+  existing: readonly EndpointSlice[],
+): SlicePlan {
   const byGroup = new Map<string, EndpointSlice[]>();
   const doomed: EndpointSlice[] = [];
-  for (const slice of snapshot.existing) {
+  for (const slice of existing) {
     if (slice.metadata?.deletionTimestamp !== undefined) continue;
     if (!families.includes(slice.addressType as AddressType)) {
       doomed.push(slice);
@@ -59,16 +86,10 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
     if (slices === undefined) byGroup.set(key, [slice]);
     else slices.push(slice);
   }
-  // Every address family shows at least one slice, empty if need be: "no backends" is an answer, too.
-  for (const addressType of families) {
-    if (![...groups.values()].some((group) => group.addressType === addressType)) {
-      groups.set(groupKey(addressType, []), { addressType, ports: [], endpoints: new Map() });
-    }
-  }
   const create: EndpointSlice[] = [];
   const update: EndpointSlice[] = [];
   for (const [key, group] of groups) {
-    const plan = planGroup(service, group, byGroup.get(key) ?? []);
+    const plan = planGroup(owner, group, byGroup.get(key) ?? []);
     byGroup.delete(key);
     create.push(...plan.create);
     update.push(...plan.update);
@@ -78,7 +99,7 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
   return reuse({ create, update, delete: doomed });
 }
 
-function place(groups: Map<string, Group>, snapshot: SliceSnapshot, pod: Pod, addressType: AddressType): void {
+function place(groups: Map<string, SliceGroup>, snapshot: SliceSnapshot, pod: Pod, addressType: AddressType): void {
   const addresses = (pod.status?.podIPs ?? [{ ip: pod.status?.podIP ?? '' }])
     .map((each) => each.ip ?? '')
     .filter((ip) => ip !== '' && (addressType === 'IPv6') === ip.includes(':'));
@@ -119,7 +140,8 @@ function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   return ports;
 }
 
-function groupKey(addressType: string, ports: readonly EndpointPort[]): string {
+/** By what slices are distinguished beside their endpoints. */
+export function groupKey(addressType: string, ports: readonly EndpointPort[]): string {
   const texts = ports.map((port) =>
     canonicalJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }),
   );
@@ -168,17 +190,19 @@ function hintsOf(service: Service, nodeName: string | undefined, zone: string | 
 }
 
 /** The same backend keeps its place in a slice while its conditions change. */
-function identity(endpoint: Endpoint): string {
+export function identity(endpoint: Endpoint): string {
   return `${endpoint.targetRef?.uid ?? ''}|${endpoint.addresses.join(',')}`;
 }
 
-function planGroup(service: Service, group: Group, existing: readonly EndpointSlice[]): SlicePlan {
+function planGroup(owner: SliceOwner, group: SliceGroup, existing: readonly EndpointSlice[]): SlicePlan {
   const missing = new Map(group.endpoints);
-  const labels = sliceLabels(service);
+  const { labels, annotations } = owner;
   const kept: { slice: EndpointSlice; endpoints: Endpoint[]; isChanged: boolean }[] = [];
   for (const slice of existing) {
     const endpoints: Endpoint[] = [];
-    let isChanged = !semanticEqual(managedLabels(slice), labels);
+    let isChanged =
+      !semanticEqual(slice.metadata?.labels ?? {}, labels) ||
+      (annotations !== undefined && !semanticEqual(slice.metadata?.annotations ?? {}, annotations));
     for (const old of slice.endpoints ?? []) {
       const id = identity(old);
       const wanted = missing.get(id);
@@ -203,9 +227,9 @@ function planGroup(service: Service, group: Group, existing: readonly EndpointSl
     each.isChanged = true;
   }
   const create: EndpointSlice[] = [];
-  while (rest.length > 0) create.push(newSlice(service, group, labels, rest.splice(0, MAX_ENDPOINTS)));
+  while (rest.length > 0) create.push(newSlice(owner, group, rest.splice(0, MAX_ENDPOINTS)));
   const isPlaceholder = group.endpoints.size === 0;
-  if (isPlaceholder && kept.length === 0) create.push(newSlice(service, group, labels, []));
+  if (isPlaceholder && kept.length === 0) create.push(newSlice(owner, group, []));
   const update: EndpointSlice[] = [];
   const doomed: EndpointSlice[] = [];
   for (const [index, each] of kept.entries()) {
@@ -213,7 +237,7 @@ function planGroup(service: Service, group: Group, existing: readonly EndpointSl
     else if (each.isChanged) {
       update.push({
         ...each.slice,
-        metadata: { ...each.slice.metadata, labels },
+        metadata: { ...each.slice.metadata, labels, ...(annotations === undefined ? {} : { annotations }) },
         endpoints: each.endpoints,
         ports: group.ports,
       });
@@ -222,24 +246,30 @@ function planGroup(service: Service, group: Group, existing: readonly EndpointSl
   return { create, update, delete: doomed };
 }
 
-function newSlice(
-  service: Service,
-  group: Group,
-  labels: Record<string, string>,
-  endpoints: Endpoint[],
-): EndpointSlice {
+function newSlice(owner: SliceOwner, group: SliceGroup, endpoints: Endpoint[]): EndpointSlice {
+  const { name, namespace, labels, annotations, reference } = owner;
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: {
-      generateName: `${service.metadata?.name ?? ''}-`,
-      namespace: service.metadata?.namespace ?? '',
+      generateName: `${name}-`,
+      namespace,
       labels,
-      ownerReferences: [controllerReference(service, { group: '', version: 'v1', kind: 'Service' })],
+      ...(annotations === undefined ? {} : { annotations }),
+      ownerReferences: [reference],
     },
     addressType: group.addressType,
     endpoints,
     ports: group.ports,
+  };
+}
+
+function ownerOf(service: Service): SliceOwner {
+  return {
+    name: service.metadata?.name ?? '',
+    namespace: service.metadata?.namespace ?? '',
+    labels: sliceLabels(service),
+    reference: controllerReference(service, { group: '', version: 'v1', kind: 'Service' }),
   };
 }
 
@@ -251,8 +281,6 @@ function sliceLabels(service: Service): Record<string, string> {
   if (isHeadless(service)) labels[HEADLESS] = '';
   return labels;
 }
-
-const managedLabels = (slice: EndpointSlice): Record<string, string> => slice.metadata?.labels ?? {};
 
 /** A slice to delete and one to create of the same family become one update: fewer writes, and watchers see no gap. */
 function reuse(plan: SlicePlan): SlicePlan {
@@ -269,7 +297,11 @@ function reuse(plan: SlicePlan): SlicePlan {
     doomed.splice(index, 1);
     update.push({
       ...slice,
-      metadata: { ...slice.metadata, labels: wanted.metadata?.labels ?? {} },
+      metadata: {
+        ...slice.metadata,
+        labels: wanted.metadata?.labels ?? {},
+        ...(wanted.metadata?.annotations === undefined ? {} : { annotations: wanted.metadata.annotations }),
+      },
       endpoints: wanted.endpoints,
       ...(wanted.ports === undefined ? {} : { ports: wanted.ports }),
     });

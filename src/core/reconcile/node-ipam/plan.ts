@@ -1,63 +1,63 @@
 /**
- * A pod network for each node out of the cluster's. IPv4. Source: upstream's nodeipam range allocator; OKD gives a /23
- * per node.
+ * A pod network for each node out of the cluster's, of either family. Source: upstream's nodeipam range allocator; OKD
+ * gives a /23 of IPv4 per node, upstream a /64 of IPv6.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { CodedError } from '../../../base/errors.ts';
-
-export interface Ipv4Range {
-  /** The network address as an unsigned 32-bit number. */
-  readonly base: number;
-  readonly prefix: number;
-}
+import { type Network, networkText, parseNetwork, widthOf } from '../../../base/networks.ts';
 
 /** Fails with 'cidr-invalid'. */
-export function parseIpv4Range(text: string): Ipv4Range {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
-  const parts = match === null ? [] : match.slice(1, 5).map(Number);
-  const prefix = Number(match?.[5]);
-  if (match === null || parts.some((part) => part > 255) || prefix > 32) {
-    throw new CodedError('cidr-invalid', `${text} is not an IPv4 network such as 10.128.0.0/14`);
+function rangeOf(text: string): Network {
+  const range = parseNetwork(text);
+  if (range === undefined) {
+    throw new CodedError('cidr-invalid', `${text} is not a network such as 10.128.0.0/14 or fd01::/48`);
   }
-  const address = parts.reduce((sum, part) => sum * 256 + part, 0);
-  const size = 2 ** (32 - prefix);
-  return { base: Math.floor(address / size) * size, prefix };
+  return range;
 }
 
-function formatRange(base: number, prefix: number): string {
-  return `${[24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256).join('.')}/${prefix}`;
-}
+/** As upstream: more networks than this are not counted. */
+const MAX_SUBNET_BITS = 16;
 
 /**
  * Which of the cluster's networks are taken. Indexes count networks of the node mask from the start of the cluster's
  * range.
  */
 export class CidrPool {
-  readonly #cluster: Ipv4Range;
+  readonly clusterCidr: string;
+  readonly #cluster: Network;
   readonly #mask: number;
   readonly #taken = new Map<number, string>();
   #next = 0;
 
   constructor(clusterCidr: string, nodeMask: number) {
-    this.#cluster = parseIpv4Range(clusterCidr);
-    if (nodeMask < this.#cluster.prefix || nodeMask > 30) {
+    this.clusterCidr = clusterCidr;
+    this.#cluster = rangeOf(clusterCidr);
+    const { bits, family } = this.#cluster;
+    const smallest = family === 4 ? 30 : 126;
+    if (nodeMask < bits || nodeMask > smallest || nodeMask - bits > MAX_SUBNET_BITS) {
       throw new CodedError('cidr-invalid', `a node mask of ${nodeMask} does not fit in ${clusterCidr}`);
     }
     this.#mask = nodeMask;
   }
 
   get capacity(): number {
-    return 2 ** (this.#mask - this.#cluster.prefix);
+    return 2 ** (this.#mask - this.#cluster.bits);
   }
 
-  /** Marks every network that overlaps `cidr` as the node's. Networks outside the cluster's range are none of ours. */
+  /**
+   * Marks every network that overlaps `cidr` as the node's. Networks outside the cluster's range, and of the other
+   * family, are ignored. Fails with 'cidr-invalid'.
+   */
   occupy(cidr: string, node: string): void {
-    const range = parseIpv4Range(cidr);
-    const step = 2 ** (32 - this.#mask);
-    const first = Math.floor((range.base - this.#cluster.base) / step);
-    const count = Math.max(1, 2 ** (this.#mask - range.prefix));
-    for (let index = Math.max(0, first); index < Math.min(first + count, this.capacity); index++) {
-      if (!this.#taken.has(index)) this.#taken.set(index, node);
+    const range = rangeOf(cidr);
+    if (range.family !== this.#cluster.family) return;
+    const shift = BigInt(widthOf(range.family) - this.#mask);
+    const first = (range.base >> shift) - (this.#cluster.base >> shift);
+    const count = range.bits >= this.#mask ? 1n : 1n << BigInt(this.#mask - range.bits);
+    const last = first + count;
+    const [from, to] = [first < 0n ? 0n : first, last > BigInt(this.capacity) ? BigInt(this.capacity) : last];
+    for (let index = from; index < to; index++) {
+      if (!this.#taken.has(Number(index))) this.#taken.set(Number(index), node);
     }
   }
 
@@ -82,7 +82,9 @@ export class CidrPool {
   }
 
   #format(index: number): string {
-    return formatRange(this.#cluster.base + index * 2 ** (32 - this.#mask), this.#mask);
+    const { base, family } = this.#cluster;
+    const offset = BigInt(index) << BigInt(widthOf(family) - this.#mask);
+    return networkText({ base: base + offset, family, bits: this.#mask });
   }
 }
 

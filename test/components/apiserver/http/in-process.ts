@@ -64,7 +64,7 @@ export class InProcess {
     this.http = {
       listen: async (options) => {
         this.#listening = options;
-        return { port: 6443, updateTls: () => {}, drain: () => {}, close: async () => {} };
+        return { port: 6443, updateTls: () => {}, retire: () => {}, drain: () => {}, close: async () => {} };
       },
       backends: {
         publicAuthorities: '',

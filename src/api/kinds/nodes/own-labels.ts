@@ -1,0 +1,27 @@
+/** Labels that a kubelet may set on its own Node. Source: KEP-279, KEP-2787. */
+
+const RESTRICTED_PREFIX = 'node-restriction.kubernetes.io';
+const OWN_LABELS: ReadonlySet<string> = new Set([
+  'kubernetes.io/hostname',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type',
+  'node.kubernetes.io/instance-type',
+]);
+const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
+
+export function mayKubeletLabel(label: string): boolean {
+  const slash = label.indexOf('/');
+  if (slash < 0) return true;
+  const prefix = label.slice(0, slash);
+  const within = (domain: string): boolean => prefix === domain || prefix.endsWith(`.${domain}`);
+  if (within(RESTRICTED_PREFIX)) return false;
+  if (!within('kubernetes.io') && !within('k8s.io')) return true;
+  return OWN_LABELS.has(label) || OWN_LABEL_PREFIXES.some(within);
+}

@@ -1,0 +1,48 @@
+import { type Command, type Flag, ROOT_FLAG, stringFlag } from '../command.ts';
+
+const CONFIG_FLAG: Flag = {
+  type: 'string',
+  value: 'FILE',
+  help: 'bootstrap file (default /etc/origin/bootstrap.yaml)',
+};
+
+export const haproxyConfigCommand: Command = {
+  usage: 'haproxy-config [--bind ADDRESS:PORT] [--masters HOST:PORT,…]',
+  summary: 'Prints a configuration of HAProxy before the API servers.',
+  description: 'Without --masters: the API servers that this host knows. Check the file with haproxy -c -f FILE.',
+  flags: {
+    bind: { type: 'string', value: 'ADDRESS:PORT', help: 'where HAProxy listens (default *:6443)' },
+    masters: { type: 'string', value: 'LIST', help: 'API servers, separated by commas' },
+    config: CONFIG_FLAG,
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const { haproxyConfig } = await import('../../roles/host/external-balancer.ts');
+    const masters = (stringFlag(flags, 'masters') ?? '').split(',').filter((each) => each !== '');
+    const options = { masters, bind: stringFlag(flags, 'bind') ?? '*:6443' };
+    out.stdout(
+      await haproxyConfig({ ...options, root: stringFlag(flags, 'root'), config: stringFlag(flags, 'config') }),
+    );
+    return 0;
+  },
+};
+
+export const keepalivedConfigCommand: Command = {
+  usage: 'keepalived-config [--address ADDRESS] [--interface LINK]',
+  summary: 'Prints a configuration of keepalived for a shared address of the masters.',
+  flags: {
+    address: { type: 'string', value: 'ADDRESS', help: 'the shared address (default: vip.address)' },
+    interface: { type: 'string', value: 'LINK', help: 'its link (default: vip.interface)' },
+    config: CONFIG_FLAG,
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const { keepalivedConfig } = await import('../../roles/host/external-balancer.ts');
+    const paths = { root: stringFlag(flags, 'root'), config: stringFlag(flags, 'config') };
+    const given = { address: stringFlag(flags, 'address'), link: stringFlag(flags, 'interface') };
+    out.stdout(await keepalivedConfig({ ...paths, ...given }));
+    return 0;
+  },
+};

@@ -1,0 +1,166 @@
+import type { Lease, LeaseSpec } from 'kubernetes-types/coordination/v1';
+import { isApiError } from '../api/meta/status.ts';
+import { resources } from '../api/resources.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { ApiClient, ResourceClient } from './types.ts';
+
+export interface LeaseLockOptions {
+  readonly client: ApiClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leaseDurationMs: number;
+}
+
+/**
+ * One candidate's view of a Lease, with client-go's record. What was last seen of the lease is dated by this machine's
+ * monotonic clock: the stamps on it come from other clocks.
+ */
+export class LeaseLock {
+  readonly #options: LeaseLockOptions;
+  readonly #leases: ResourceClient<Lease>;
+  readonly lock: string;
+  #lease: Lease | undefined;
+  #changedMs = 0;
+
+  constructor(options: LeaseLockOptions) {
+    this.#options = options;
+    this.#leases = options.client.resource(resources.leases);
+    this.lock = `${options.namespace}/${options.name}`;
+  }
+
+  /** Milliseconds until another candidate may take the lease, as far as this one knows. */
+  get expiresInMs(): number {
+    const leftMs = this.#changedMs + durationMs(this.#lease?.spec) - this.#options.clock.monotonicMs();
+    return isFree(this.#lease?.spec) ? 0 : Math.max(0, leftMs);
+  }
+
+  /** One try to get or renew the lease; false while another holds it. Throws ApiError. */
+  async tryHold(): Promise<boolean> {
+    const { clock, name, namespace } = this.#options;
+    const now = microTime(clock.nowMs());
+    if (this.#lease === undefined || !this.#isHolder(this.#lease)) {
+      const found = await this.#find();
+      if (found === undefined) {
+        this.#observe(await this.#leases.create({ metadata: { name, namespace }, spec: this.#record(undefined, now) }));
+        return true;
+      }
+      this.#observe(found);
+      if (!this.#isHolder(found) && this.expiresInMs > 0) return false;
+    }
+    const base = this.#lease ?? {};
+    try {
+      this.#observe(await this.#leases.update({ ...base, spec: this.#record(base.spec, now) }));
+    } catch (error) {
+      // Written by another candidate or deleted: the next try begins with its present state.
+      if (!isApiError(error, 'Conflict') && !isApiError(error, 'NotFound')) throw error;
+      await this.#refresh();
+      const present = this.#lease;
+      if (present !== undefined && !isFree(present.spec) && !this.#isHolder(present)) return false;
+      throw error;
+    }
+    return true;
+  }
+
+  /** Gives the lease back where this candidate holds it; true when it did. Throws ApiError. */
+  async release(): Promise<boolean> {
+    const lease = this.#lease;
+    if (lease === undefined || !this.#isHolder(lease)) return false;
+    const now = microTime(this.#options.clock.nowMs());
+    const spec: LeaseSpec = {
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+      acquireTime: now,
+      renewTime: now,
+      leaseTransitions: lease.spec?.leaseTransitions ?? 0,
+    };
+    this.#observe(await this.#leases.update({ ...lease, spec }));
+    return true;
+  }
+
+  /** Follows the lease until the server ends the watch; calls `freed` when it has no holder. Throws ApiError. */
+  async watch(signal: AbortSignal, freed: () => void): Promise<void> {
+    const { name, namespace } = this.#options;
+    const resourceVersion = this.#lease?.metadata?.resourceVersion;
+    const events = this.#leases.watch({
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      signal,
+    });
+    for await (const { type, object } of events) {
+      if (type === 'BOOKMARK' || object.metadata?.name !== name) continue;
+      if (type === 'DELETED') this.#lease = undefined;
+      else this.#observe(object);
+      if (isFree(this.#lease?.spec)) freed();
+    }
+  }
+
+  #isHolder(lease: Lease): boolean {
+    return lease.spec?.holderIdentity === this.#options.identity;
+  }
+
+  #observe(lease: Lease): void {
+    const { clock, log } = this.#options;
+    const before = this.#lease;
+    const holder = lease.spec?.holderIdentity ?? '';
+    if (holder !== (before?.spec?.holderIdentity ?? '')) log.info('leader', { lock: this.lock, holder });
+    if (before === undefined || !sameRecord(before.spec, lease.spec)) this.#changedMs = clock.monotonicMs();
+    this.#lease = lease;
+  }
+
+  async #find(): Promise<Lease | undefined> {
+    const { name, namespace } = this.#options;
+    try {
+      return await this.#leases.get(name, namespace);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const found = await this.#find();
+    if (found === undefined) this.#lease = undefined;
+    else this.#observe(found);
+  }
+
+  #record(before: LeaseSpec | undefined, now: string): LeaseSpec {
+    const { identity, leaseDurationMs } = this.#options;
+    const kept = before?.holderIdentity === identity;
+    return {
+      ...before,
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000),
+      acquireTime: kept && before?.acquireTime !== undefined ? before.acquireTime : now,
+      renewTime: now,
+      leaseTransitions: (before?.leaseTransitions ?? 0) + (before === undefined || kept ? 0 : 1),
+    };
+  }
+}
+
+function isFree(spec: LeaseSpec | undefined): boolean {
+  return (spec?.holderIdentity ?? '') === '';
+}
+
+function durationMs(spec: LeaseSpec | undefined): number {
+  return (spec?.leaseDurationSeconds ?? 0) * 1000;
+}
+
+function sameRecord(a: LeaseSpec | undefined, b: LeaseSpec | undefined): boolean {
+  return (
+    a?.holderIdentity === b?.holderIdentity &&
+    a?.renewTime === b?.renewTime &&
+    a?.acquireTime === b?.acquireTime &&
+    a?.leaseTransitions === b?.leaseTransitions &&
+    a?.leaseDurationSeconds === b?.leaseDurationSeconds
+  );
+}
+
+/** metav1.MicroTime. */
+function microTime(nowMs: number): string {
+  return new Date(nowMs).toISOString().replace('Z', '000Z');
+}

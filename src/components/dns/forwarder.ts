@@ -1,0 +1,255 @@
+/**
+ * Names of other servers: upstream servers and stub domains, with a cache. Equal questions under way are asked once, so
+ * a loop through another resolver of this host ends at its second turn. Sources: RFC 2308, RFC 5452 (forged answers).
+ */
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { FLAG, HEADER_BYTES, isBelow, parseResponse, type Query, RCODE } from '../../core/dns/index.ts';
+import type { DnsCodec, UpstreamExchange, UpstreamServer } from './port.ts';
+import { type CachedResponse, ResponseCache } from './response-cache.ts';
+
+export interface UpstreamTable {
+  readonly servers: readonly UpstreamServer[];
+  /** Domain (lower case, without the final dot) → its servers. */
+  readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
+}
+
+export interface ForwarderDeps {
+  readonly exchange: UpstreamExchange;
+  readonly codec: DnsCodec;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+/** `none`: no server is configured for the name. `failed`: none answered. */
+export type Forwarded = CachedResponse | 'none' | 'failed';
+
+export interface ForwardQuestion {
+  /** Name, type and class in lower case. */
+  readonly question: Uint8Array;
+  readonly name: string;
+  readonly dnssecOk: boolean;
+  readonly checkingDisabled: boolean;
+  /** The client, whose questions under way are limited. */
+  readonly source: string;
+}
+
+const ATTEMPT_MS = 1_500;
+/** Below the 5 s of glibc's resolver. */
+const TOTAL_MS = 4_500;
+/** A server that did not answer is asked last for this long. */
+const DOWN_MS = 5_000;
+const FAILURE_CACHE_MS = 2_000;
+const MAX_UNDER_WAY = 1_024;
+const MAX_UNDER_WAY_PER_SOURCE = 256;
+const UDP_BYTES = 1_232;
+
+export class Forwarder {
+  readonly #deps: ForwarderDeps;
+  readonly #cache = new ResponseCache();
+  readonly #failures = new Map<string, number>();
+  readonly #underWay = new Map<string, Promise<Forwarded>>();
+  readonly #waiting = new Map<string, number>();
+  readonly #downUntil = new Map<string, number>();
+  #probing = new Set<string>();
+  #table: UpstreamTable = { servers: [], stubDomains: new Map() };
+
+  constructor(deps: ForwarderDeps) {
+    this.#deps = deps;
+  }
+
+  setTable(table: UpstreamTable): void {
+    this.#table = table;
+    this.#cache.clear();
+    this.#failures.clear();
+    this.#downUntil.clear();
+  }
+
+  /** From the cache: without a promise. */
+  resolve(asked: ForwardQuestion): Forwarded | Promise<Forwarded> {
+    const servers = this.#serversOf(asked.name);
+    if (servers.length === 0) return 'none';
+    const bits = (asked.dnssecOk ? 1 : 0) | (asked.checkingDisabled ? 2 : 0);
+    const key = `${bits}${Buffer.from(asked.question).toString('latin1')}`;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const cached = this.#cache.get(key, nowMs);
+    if (cached !== undefined) return cached;
+    if ((this.#failures.get(key) ?? 0) > nowMs) return 'failed';
+    const waiting = this.#waiting.get(asked.source) ?? 0;
+    if (waiting >= MAX_UNDER_WAY_PER_SOURCE) return 'failed';
+    let running = this.#underWay.get(key);
+    if (running === undefined) {
+      if (this.#underWay.size >= MAX_UNDER_WAY) return 'failed';
+      running = this.#ask(key, servers, asked).finally(() => this.#underWay.delete(key));
+      this.#underWay.set(key, running);
+    }
+    this.#waiting.set(asked.source, waiting + 1);
+    return running.finally(() => {
+      const left = (this.#waiting.get(asked.source) ?? 1) - 1;
+      if (left > 0) this.#waiting.set(asked.source, left);
+      else this.#waiting.delete(asked.source);
+    });
+  }
+
+  /** Of the longest stub domain that holds the name. */
+  #serversOf(name: string): readonly UpstreamServer[] {
+    let best: readonly UpstreamServer[] = this.#table.servers;
+    let length = -1;
+    for (const [domain, servers] of this.#table.stubDomains) {
+      if (domain.length > length && isBelow(name, domain)) {
+        best = servers;
+        length = domain.length;
+      }
+    }
+    return best;
+  }
+
+  async #ask(key: string, servers: readonly UpstreamServer[], asked: ForwardQuestion): Promise<Forwarded> {
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const isDown = (server: UpstreamServer): boolean => (this.#downUntil.get(nameOf(server)) ?? 0) > startMs;
+    const up = servers.filter((server) => !isDown(server));
+    const group = servers.map(nameOf).join();
+    // With every server down, one question at a time finds out whether one is back; the others fail at once.
+    const isProbe = up.length === 0;
+    if (isProbe && this.#probing.has(group)) return 'failed';
+    if (isProbe) this.#probing.add(group);
+    try {
+      let last: CachedResponse | undefined;
+      for (const server of isProbe ? servers : [...up, ...servers.filter(isDown)]) {
+        const leftMs = TOTAL_MS - (clock.monotonicMs() - startMs);
+        if (leftMs <= 0) break;
+        const response = await this.#askOne(server, asked, Math.min(ATTEMPT_MS, leftMs));
+        if (response === undefined) continue;
+        last = response;
+        if (response.shape.rcode === RCODE.noError || response.shape.rcode === RCODE.nxDomain) break;
+      }
+      if (last === undefined) {
+        this.#remember(key);
+        return 'failed';
+      }
+      if (last.shape.ttl > 0) this.#cache.set(key, last);
+      return last;
+    } finally {
+      if (isProbe) this.#probing.delete(group);
+    }
+  }
+
+  #remember(key: string): void {
+    if (this.#failures.size >= MAX_UNDER_WAY) this.#failures.clear();
+    this.#failures.set(key, this.#deps.clock.monotonicMs() + FAILURE_CACHE_MS);
+  }
+
+  /** Undefined: the server did not answer, or not to this question. */
+  async #askOne(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
+    const { clock, log } = this.#deps;
+    const deadline = clock.monotonicMs() + ms;
+    const exchange = async (transport: 'udp' | 'tcp', edns: boolean): Promise<CachedResponse> => {
+      const message = queryMessage(asked, this.#deps.random.bytes(2), edns);
+      const accept = (response: Uint8Array): boolean => answers(message, response);
+      const timeoutMs = Math.max(1, deadline - clock.monotonicMs());
+      return this.#responseOf(await this.#deps.exchange.exchange(server, message, { transport, timeoutMs, accept }));
+    };
+    try {
+      let response = await exchange('udp', true);
+      const { rcode } = response.shape;
+      const lacksEdns = rcode === RCODE.formErr || rcode === RCODE.notImp;
+      if (lacksEdns) response = await exchange('udp', false);
+      if (response.shape.truncated) response = await exchange('tcp', !lacksEdns);
+      this.#downUntil.delete(nameOf(server));
+      return response;
+    } catch (error) {
+      this.#downUntil.set(nameOf(server), clock.monotonicMs() + DOWN_MS);
+      log.v(4, 'upstream server did not answer', { server: nameOf(server), error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  #responseOf(message: Uint8Array): CachedResponse {
+    const storedMs = this.#deps.clock.monotonicMs();
+    let shape = parseResponse(message);
+    let plain = message;
+    if (shape?.optBeforeEnd === true) {
+      plain = this.#deps.codec.withoutOpt(message);
+      shape = parseResponse(plain);
+    }
+    if (shape === undefined) throw new Error('the response does not parse');
+    return { message: plain, shape, storedMs, expiresMs: storedMs + shape.ttl * 1_000 };
+  }
+}
+
+export const nameOf = ({ address, port }: UpstreamServer): string =>
+  address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+
+function queryMessage(asked: ForwardQuestion, id: Uint8Array, edns: boolean): Uint8Array {
+  const { question, dnssecOk, checkingDisabled } = asked;
+  const flags = FLAG.recursionDesired | (checkingDisabled ? FLAG.checkingDisabled : 0);
+  const header = [id[0] ?? 0, id[1] ?? 0, flags >> 8, flags & 0xff, 0, 1, 0, 0, 0, 0, 0, edns ? 1 : 0];
+  const opt = edns ? [0, 0, 41, UDP_BYTES >> 8, UDP_BYTES & 0xff, 0, 0, dnssecOk ? 0x80 : 0, 0, 0, 0] : [];
+  return Buffer.concat([Uint8Array.from(header), question, Uint8Array.from(opt)]);
+}
+
+/** Same identifier and same question, in any case. Some servers leave the question out of an error. */
+function answers(query: Uint8Array, response: Uint8Array): boolean {
+  if (response.length < HEADER_BYTES || response[0] !== query[0] || response[1] !== query[1]) return false;
+  if (((response[2] ?? 0) & 0x80) === 0) return false;
+  for (let at = HEADER_BYTES; ; ) {
+    const length = query[at] ?? 0;
+    if (response[at] !== length) return false;
+    for (let index = at + 1; index <= at + length; index++) {
+      const byte = response[index] ?? 0;
+      if ((byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte) !== query[index]) return false;
+    }
+    at += length + 1;
+    if (length > 0) continue;
+    return [0, 1, 2, 3].every((index) => response[at + index] === query[at + index]);
+  }
+}
+
+/** The response with the TTLs of now. */
+export function aged({ message, shape, storedMs }: CachedResponse, nowMs: number): Buffer {
+  const seconds = Math.floor((nowMs - storedMs) / 1_000);
+  const copy = Buffer.from(message);
+  for (const at of shape.ttlOffsets) {
+    const ttl = copy.readUInt32BE(at);
+    // A TTL with the highest bit set is 0 (RFC 2181 §8).
+    copy.writeUInt32BE(ttl > 0x7fffffff ? 0 : Math.max(0, ttl - seconds), at);
+  }
+  return copy;
+}
+
+export interface Delivered {
+  readonly flags: number;
+  readonly counts: readonly [number, number, number];
+  /** What follows the question. */
+  readonly body: Uint8Array;
+}
+
+const OPT_BYTES = 11;
+
+/** The response for a client, of at most `limit` bytes with the question and an OPT record. */
+export function deliver(cached: CachedResponse, query: Query, limit: number, nowMs: number): Delivered {
+  const { shape } = cached;
+  const message = aged(cached, nowMs);
+  const hasOpt = shape.end < message.length ? 1 : 0;
+  let counts: Delivered['counts'] = [shape.counts.answers, shape.counts.authorities, shape.counts.additionals - hasOpt];
+  let { end, truncated } = shape;
+  const room = limit - (query.edns === undefined ? 0 : OPT_BYTES);
+  if (end > room) {
+    const fitting = shape.recordEnds.slice(0, shape.counts.answers).filter((each) => each <= room);
+    truncated ||= fitting.length < shape.counts.answers || shape.counts.answers === 0;
+    end = fitting.at(-1) ?? shape.questionEnd;
+    counts = [fitting.length, 0, 0];
+  }
+  const wantsAuthentic = query.edns?.dnssecOk === true || (query.flags & FLAG.authenticData) !== 0;
+  const flags =
+    FLAG.response |
+    (truncated ? FLAG.truncated : 0) |
+    (query.flags & (FLAG.recursionDesired | FLAG.checkingDisabled)) |
+    FLAG.recursionAvailable |
+    (wantsAuthentic ? message.readUInt16BE(2) & FLAG.authenticData : 0) |
+    shape.rcode;
+  return { flags, counts, body: message.subarray(shape.questionEnd, end) };
+}

@@ -1,0 +1,193 @@
+/**
+ * A message → its response. Answers of the cluster's zone are encoded once for each question and kept until it changes.
+ */
+import type { Clock } from '../../base/clock.ts';
+import {
+  CLASS_IN,
+  type ClusterZone,
+  FLAG,
+  HEADER_BYTES,
+  parseQuery,
+  type Query,
+  questionName,
+  RCODE,
+  type RecordType,
+  TYPE,
+  type ZoneAnswer,
+} from '../../core/dns/index.ts';
+import {
+  assemble,
+  completeAnswer,
+  type EncodedAnswer,
+  emptyAnswer,
+  encodeAnswer,
+  headerOnly,
+  TCP_BYTES,
+  udpLimit,
+} from './encoded-answer.ts';
+import { aged, deliver, type Forwarded, type Forwarder } from './forwarder.ts';
+import type { DnsCodec } from './port.ts';
+
+export interface ResponderDeps {
+  readonly zone: ClusterZone;
+  readonly forwarder: Forwarder;
+  readonly codec: DnsCodec;
+  readonly clock: Clock;
+  /** False until the cluster's services are known: their names are then neither there nor not there. */
+  readonly ready: () => boolean;
+}
+
+/** Random names must not take memory without end. */
+const MAX_ANSWERS = 10_000;
+const MAX_QUESTION_BYTES = 259;
+
+const TYPE_NAMES = new Map<number, RecordType | 'ANY'>([
+  [TYPE.A, 'A'],
+  [TYPE.NS, 'NS'],
+  [TYPE.CNAME, 'CNAME'],
+  [TYPE.SOA, 'SOA'],
+  [TYPE.PTR, 'PTR'],
+  [TYPE.TXT, 'TXT'],
+  [TYPE.AAAA, 'AAAA'],
+  [TYPE.SRV, 'SRV'],
+  [TYPE.ANY, 'ANY'],
+]);
+
+export class Responder {
+  readonly #deps: ResponderDeps;
+  readonly #answers = new Map<string, EncodedAnswer>();
+  readonly #scratch = Buffer.alloc(MAX_QUESTION_BYTES);
+  #turn = 0;
+
+  constructor(deps: ResponderDeps) {
+    this.#deps = deps;
+  }
+
+  /** After a change of the zone. */
+  forget(): void {
+    this.#answers.clear();
+  }
+
+  answer(
+    message: Uint8Array,
+    source: string,
+    transport: 'udp' | 'tcp',
+  ): Uint8Array | undefined | Promise<Uint8Array | undefined> {
+    const query = parseQuery(message);
+    if (query === 'ignore') return undefined;
+    if (query === 'malformed') return headerOnly(message, RCODE.formErr);
+    if (query === 'unsupported') return headerOnly(message, RCODE.notImp);
+    if (query.edns !== undefined && query.edns.version > 0) return emptyAnswer(message, query, RCODE.badVers);
+    if (query.class !== CLASS_IN || query.type === TYPE.AXFR || query.type === TYPE.IXFR)
+      return emptyAnswer(message, query, RCODE.refused);
+    const limit = transport === 'tcp' ? TCP_BYTES : udpLimit(query);
+    const question = this.#lowerCase(message, query.questionEnd);
+    const key = question.toString('latin1');
+    const known = this.#answers.get(key);
+    if (known !== undefined) return completeAnswer(message, query, known, limit, this.#turn++);
+    return this.#answerOther(message, query, source, limit, key, Buffer.from(question));
+  }
+
+  #answerOther(
+    message: Uint8Array,
+    query: Query,
+    source: string,
+    limit: number,
+    key: string,
+    question: Uint8Array,
+  ): Uint8Array | Promise<Uint8Array> {
+    const name = questionName(message);
+    const { zone, clock } = this.#deps;
+    const found = zone.lookup(name, TYPE_NAMES.get(query.type));
+    if (found === undefined) {
+      const forwarded = this.#forward(question, name, query, source);
+      const finish = (result: Forwarded): Uint8Array => {
+        // Without any server a name outside of the cluster cannot exist: clients do not wait or try again.
+        if (result === 'none') return emptyAnswer(message, query, RCODE.nxDomain);
+        if (result === 'failed') return emptyAnswer(message, query, RCODE.servFail);
+        const { flags, counts, body } = deliver(result, query, limit, clock.monotonicMs());
+        return assemble(message, query, flags, counts, body);
+      };
+      return forwarded instanceof Promise ? forwarded.then(finish) : finish(forwarded);
+    }
+    if (!this.#deps.ready() && (found.rcode === RCODE.nxDomain || found.soa !== undefined))
+      return emptyAnswer(message, query, RCODE.servFail);
+    if (found.alias !== undefined) return this.#followAlias(message, query, source, limit, name, found, found.alias);
+    const answer = encodeAnswer(
+      this.#deps.codec,
+      { name, questionEnd: query.questionEnd },
+      {
+        rcode: found.rcode,
+        authoritative: true,
+        answers: found.answers,
+        authorities: found.soa === undefined ? [] : [found.soa],
+        additionals: found.additionals,
+      },
+    );
+    if (this.#answers.size >= MAX_ANSWERS) this.#answers.clear();
+    this.#answers.set(key, answer);
+    return completeAnswer(message, query, answer, limit, this.#turn++);
+  }
+
+  #forward(question: Uint8Array, name: string, query: Query, source: string): Forwarded | Promise<Forwarded> {
+    return this.#deps.forwarder.resolve({
+      question,
+      name,
+      dnssecOk: query.edns?.dnssecOk === true,
+      checkingDisabled: (query.flags & FLAG.checkingDisabled) !== 0,
+      source,
+    });
+  }
+
+  /** The CNAME, and what its target's own server answers; a client's resolver does not follow it by itself. */
+  async #followAlias(
+    message: Uint8Array,
+    query: Query,
+    source: string,
+    limit: number,
+    name: string,
+    found: ZoneAnswer,
+    target: string,
+  ): Promise<Uint8Array> {
+    const { codec, clock } = this.#deps;
+    const question = Buffer.concat([
+      codec.encodeName(target),
+      Uint8Array.of(query.type >> 8, query.type & 0xff, 0, CLASS_IN),
+    ]);
+    const forwarded = await this.#forward(question, target, query, source);
+    let rcode: number = RCODE.noError;
+    let foreign: readonly Uint8Array[] = [];
+    if (forwarded === 'failed') rcode = RCODE.servFail;
+    else if (forwarded === 'none') rcode = RCODE.nxDomain;
+    else {
+      rcode = forwarded.shape.rcode;
+      foreign = codec.answersOf(aged(forwarded, clock.monotonicMs()));
+    }
+    const answer = encodeAnswer(
+      codec,
+      { name, questionEnd: query.questionEnd },
+      {
+        rcode,
+        authoritative: false,
+        answers: found.answers,
+        authorities: [],
+        additionals: [],
+        foreign,
+      },
+    );
+    return completeAnswer(message, query, answer, limit, this.#turn++);
+  }
+
+  /** Name, type and class; only the letters of the name are changed. Valid until the next call. */
+  #lowerCase(message: Uint8Array, questionEnd: number): Buffer {
+    const length = questionEnd - HEADER_BYTES;
+    const scratch = this.#scratch;
+    const nameEnd = length - 4;
+    for (let index = 0; index < length; index++) {
+      const byte = message[HEADER_BYTES + index] ?? 0;
+      // Lengths of labels are below the letters.
+      scratch[index] = index < nameEnd && byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
+    }
+    return scratch.subarray(0, length);
+  }
+}

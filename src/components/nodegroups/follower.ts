@@ -1,0 +1,60 @@
+/** A host's part in node groups: follows the ConfigMap of its group and claims the group for its Node. */
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../client/types.ts';
+import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
+import { GROUP_CLAIM } from './keeper.ts';
+
+export interface GroupFollowerOptions {
+  readonly informers: InformerFactory;
+  /** With the node's own credentials. */
+  readonly client: ApiClient;
+  readonly nodeName: string;
+  /** Name of the ConfigMap: BOOTSTRAP_CONFIG_NAME. */
+  readonly group: string;
+  /** The group's NodeConfig, at first and at each change. */
+  readonly onConfig: (text: string) => void;
+  readonly log: Log;
+}
+
+/** Returns the function that stops it. */
+export function followNodeGroup(options: GroupFollowerOptions): () => void {
+  const { informers, client, nodeName, group, log } = options;
+  const groups = informers.informer(resources.configMaps, {
+    namespace: GROUP_NAMESPACE,
+    fieldSelector: `metadata.name=${group}`,
+  });
+  const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  let busy = false;
+  const take = ({ data }: ConfigMap): void => {
+    const text = data?.[GROUP_KEY];
+    if (text === undefined) log.warn('node group without configuration', { group, key: GROUP_KEY });
+    else options.onConfig(text);
+  };
+  const claim = ({ metadata }: Node): void => {
+    if (busy || metadata?.annotations?.[GROUP_CLAIM] === group) return;
+    busy = true;
+    client
+      .resource(resources.nodes)
+      .patch(nodeName, undefined, 'merge', { metadata: { annotations: { [GROUP_CLAIM]: group } } })
+      .catch((error: unknown) => log.warn('node group not claimed', { group, error: messageOf(error) }))
+      .finally(() => {
+        busy = false;
+      });
+  };
+  const closers = [
+    groups.onChange({
+      added: take,
+      updated: take,
+      // Its last configuration stays in force.
+      deleted: () => log.warn('node group deleted', { group }),
+    }),
+    nodes.onChange({ added: claim, updated: claim }),
+  ];
+  for (const informer of [groups, nodes]) informer.start();
+  return () => {
+    for (const close of closers) close();
+  };
+}

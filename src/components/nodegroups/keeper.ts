@@ -1,0 +1,116 @@
+/**
+ * A master's part in node groups (row B7): keeps the ConfigMaps and gives each Node the labels of its group, which
+ * NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change; a
+ * Node without it gets the group that its host claims, once. Labels of masters are never given for a claim.
+ */
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../client/types.ts';
+import { defaultGroups, GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
+
+/** Annotation with the group that a host claims for its Node. */
+export const GROUP_CLAIM = 'hyperedge.dev/node-group';
+export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
+const MASTER_LABELS = /^node-role\.kubernetes\.io\/(master|control-plane)$/;
+const RETRY_MS = 5_000;
+
+export interface GroupKeeperOptions {
+  /** Of a client that may read all Nodes and the ConfigMaps. */
+  readonly informers: InformerFactory;
+  /** A client that may create ConfigMaps and label Nodes. */
+  openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
+  /** The labels of a group's NodeConfig. Throws for one that is not valid. */
+  readonly labelsOf: (text: string) => Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Returns the function that stops it. */
+export function keepNodeGroups(options: GroupKeeperOptions): () => void {
+  const { clock, log } = options;
+  const nodes = options.informers.informer(resources.nodes);
+  const groups = options.informers.informer(resources.configMaps, { namespace: GROUP_NAMESPACE });
+  let stopped = false;
+  let running = false;
+  let again = false;
+  let timer: Timer | undefined;
+  const sync = async (): Promise<void> => {
+    const missing = defaultGroups().filter(
+      ({ metadata }) => groups.get(`${GROUP_NAMESPACE}/${metadata?.name}`) === undefined,
+    );
+    const wrong = nodes.list().flatMap((node) => {
+      const labels = wantedLabels(node, (name) => groups.get(`${GROUP_NAMESPACE}/${name}`), options);
+      const changed = Object.entries(labels).filter(([name, value]) => node.metadata?.labels?.[name] !== value);
+      return changed.length === 0 ? [] : [{ name: node.metadata?.name ?? '', labels: Object.fromEntries(changed) }];
+    });
+    if (missing.length + wrong.length === 0) return;
+    const admin = await options.openAdmin();
+    try {
+      for (const group of missing) {
+        await admin.client
+          .resource(resources.configMaps)
+          .create(group)
+          .catch((error: unknown) => {
+            if (!isApiError(error, 'AlreadyExists')) throw error;
+          });
+      }
+      for (const { name, labels } of wrong) {
+        await admin.client.resource(resources.nodes).patch(name, undefined, 'merge', { metadata: { labels } });
+        log.info('labels of the node group set', { node: name, labels });
+      }
+    } finally {
+      await admin.close();
+    }
+  };
+  const run = (): void => {
+    again = true;
+    if (running || stopped || !nodes.hasSynced || !groups.hasSynced) return;
+    running = true;
+    again = false;
+    sync()
+      .catch((error: unknown) => {
+        log.warn('node groups not in order; retrying', { error: messageOf(error) });
+        timer = clock.setTimer(RETRY_MS, run);
+      })
+      .finally(() => {
+        running = false;
+        if (again) run();
+      });
+  };
+  const closers = [
+    nodes.onChange({ added: run, updated: run }),
+    groups.onChange({ added: run, updated: run, deleted: run }),
+  ];
+  for (const informer of [nodes, groups]) informer.start();
+  void Promise.all([nodes.synced, groups.synced]).then(run);
+  return () => {
+    stopped = true;
+    timer?.cancel();
+    for (const close of closers) close();
+  };
+}
+
+function wantedLabels(
+  { metadata }: Node,
+  group: (name: string) => ConfigMap | undefined,
+  { labelsOf, log }: GroupKeeperOptions,
+): Record<string, string> {
+  const known = metadata?.labels?.[GROUP_LABEL];
+  const name = known ?? metadata?.annotations?.[GROUP_CLAIM];
+  const text = name === undefined ? undefined : group(name)?.data?.[GROUP_KEY];
+  if (name === undefined || text === undefined) return {};
+  try {
+    const labels = Object.entries(labelsOf(text)).filter(
+      ([label]) => !mayKubeletLabel(label) && !MASTER_LABELS.test(label),
+    );
+    return { [GROUP_LABEL]: name, ...Object.fromEntries(labels) };
+  } catch (error) {
+    log.warn('node group not valid', { group: name, error: messageOf(error) });
+    return {};
+  }
+}

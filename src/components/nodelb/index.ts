@@ -1,0 +1,1 @@
+export { createNodeBalancer, type NodeBalancer } from './balancer.ts';

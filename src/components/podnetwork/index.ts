@@ -1,0 +1,1 @@
+export { createPodRoutes, type PodRoutes } from './pod-routes.ts';

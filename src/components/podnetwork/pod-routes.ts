@@ -1,0 +1,211 @@
+/**
+ * The pod network between hosts: follows the Nodes and keeps this host's routes and VXLAN entries to the pods of the
+ * others. Sources: decision 0004; RFC 7348.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/types.ts';
+import { type Backend, overlayChanges, type Peer, planOverlay } from '../../core/podroutes/index.ts';
+import type { Family, OverlayKernel, PeerPath } from '../../core/podroutes/port.ts';
+
+export interface PodRoutesConfig {
+  readonly nodeName: string;
+  readonly backend: Backend;
+  readonly clusterCidrs: readonly string[];
+  readonly tunnelNames: Readonly<Record<Family, string>>;
+  readonly podLinks: ReadonlySet<string>;
+  /** Undefined: discovered. */
+  readonly mtu: number | undefined;
+}
+
+export interface PodRoutesDeps {
+  readonly informers: InformerFactory;
+  readonly kernel: OverlayKernel;
+  readonly config: PodRoutesConfig;
+  /** This host's addresses now, the primary one first: its own Node may still have older ones. */
+  readonly ownAddresses: () => Promise<readonly string[]>;
+  /** Called with the MTU of pods' links when it is first known and when it changes. */
+  readonly onMtu: (mtu: number) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface PodRoutes {
+  start(): void;
+  /** `keepRoutes` leaves traffic flowing, for a restart of the host process. */
+  stop(options: { readonly keepRoutes: boolean }): Promise<void>;
+}
+
+/** Nodes that change together are planned together. */
+const COALESCE_MS = 50;
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 30_000;
+/** Against changes that the monitor missed. */
+const RESYNC_MS = 60_000;
+/** Half of what the kernel keeps a learnt path MTU for. */
+const PROBE_EVERY_MS = 300_000;
+
+export function createPodRoutes(deps: PodRoutesDeps): PodRoutes {
+  return new NodePodRoutes(deps);
+}
+
+class NodePodRoutes implements PodRoutes {
+  readonly #deps: PodRoutesDeps;
+  readonly #nodes: ReturnType<typeof nodesOf>;
+  readonly #closers: (() => void)[] = [];
+  #timer: Timer | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #working: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+  #retryMs = RETRY_MIN_MS;
+  #mtu = 0;
+  #problems = '';
+  #probedAtMs = Number.NEGATIVE_INFINITY;
+  #probedPaths = '';
+  /** Measured MTU by address and link: the kernel forgets it before it is measured again. */
+  #measured = new Map<string, number>();
+
+  constructor(deps: PodRoutesDeps) {
+    this.#deps = deps;
+    this.#nodes = nodesOf(deps.informers);
+  }
+
+  start(): void {
+    const wake = (): void => this.#schedule(COALESCE_MS);
+    this.#closers.push(
+      this.#nodes.onChange({ added: wake, updated: wake, deleted: wake }),
+      this.#deps.kernel.watch(wake),
+    );
+    this.#nodes.start();
+    void this.#nodes.synced.then(wake, () => {});
+  }
+
+  async stop({ keepRoutes }: { readonly keepRoutes: boolean }): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    for (const close of this.#closers) close();
+    await this.#working;
+    if (keepRoutes) return;
+    const { kernel, log } = this.#deps;
+    try {
+      const none = { links: [], neighbors: [], forwards: [], routes: [] };
+      await kernel.apply(overlayChanges(none, await kernel.observe()));
+    } catch (error) {
+      log.warn('routes to pods of other hosts not removed', { error: messageOf(error) });
+    }
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopped || !this.#nodes.hasSynced) return;
+    if (this.#working !== undefined) {
+      if (delayMs === COALESCE_MS) this.#again = true;
+      return;
+    }
+    const dueMs = this.#deps.clock.monotonicMs() + delayMs;
+    if (dueMs >= this.#dueMs) return;
+    this.#timer?.cancel();
+    this.#dueMs = dueMs;
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => {
+      this.#dueMs = Number.POSITIVE_INFINITY;
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    this.#again = false;
+    this.#working = this.#synchronize()
+      .then(
+        () => {
+          this.#retryMs = RETRY_MIN_MS;
+          return RESYNC_MS;
+        },
+        (error: unknown) => {
+          this.#deps.log.warn('routes to pods of other hosts incomplete', {
+            error: messageOf(error),
+            retryMs: this.#retryMs,
+          });
+          const delayMs = this.#retryMs;
+          this.#retryMs = Math.min(delayMs * 2, RETRY_MAX_MS);
+          return delayMs;
+        },
+      )
+      .then((delayMs) => {
+        this.#working = undefined;
+        this.#schedule(this.#again ? COALESCE_MS : delayMs);
+      });
+  }
+
+  async #synchronize(): Promise<void> {
+    const { kernel, config, ownAddresses, log } = this.#deps;
+    const all = this.#nodes.list().map(peerOf);
+    const listed = all.find(({ node }) => node === config.nodeName);
+    if (listed === undefined || listed.podCidrs.length === 0) return;
+    const own = { ...listed, addresses: await ownAddresses() };
+    // A Node without addresses or ranges is one whose host has just been registered.
+    const peers = all.filter(
+      ({ node, podCidrs, addresses }) => node !== config.nodeName && podCidrs.length > 0 && addresses.length > 0,
+    );
+    const addresses = [...new Set(peers.flatMap((peer) => peer.addresses))].sort();
+    const [paths, linkMtu, present] = await Promise.all([
+      this.#paths(addresses),
+      own.addresses[0] === undefined ? undefined : kernel.linkMtu(own.addresses[0]),
+      kernel.observe(),
+    ]);
+    const plan = planOverlay({ ...config, own, peers, paths, linkMtu: linkMtu ?? 1500 });
+    const problems = plan.problems.map(({ node, why }) => `${node}: ${why}`).join('; ');
+    if (problems !== this.#problems && problems !== '')
+      log.warn('pods of other hosts not reachable', { nodes: problems });
+    this.#problems = problems;
+    const changes = overlayChanges(plan.overlay, present);
+    // Before the routes: a pod that sends at once should not learn the MTU by a lost packet.
+    if (plan.podMtu !== this.#mtu) {
+      log.info('pod network MTU', { mtu: plan.podMtu, before: this.#mtu });
+      this.#mtu = plan.podMtu;
+      this.#deps.onMtu(plan.podMtu);
+    }
+    if (changes.length === 0) return;
+    await kernel.apply(changes);
+    log.info('routes to pods of other hosts', {
+      routes: plan.overlay.routes.filter(({ via }) => via !== undefined).length,
+      tunnels: plan.overlay.forwards.length,
+      changes: changes.length,
+    });
+  }
+
+  /** With the path MTU as last measured. It is measured again when a way changes, and every few minutes. */
+  async #paths(addresses: readonly string[]): Promise<ReadonlyMap<string, PeerPath>> {
+    const { kernel, clock, config } = this.#deps;
+    const key = (address: string, { link, gateway }: PeerPath): string => `${address} ${link} ${gateway}`;
+    const found = await kernel.paths(addresses, { probe: false });
+    const ways = [...found].map(([address, path]) => key(address, path)).join();
+    const nowMs = clock.monotonicMs();
+    if (config.mtu === undefined && (ways !== this.#probedPaths || nowMs - this.#probedAtMs >= PROBE_EVERY_MS)) {
+      const probed = await kernel.paths(addresses, { probe: true });
+      this.#measured = new Map([...probed].map(([address, path]) => [key(address, path), path.mtu]));
+      this.#probedPaths = ways;
+      this.#probedAtMs = clock.monotonicMs();
+      return probed;
+    }
+    return new Map(
+      [...found].map(([address, path]) => [
+        address,
+        { ...path, mtu: Math.min(path.mtu, this.#measured.get(key(address, path)) ?? path.mtu) },
+      ]),
+    );
+  }
+}
+
+const nodesOf = (informers: InformerFactory) => informers.informer(resources.nodes);
+
+function peerOf({ metadata, spec, status }: Node): Peer {
+  const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === '' ? [] : [spec.podCIDR]);
+  return {
+    node: metadata?.name ?? '',
+    addresses: (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address),
+    podCidrs,
+  };
+}

@@ -1,0 +1,201 @@
+/**
+ * Nodes and the ways to them → routes, neighbors and VXLAN entries that lead to their pods. A host on the same link is
+ * the next hop itself; other hosts are reached by VXLAN (RFC 7348), where each host answers for its pod range under one
+ * MAC address that follows from the range, so nothing has to be announced.
+ */
+import { ipFamilyOf, isInNetwork } from '../../base/addresses.ts';
+import { addressText, networkText, parseNetwork, widthOf } from '../../base/networks.ts';
+import type { Family, Overlay, PeerPath, PodRoute, TunnelForward, TunnelLink, TunnelNeighbor } from './port.ts';
+
+export type Backend = 'auto' | 'routes' | 'vxlan';
+
+export interface Peer {
+  readonly node: string;
+  /** InternalIPs, the primary one first. */
+  readonly addresses: readonly string[];
+  readonly podCidrs: readonly string[];
+}
+
+export interface OverlayInput {
+  readonly own: Peer;
+  readonly peers: readonly Peer[];
+  readonly paths: ReadonlyMap<string, PeerPath>;
+  readonly backend: Backend;
+  readonly clusterCidrs: readonly string[];
+  /** Names of the VXLAN devices by the family of the hosts' addresses. */
+  readonly tunnelNames: Readonly<Record<Family, string>>;
+  /** Links of the pod network itself: no host is reached through them. */
+  readonly podLinks: ReadonlySet<string>;
+  /** MTU of the link with this host's own address. */
+  readonly linkMtu: number;
+  /** Set by the configuration; undefined: discovered. */
+  readonly mtu: number | undefined;
+}
+
+export interface OverlayPlan {
+  readonly overlay: Overlay;
+  /** MTU of the pods' links: the smallest of all ways. */
+  readonly podMtu: number;
+  /** Nodes without a way to their pods. */
+  readonly problems: readonly { readonly node: string; readonly why: string }[];
+}
+
+/** Outer IP, UDP and VXLAN headers and the inner Ethernet header. */
+export const VXLAN_OVERHEAD: Readonly<Record<Family, number>> = { 4: 50, 6: 70 };
+/** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
+const MIN_MTU = 1280;
+
+interface Way {
+  readonly peer: Peer;
+  readonly address: string;
+  readonly underlay: Family;
+  readonly path: PeerPath;
+  readonly tunneled: boolean;
+  readonly mtu: number;
+}
+
+const familyOf = (address: string): Family | undefined => ipFamilyOf(address) || undefined;
+
+/** Canonical pod ranges; what is no range is left out. */
+function rangesOf(peer: Peer): string[] {
+  return peer.podCidrs.flatMap((cidr) => {
+    const network = parseNetwork(cidr);
+    return network === undefined ? [] : [networkText(network)];
+  });
+}
+
+const baseOf = (cidr: string): string => cidr.split('/')[0] ?? '';
+
+/** The MAC address of the host with this pod range: locally administered, and unique as the range is. */
+export function tunnelMac(podCidr: string): string | undefined {
+  const network = parseNetwork(podCidr);
+  if (network === undefined) return undefined;
+  const prefix = network.base >> BigInt(widthOf(network.family) - network.bits);
+  const low = Number(prefix & 0xffffffffn);
+  const bytes = [24, 16, 8, 0].map((shift) => (low >>> shift) & 255);
+  return ['0a', network.family === 4 ? '54' : '56', ...bytes.map((byte) => byte.toString(16).padStart(2, '0'))].join(
+    ':',
+  );
+}
+
+/** The address through which a peer is reached: IPv4 first, so that both ends choose the same family. */
+function wayTo(peer: Peer, input: OverlayInput): Way | string {
+  const own = new Set(input.own.addresses);
+  if (peer.addresses.some((address) => own.has(address)))
+    return `its address ${peer.addresses.find((address) => own.has(address))} is this host's own`;
+  const sorted = peer.addresses
+    .filter((address) => familyOf(address) !== undefined)
+    .filter((address) => !input.clusterCidrs.some((cidr) => isInNetwork(address, cidr)))
+    .sort((left, right) => (familyOf(left) ?? 0) - (familyOf(right) ?? 0));
+  for (const address of sorted) {
+    const path = input.paths.get(address);
+    const underlay = familyOf(address);
+    if (path === undefined || underlay === undefined || input.podLinks.has(path.link)) continue;
+    const tunneled = input.backend === 'vxlan' || (input.backend === 'auto' && path.gateway !== undefined);
+    return { peer, address, underlay, path, tunneled, mtu: path.mtu - (tunneled ? VXLAN_OVERHEAD[underlay] : 0) };
+  }
+  return sorted.length === 0 ? 'it has no InternalIP outside of the pod network' : `no route to ${sorted.join(', ')}`;
+}
+
+/** Only a tunnel carries a pod range of a family that the way's addresses do not have. */
+function carriageOf(way: Way, cidr: string, backend: Backend): 'direct' | 'tunnel' | undefined {
+  if (way.tunneled) return 'tunnel';
+  if (familyOf(baseOf(cidr)) === way.underlay) return 'direct';
+  return backend === 'routes' ? undefined : 'tunnel';
+}
+
+/** Pure: the same input gives the same plan, in the same order. */
+export function planOverlay(input: OverlayInput): OverlayPlan {
+  const problems: { node: string; why: string }[] = [];
+  const routes: PodRoute[] = [];
+  const neighbors: TunnelNeighbor[] = [];
+  const forwards: TunnelForward[] = [];
+  const tunnelMtus = new Map<Family, number>();
+  const mtus: number[] = [];
+  const claimed = new Set(rangesOf(input.own));
+  const tunnel = (way: Way, cidr: string, mac: string): void => {
+    const link = input.tunnelNames[way.underlay];
+    const mtu = way.path.mtu - VXLAN_OVERHEAD[way.underlay];
+    const limit = input.mtu === undefined ? mtu : Math.min(mtu, input.mtu);
+    const gateway = baseOf(cidr);
+    neighbors.push({ link, address: gateway, mac });
+    if (!forwards.some((each) => each.link === link && each.mac === mac))
+      forwards.push({ link, mac, destination: way.address });
+    routes.push({ destination: cidr, via: { link, gateway, onLink: true }, mtu: limit });
+    tunnelMtus.set(way.underlay, Math.max(tunnelMtus.get(way.underlay) ?? 0, limit));
+    mtus.push(limit);
+  };
+  for (const peer of [...input.peers].sort((left, right) => (left.node < right.node ? -1 : 1))) {
+    const ranges = rangesOf(peer);
+    const mac = ranges[0] === undefined ? undefined : tunnelMac(ranges[0]);
+    if (mac === undefined) continue;
+    const ways = waysTo(peer, input);
+    if (typeof ways === 'string') {
+      problems.push({ node: peer.node, why: ways });
+      continue;
+    }
+    for (const cidr of ranges) {
+      if (claimed.has(cidr)) {
+        problems.push({ node: peer.node, why: `its pod range ${cidr} is another node's` });
+        continue;
+      }
+      claimed.add(cidr);
+      const way = ways.find((each) => carriageOf(each, cidr, input.backend) === 'direct') ?? ways[0];
+      const carriage = way === undefined ? undefined : carriageOf(way, cidr, input.backend);
+      if (way === undefined || carriage === undefined) {
+        problems.push({ node: peer.node, why: `no host address of the family of ${cidr}` });
+      } else if (carriage === 'tunnel') {
+        tunnel(way, cidr, mac);
+      } else {
+        const mtu = Math.min(way.mtu, input.mtu ?? way.mtu);
+        const gateway = way.path.gateway ?? way.address;
+        routes.push({ destination: cidr, via: { link: way.path.link, gateway, onLink: false }, mtu });
+        mtus.push(mtu);
+      }
+    }
+  }
+  if (input.peers.length > 0) routes.push(...unreachable(input.clusterCidrs));
+  return {
+    overlay: { links: tunnelLinks(input, tunnelMtus), neighbors, forwards, routes },
+    podMtu: Math.max(MIN_MTU, input.mtu ?? Math.min(input.linkMtu, ...mtus)),
+    problems,
+  };
+}
+
+/** Usable ways, the preferred one first; a text says why there is none. */
+function waysTo(peer: Peer, input: OverlayInput): Way[] | string {
+  const first = wayTo(peer, input);
+  if (typeof first === 'string') return first;
+  const others = peer.addresses.filter((address) => familyOf(address) !== first.underlay);
+  const second = others.length === 0 ? 'none' : wayTo({ ...peer, addresses: others }, input);
+  return typeof second === 'string' ? [first] : [first, second];
+}
+
+/** What no node owns is not sent to the default gateway. */
+function unreachable(clusterCidrs: readonly string[]): PodRoute[] {
+  return clusterCidrs.flatMap((cidr) => {
+    const network = parseNetwork(cidr);
+    return network === undefined ? [] : [{ destination: networkText(network), via: undefined, mtu: 0 }];
+  });
+}
+
+function tunnelLinks(input: OverlayInput, mtus: ReadonlyMap<Family, number>): TunnelLink[] {
+  const ranges = rangesOf(input.own);
+  const mac = ranges[0] === undefined ? undefined : tunnelMac(ranges[0]);
+  if (mac === undefined) return [];
+  return ([4, 6] as const).flatMap((underlay) => {
+    const mtu = mtus.get(underlay);
+    if (mtu === undefined) return [];
+    return [
+      {
+        ...{ name: input.tunnelNames[underlay], underlay, mac, mtu },
+        // A device without a source address is an IPv4 device.
+        local: underlay === 4 ? undefined : input.own.addresses.find((address) => familyOf(address) === 6),
+        addresses: ranges.map((cidr) => {
+          const { base, family } = parseNetwork(cidr) ?? { base: 0n, family: 4 as const };
+          return `${addressText(base, family)}/${widthOf(family)}`;
+        }),
+      },
+    ];
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * How far and how fast replicas may change: stabilization windows and rates. Source: KEP-853, upstream's
+ * horizontal.go.
+ */
+import type { HPAScalingPolicy, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
+
+/** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
+const DOWN_STABILIZATION_SECONDS = 300;
+/** Nothing older can matter: the API's bound on windows and periods. */
+const MEMORY_MS = 3_600_000;
+
+interface Timed {
+  readonly atMs: number;
+  readonly replicas: number;
+}
+
+/** What is remembered of an autoscaler between plans. */
+export interface ScaleMemory {
+  readonly recommendations: readonly Timed[];
+  /** Replicas added. */
+  readonly ups: readonly Timed[];
+  /** Replicas removed. */
+  readonly downs: readonly Timed[];
+}
+
+export const NO_MEMORY: ScaleMemory = { recommendations: [], ups: [], downs: [] };
+
+export interface Behavior {
+  readonly up: Required<Pick<HPAScalingRules, 'policies' | 'selectPolicy' | 'stabilizationWindowSeconds'>>;
+  readonly down: Behavior['up'];
+}
+
+export function behaviorOf(behavior: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } | undefined): Behavior {
+  const percent = [{ type: 'Percent', value: 100, periodSeconds: 15 }];
+  const fill = (rules: HPAScalingRules | undefined, policies: HPAScalingPolicy[], window: number): Behavior['up'] => ({
+    policies: rules?.policies ?? policies,
+    selectPolicy: rules?.selectPolicy ?? 'Max',
+    stabilizationWindowSeconds: rules?.stabilizationWindowSeconds ?? window,
+  });
+  return {
+    up: fill(behavior?.scaleUp, [{ type: 'Pods', value: 4, periodSeconds: 15 }, ...percent], 0),
+    down: fill(behavior?.scaleDown, percent, DOWN_STABILIZATION_SECONDS),
+  };
+}
+
+export interface Decision {
+  readonly replicas: number;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The lowest recent recommendation on the way up, the highest on the way down. */
+export function stabilize(
+  memory: ScaleMemory,
+  behavior: Behavior,
+  current: number,
+  desired: number,
+  nowMs: number,
+): Decision {
+  const recent = (seconds: number): number[] =>
+    memory.recommendations.filter((each) => each.atMs > nowMs - seconds * 1000).map((each) => each.replicas);
+  const lowest = Math.min(desired, ...recent(behavior.up.stabilizationWindowSeconds));
+  const highest = Math.max(desired, ...recent(behavior.down.stabilizationWindowSeconds));
+  const replicas = Math.min(Math.max(current, lowest), highest);
+  if (replicas === desired) {
+    return { replicas, reason: 'ReadyForNewScale', message: 'recommended size matches current size' };
+  }
+  if (replicas > desired) {
+    const message = 'recent recommendations were higher than current one, applying the highest recent recommendation';
+    return { replicas, reason: 'ScaleDownStabilized', message };
+  }
+  const message = 'recent recommendations were lower than current one, applying the lowest recent recommendation';
+  return { replicas, reason: 'ScaleUpStabilized', message };
+}
+
+/** Within the bounds and rates; `reason` is DesiredWithinRange where nothing limits. */
+export function limit(
+  memory: ScaleMemory,
+  behavior: Behavior,
+  bounds: { readonly min: number; readonly max: number },
+  current: number,
+  desired: number,
+  nowMs: number,
+): Decision {
+  const change = (events: readonly Timed[], seconds: number): number =>
+    events.filter((each) => each.atMs > nowMs - seconds * 1000).reduce((sum, each) => sum + each.replicas, 0);
+  const before = (seconds: number): number => current - change(memory.ups, seconds) + change(memory.downs, seconds);
+  if (desired > current) {
+    const { policies, selectPolicy } = behavior.up;
+    const reach = policies.map(({ type, value, periodSeconds }) => {
+      const start = before(periodSeconds);
+      return type === 'Pods' ? start + value : Math.ceil(start * (1 + value / 100));
+    });
+    const rate = Math.max(current, choose(selectPolicy, current, Math.max(...reach), Math.min(...reach)));
+    const most = Math.min(bounds.max, rate);
+    if (desired > most) {
+      return bounds.max > rate
+        ? limited(most, 'ScaleUpLimit', 'the desired replica count is increasing faster than the maximum scale rate')
+        : limited(most, 'TooManyReplicas', 'the desired replica count is more than the maximum replica count');
+    }
+  } else if (desired < current) {
+    const { policies, selectPolicy } = behavior.down;
+    const reach = policies.map(({ type, value, periodSeconds }) => {
+      const start = before(periodSeconds);
+      return type === 'Pods' ? start - value : Math.trunc(start * (1 - value / 100));
+    });
+    const rate = Math.min(current, choose(selectPolicy, current, Math.min(...reach), Math.max(...reach)));
+    const fewest = Math.max(bounds.min, rate);
+    if (desired < fewest) {
+      return bounds.min < rate
+        ? limited(
+            fewest,
+            'ScaleDownLimit',
+            'the desired replica count is decreasing faster than the maximum scale rate',
+          )
+        : limited(fewest, 'TooFewReplicas', 'the desired replica count is less than the minimum replica count');
+    }
+  }
+  return limited(desired, 'DesiredWithinRange', 'the desired count is within the acceptable range');
+}
+
+const limited = (replicas: number, reason: string, message: string): Decision => ({ replicas, reason, message });
+
+function choose(policy: string, none: number, most: number, least: number): number {
+  return policy === 'Disabled' ? none : policy === 'Min' ? least : most;
+}
+
+export function remember(memory: ScaleMemory, recommendation: number, nowMs: number): ScaleMemory {
+  const recent = (events: readonly Timed[]): Timed[] => events.filter((each) => each.atMs > nowMs - MEMORY_MS);
+  return {
+    recommendations: [...recent(memory.recommendations), { atMs: nowMs, replicas: recommendation }],
+    ups: recent(memory.ups),
+    downs: recent(memory.downs),
+  };
+}
+
+/** After the scale was written. */
+export function rescaled(memory: ScaleMemory, from: number, to: number, nowMs: number): ScaleMemory {
+  const event = { atMs: nowMs, replicas: Math.abs(to - from) };
+  return to > from ? { ...memory, ups: [...memory.ups, event] } : { ...memory, downs: [...memory.downs, event] };
+}

@@ -1,0 +1,96 @@
+/**
+ * Revisions of a pod template, kept as ControllerRevisions so that `kubectl rollout undo` can restore one. Shared by
+ * daemon sets and stateful sets. Source: upstream's pkg/controller/history.
+ */
+import type { ControllerRevision } from 'kubernetes-types/apps/v1';
+import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { timeMs } from './context.ts';
+import { semanticEqual } from './equality.ts';
+import { templateHash } from './hash.ts';
+import { controllerReference } from './ownership.ts';
+
+export interface RevisionOwner {
+  readonly object: KubeObject;
+  readonly gvk: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly template: PodTemplateSpec | undefined;
+  readonly collisionCount: number | undefined;
+  /** The label of a revision that holds its hash. */
+  readonly hashLabel: string;
+}
+
+export interface RevisionPlan {
+  /** The revision of the current template. */
+  readonly latest: ControllerRevision;
+  /** All others, oldest first. */
+  readonly old: readonly ControllerRevision[];
+  /** `latest` has to be created; updated: its template was used before, and its number becomes the newest. */
+  readonly change: 'create' | 'update' | undefined;
+}
+
+export function planRevision(owner: RevisionOwner, revisions: readonly ControllerRevision[]): RevisionPlan {
+  const data = revisionData(owner.template);
+  const sorted = [...revisions].sort(byRevision);
+  const newest = Number(sorted.at(-1)?.revision ?? 0);
+  const current = sorted.findLast((revision) => semanticEqual(revision.data, data));
+  if (current === undefined) return { latest: newRevision(owner, data, newest + 1), old: sorted, change: 'create' };
+  const old = sorted.filter((revision) => revision !== current);
+  if (old.every((revision) => revision.revision < current.revision)) {
+    return { latest: current, old, change: undefined };
+  }
+  return { latest: { ...current, revision: newest + 1 }, old, change: 'update' };
+}
+
+/** A strategic merge patch that restores the template: what kubectl sends back on an undo. */
+function revisionData(template: PodTemplateSpec | undefined): { spec: { template: object } } {
+  return { spec: { template: { ...template, $patch: 'replace' } } };
+}
+
+function newRevision(owner: RevisionOwner, data: object, revision: number): ControllerRevision {
+  const { name = '', namespace = '', annotations } = owner.object.metadata ?? {};
+  const hash = templateHash(owner.template, owner.collisionCount);
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'ControllerRevision',
+    metadata: {
+      name: `${name}-${hash}`,
+      namespace,
+      labels: { ...owner.template?.metadata?.labels, [owner.hashLabel]: hash },
+      ...(annotations === undefined ? {} : { annotations: { ...annotations } }),
+      ownerReferences: [controllerReference(owner.object, owner.gvk)],
+    },
+    data: data as NonNullable<ControllerRevision['data']>,
+    revision,
+  };
+}
+
+/** The oldest beyond the limit that no pod runs; a negative limit keeps all. */
+export function obsoleteRevisions(
+  old: readonly ControllerRevision[],
+  limit: number,
+  isLive: (revision: ControllerRevision) => boolean,
+): ControllerRevision[] {
+  const surplus = old.length - limit;
+  if (limit < 0 || surplus <= 0) return [];
+  return old.filter((revision) => !isLive(revision)).slice(0, surplus);
+}
+
+export function hasTemplate(revision: ControllerRevision, template: PodTemplateSpec | undefined): boolean {
+  return semanticEqual(revision.data, revisionData(template));
+}
+
+/** The template that a revision holds; undefined when its data was not written by such a controller. */
+export function templateOf(revision: ControllerRevision): PodTemplateSpec | undefined {
+  const data = revision.data as { readonly spec?: { readonly template?: PodTemplateSpec & { $patch?: string } } };
+  if (typeof data?.spec?.template !== 'object' || data.spec.template === null) return undefined;
+  const { $patch: _, ...template } = data.spec.template;
+  return template;
+}
+
+function byRevision(a: ControllerRevision, b: ControllerRevision): number {
+  return (
+    (a.revision < b.revision ? -1 : a.revision > b.revision ? 1 : 0) ||
+    timeMs(a.metadata?.creationTimestamp) - timeMs(b.metadata?.creationTimestamp) ||
+    ((a.metadata?.name ?? '') < (b.metadata?.name ?? '') ? -1 : 1)
+  );
+}

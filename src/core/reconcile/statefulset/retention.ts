@@ -1,0 +1,45 @@
+/**
+ * Owners of a stateful set's claims: an owner lets the garbage collector delete the claim. Source: KEP-1847, upstream's
+ * stateful_set_utils.go updateClaimOwnerRefForSetAndPod.
+ */
+import type { StatefulSet } from 'kubernetes-types/apps/v1';
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import { controllerReference } from '../ownership.ts';
+import { STATEFUL_SET } from './pod.ts';
+
+const POD = { group: '', version: 'v1', kind: 'Pod' } as const;
+
+/**
+ * The references that the claim should have; undefined when they are right. `condemned`: its pod is beyond the
+ * replicas. A claim that another controller owns is left alone.
+ */
+export function retainedBy(
+  set: StatefulSet,
+  claim: PersistentVolumeClaim,
+  pod: Pod | undefined,
+  condemned: boolean,
+): OwnerReference[] | undefined {
+  const present = claim.metadata?.ownerReferences ?? [];
+  const isOurs = (reference: OwnerReference): boolean =>
+    reference.uid === set.metadata?.uid || (pod !== undefined && reference.uid === pod.metadata?.uid);
+  if (present.some((reference) => reference.controller === true && !isOurs(reference))) return undefined;
+  const policy = set.spec?.persistentVolumeClaimRetentionPolicy;
+  const byPod = policy?.whenScaled === 'Delete' && condemned && pod !== undefined;
+  const bySet = policy?.whenDeleted === 'Delete' && !byPod;
+  const wanted = [
+    ...(bySet ? [controllerReference(set, STATEFUL_SET)] : []),
+    ...(byPod && pod !== undefined ? [controllerReference(pod, POD)] : []),
+  ];
+  const ours = present.filter(isOurs);
+  if (ours.length === wanted.length && wanted.every((each) => ours.some((own) => own.uid === each.uid)))
+    return undefined;
+  return [...present.filter((reference) => !isOurs(reference)), ...wanted];
+}
+
+/** Owned by an earlier pod of the same name: the claim is about to be deleted and must not be used. */
+export function isStaleClaim(claim: PersistentVolumeClaim, pod: string, uid: string | undefined): boolean {
+  return (claim.metadata?.ownerReferences ?? []).some(
+    (reference) => reference.kind === 'Pod' && reference.name === pod && reference.uid !== uid,
+  );
+}

@@ -1,0 +1,241 @@
+/**
+ * Pod networks by CNI plug-ins, in place of the embedded one. What an ADD was given and has answered is kept in a file
+ * per sandbox, because DEL and CHECK get the same, also after a change of the configuration. Source: CNI specification
+ * 1.0.0, sections 3 and 4.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { type PortMapping, RuntimeError } from '../../core/podplan/port.ts';
+import type { PodEndpoint, PodNetwork } from '../oci/port.ts';
+import type { NetworkConfig, PluginConfig } from './config.ts';
+import { type CniResult, callPlugin, locate } from './plugin.ts';
+
+export interface CniNetworkOptions {
+  readonly config: NetworkConfig;
+  /** Where plug-ins are, in the order of search. */
+  readonly pluginDirectories: readonly string[];
+  /** Records of attached sandboxes; survives restarts of the host process. */
+  readonly stateDirectory: string;
+  readonly nsenterPath?: string;
+  readonly ipPath?: string;
+  readonly log: Log;
+}
+
+export interface CniNetwork extends PodNetwork {
+  /** Throws RuntimeError 'network' when the plug-ins find the sandbox's network not as they made it. */
+  check(sandboxId: string): Promise<void>;
+  /** Detaches every sandbox. */
+  destroy(): Promise<void>;
+}
+
+interface Attachment {
+  readonly sandboxId: string;
+  readonly netnsPath: string;
+  readonly args: string;
+  readonly portMappings: readonly PortMapping[];
+  readonly podCidrs: readonly string[];
+  readonly config: NetworkConfig;
+  readonly result: CniResult | undefined;
+}
+
+const INTERFACE = 'eth0';
+/** With the fourth version of the specification came CHECK. */
+const WITHOUT_CHECK = new Set(['0.3.0', '0.3.1']);
+
+export function createCniNetwork(options: CniNetworkOptions): CniNetwork {
+  return new PluginNetwork(options);
+}
+
+class PluginNetwork implements CniNetwork {
+  readonly #options: CniNetworkOptions;
+  readonly #attachments = new Map<string, Attachment>();
+  #podCidrs: readonly string[] = [];
+  #loaded: Promise<void> | undefined;
+
+  constructor(options: CniNetworkOptions) {
+    this.#options = options;
+  }
+
+  async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
+    await this.#load();
+    const known = this.#attachments.get(pod.sandboxId);
+    if (known?.result !== undefined) return { ips: addressesOf(known.result) };
+    const { config } = this.#options;
+    const [port] = pod.portMappings;
+    if (port !== undefined && !config.plugins.some((plugin) => takes(plugin, 'portMappings'))) {
+      throw new RuntimeError(
+        'network',
+        `host port ${port.hostPort}/${port.protocol}: CNI network "${config.name}" has no plug-in with the capability portMappings; add portmap to its list`,
+      );
+    }
+    if (this.#podCidrs.length === 0 && config.plugins.some((plugin) => takes(plugin, 'ipRanges')))
+      throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
+    // Before anything is made that a list without all of its plug-ins could not take away.
+    for (const { type } of config.plugins) await locate(type, this.#options.pluginDirectories);
+    const attachment: Attachment = {
+      sandboxId: pod.sandboxId,
+      netnsPath,
+      args: argsOf(pod),
+      portMappings: pod.portMappings,
+      podCidrs: this.#podCidrs,
+      config,
+      result: undefined,
+    };
+    await this.#write(attachment);
+    try {
+      await loopbackUp(netnsPath, this.#options);
+      let result: CniResult | undefined;
+      for (const plugin of config.plugins)
+        result = (await this.#call('ADD', plugin, { ...attachment, result })) ?? result;
+      const ips = result === undefined ? [] : addressesOf(result);
+      if (ips.length === 0) throw new RuntimeError('network', `CNI network "${config.name}" gave the pod no address`);
+      await this.#write({ ...attachment, result });
+      this.#options.log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ips: ips.join() });
+      return { ips };
+    } catch (error) {
+      await this.detach(pod.sandboxId).catch((again: unknown) =>
+        this.#options.log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
+      );
+      throw error;
+    }
+  }
+
+  async detach(sandboxId: string): Promise<void> {
+    await this.#load();
+    const attachment = this.#attachments.get(sandboxId);
+    if (attachment === undefined) return;
+    const failures: unknown[] = [];
+    for (const plugin of [...attachment.config.plugins].reverse())
+      await this.#call('DEL', plugin, attachment).catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
+    await rm(this.#path(sandboxId), { force: true });
+    this.#attachments.delete(sandboxId);
+  }
+
+  async check(sandboxId: string): Promise<void> {
+    await this.#load();
+    const attachment = this.#attachments.get(sandboxId);
+    if (attachment === undefined) throw new RuntimeError('network', `sandbox ${sandboxId} is not attached`);
+    const { config } = attachment;
+    if (config.disableCheck || WITHOUT_CHECK.has(config.cniVersion)) return;
+    for (const plugin of config.plugins) await this.#call('CHECK', plugin, attachment);
+  }
+
+  async retain(alive: ReadonlySet<string>): Promise<void> {
+    await this.#load();
+    for (const sandboxId of [...this.#attachments.keys()]) {
+      if (alive.has(sandboxId)) continue;
+      await this.detach(sandboxId).catch((error: unknown) =>
+        this.#options.log.warn('sandbox not detached; trying again at the next start', {
+          sandbox: sandboxId,
+          error: messageOf(error),
+        }),
+      );
+    }
+  }
+
+  /** For plug-ins with the capability `ipRanges`. */
+  async setPodCidrs(cidrs: readonly string[]): Promise<void> {
+    this.#podCidrs = cidrs;
+  }
+
+  async destroy(): Promise<void> {
+    await this.retain(new Set());
+  }
+
+  #call(
+    command: 'ADD' | 'DEL' | 'CHECK',
+    plugin: PluginConfig,
+    { sandboxId, netnsPath, args, portMappings, podCidrs, config, result }: Attachment,
+  ): Promise<CniResult | undefined> {
+    const { capabilities: _, ...own } = plugin;
+    const runtimeConfig = {
+      ...(takes(plugin, 'portMappings') && portMappings.length > 0
+        ? { portMappings: portMappings.map(({ protocol, ...each }) => ({ ...each, protocol: protocol.toLowerCase() })) }
+        : {}),
+      ...(takes(plugin, 'ipRanges') && podCidrs.length > 0 ? { ipRanges: podCidrs.map((subnet) => [{ subnet }]) } : {}),
+    };
+    return callPlugin({
+      ...{ command, netnsPath, args },
+      type: plugin.type,
+      directories: this.#options.pluginDirectories,
+      containerId: sandboxId,
+      ifName: INTERFACE,
+      input: {
+        ...own,
+        name: config.name,
+        cniVersion: config.cniVersion,
+        ...(Object.keys(runtimeConfig).length === 0 ? {} : { runtimeConfig }),
+        ...(result === undefined ? {} : { prevResult: result }),
+      },
+    });
+  }
+
+  #path(sandboxId: string): string {
+    return join(this.#options.stateDirectory, `${sandboxId}.cni`);
+  }
+
+  async #write(attachment: Attachment): Promise<void> {
+    this.#attachments.set(attachment.sandboxId, attachment);
+    const path = this.#path(attachment.sandboxId);
+    await writeFile(`${path}.new`, JSON.stringify(attachment), { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= (async () => {
+      const { stateDirectory, log } = this.#options;
+      await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+      for (const name of await readdir(stateDirectory)) {
+        if (!name.endsWith('.cni')) continue;
+        try {
+          const record = JSON.parse(await readFile(join(stateDirectory, name), 'utf8')) as Attachment;
+          if (`${record.sandboxId}.cni` !== name || !Array.isArray(record.config.plugins))
+            throw new Error('other fields');
+          this.#attachments.set(record.sandboxId, record);
+        } catch (error) {
+          // Half-written at a power cut: no plug-in had been called for it.
+          log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
+          await rm(join(stateDirectory, name), { force: true });
+        }
+      }
+    })();
+    return this.#loaded;
+  }
+}
+
+const takes = (plugin: PluginConfig, capability: string): boolean => plugin.capabilities?.[capability] === true;
+
+/** As upstream's runtimes name a pod to plug-ins. */
+function argsOf({ namespace, name, sandboxId, uid }: PodEndpoint): string {
+  return [
+    'IgnoreUnknown=1',
+    `K8S_POD_NAMESPACE=${namespace}`,
+    `K8S_POD_NAME=${name}`,
+    `K8S_POD_INFRA_CONTAINER_ID=${sandboxId}`,
+    `K8S_POD_UID=${uid}`,
+  ].join(';');
+}
+
+/** Addresses of interfaces in the sandbox. */
+function addressesOf({ ips = [], interfaces = [] }: CniResult): string[] {
+  return ips
+    .filter((each) => each.interface === undefined || (interfaces[each.interface]?.sandbox ?? '') !== '')
+    .map(({ address }) => address.split('/')[0] ?? '');
+}
+
+/** The specification leaves loopback to the runtime. */
+function loopbackUp(netnsPath: string, { nsenterPath = 'nsenter', ipPath = 'ip' }: CniNetworkOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(nsenterPath, [`--net=${netnsPath}`, ipPath, 'link', 'set', 'lo', 'up'], { stdio: 'ignore' });
+    child.on('error', (error) => reject(new RuntimeError('network', `${nsenterPath}: ${error.message}`)));
+    child.on('close', (code) =>
+      code === 0
+        ? resolve()
+        : reject(new RuntimeError('network', `loopback of ${netnsPath} not set up (exit ${code})`)),
+    );
+  });
+}

@@ -1,0 +1,4 @@
+/** Sockets and records of DNS. */
+export { createDnsCodec } from './codec.ts';
+export { createDnsSockets } from './sockets.ts';
+export { createUpstreamExchange } from './upstream.ts';

@@ -1,0 +1,154 @@
+/** UDP and TCP sockets of a name server. Source: RFC 1035 §4.2, RFC 7766. */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { createServer, isIPv6, type Server, type Socket } from 'node:net';
+import type { DnsHandler, DnsListener, DnsSockets } from '../../components/dns/port.ts';
+
+const MAX_CONNECTIONS = 256;
+const MAX_CONNECTIONS_PER_SOURCE = 32;
+/** Answers under way of one connection. */
+const MAX_PIPELINED = 32;
+const IDLE_MS = 10_000;
+const LENGTH_BYTES = 2;
+/** Of the kernel's buffer of datagrams: bursts of many pods. */
+const RECEIVE_BYTES = 1024 * 1024;
+
+export function createDnsSockets(): DnsSockets {
+  return {
+    async listen(address, port, handler) {
+      const udp = await listenUdp(address, port, handler);
+      try {
+        const tcp = await listenTcp(address, udp.port, handler);
+        return { port: udp.port, close: () => Promise.all([udp.close(), tcp.close()]).then(() => {}) };
+      } catch (error) {
+        await udp.close();
+        throw error;
+      }
+    },
+  };
+}
+
+function listenUdp(address: string, port: number, handler: DnsHandler): Promise<DnsListener> {
+  const socket: UdpSocket = createSocket({
+    type: isIPv6(address) ? 'udp6' : 'udp4',
+    // Addresses of clients are numeric: no look-up, and no turn of the event loop for it.
+    lookup: (host, _options, done) => done(null, host, isIPv6(host) ? 6 : 4),
+  });
+  const send = (response: Uint8Array | undefined, clientPort: number, client: string): void => {
+    // A client that is gone or whose port is closed is no matter of the server's.
+    if (response !== undefined) socket.send(response, clientPort, client, () => {});
+  };
+  socket.on('message', (message, client) => {
+    const response = handler(message, client.address, 'udp');
+    if (response instanceof Promise) {
+      void response.then(
+        (late) => {
+          if (!closed) send(late, client.port, client.address);
+        },
+        () => {},
+      );
+    } else send(response, client.port, client.address);
+  });
+  let closed = false;
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.bind({ port, address, exclusive: true }, () => {
+      socket.off('error', reject);
+      socket.on('error', () => {});
+      try {
+        socket.setRecvBufferSize(RECEIVE_BYTES);
+      } catch {
+        // The kernel's default is smaller and works.
+      }
+      resolve({
+        port: socket.address().port,
+        close: () =>
+          new Promise((done) => {
+            closed = true;
+            socket.close(() => done());
+          }),
+      });
+    });
+  });
+}
+
+function listenTcp(address: string, port: number, handler: DnsHandler): Promise<DnsListener> {
+  const open = new Set<Socket>();
+  const perSource = new Map<string, number>();
+  const server: Server = createServer({ noDelay: true }, (socket) => {
+    const source = socket.remoteAddress ?? '';
+    const count = (perSource.get(source) ?? 0) + 1;
+    if (open.size >= MAX_CONNECTIONS || count > MAX_CONNECTIONS_PER_SOURCE) {
+      socket.destroy();
+      return;
+    }
+    open.add(socket);
+    perSource.set(source, count);
+    socket.on('close', () => {
+      open.delete(socket);
+      const left = (perSource.get(source) ?? 1) - 1;
+      if (left > 0) perSource.set(source, left);
+      else perSource.delete(source);
+    });
+    serveStream(socket, source, handler);
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: address }, () => {
+      server.off('error', reject);
+      server.on('error', () => {});
+      resolve({
+        port,
+        close: () =>
+          new Promise((done) => {
+            for (const socket of open) socket.destroy();
+            server.close(() => done());
+          }),
+      });
+    });
+  });
+}
+
+/** Messages with a length before each; the client may send the next before it has the last answer. */
+function serveStream(socket: Socket, source: string, handler: DnsHandler): void {
+  let pending: Buffer = Buffer.alloc(0);
+  let underWay = 0;
+  const send = (response: Uint8Array | undefined): void => {
+    if (response === undefined || socket.destroyed) return;
+    const length = Buffer.allocUnsafe(LENGTH_BYTES);
+    length.writeUInt16BE(response.length);
+    // A client that does not read keeps nothing but its connection.
+    if (!socket.write(Buffer.concat([length, response]))) socket.pause();
+  };
+  const take = (): void => {
+    while (underWay < MAX_PIPELINED && !socket.isPaused() && pending.length >= LENGTH_BYTES) {
+      const length = pending.readUInt16BE(0);
+      if (pending.length < LENGTH_BYTES + length) return;
+      const message = pending.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
+      pending = pending.subarray(LENGTH_BYTES + length);
+      const response = handler(message, source, 'tcp');
+      if (!(response instanceof Promise)) {
+        send(response);
+        continue;
+      }
+      underWay++;
+      void response
+        .then(send, () => socket.destroy())
+        .finally(() => {
+          underWay--;
+          if (underWay === MAX_PIPELINED - 1) socket.resume();
+          take();
+        });
+    }
+    if (underWay >= MAX_PIPELINED) socket.pause();
+  };
+  socket.setTimeout(IDLE_MS, () => socket.destroy());
+  socket.on('error', () => socket.destroy());
+  socket.on('drain', () => {
+    socket.resume();
+    take();
+  });
+  socket.on('data', (chunk: Buffer) => {
+    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+    take();
+  });
+}

@@ -1,0 +1,163 @@
+/**
+ * TCP connections carried to one of several servers: the stream is not looked into, so TLS stays between client and
+ * server, and which server is chosen is decided outside.
+ */
+import { createServer, type Server, type Socket } from 'node:net';
+import { CodedError } from '../../base/errors.ts';
+import type { BalancedListener, ListenRequest, Routing, TcpBalancing } from '../../components/nodelb/port.ts';
+import { BalancedConnection } from './balanced-connection.ts';
+import { type Race, raceToConnect } from './connect-race.ts';
+import { resetSocket } from './reset.ts';
+
+/** Of one host: kubelet, proxy, DNS, controllers and scheduler use some dozens. */
+const MAX_CONNECTIONS = 1_024;
+const TICK_MS = 100;
+/** Bytes of a client without an answer for this long are cause to probe. */
+const SILENCE_MS = 300;
+/** A drained connection without traffic for this long has no request under way. */
+const QUIET_MS = 100;
+const DRAIN_MS = 10_000;
+
+export interface BalancerLimits {
+  readonly maxConnections?: number;
+}
+
+export function createTcpBalancing(limits: BalancerLimits = {}): TcpBalancing {
+  return { listen: (request) => new BalancerServer(request.routing, limits).listen(request) };
+}
+
+class BalancerServer implements BalancedListener {
+  readonly #routing: Routing;
+  readonly #maxConnections: number;
+  readonly #server: Server;
+  readonly #connecting = new Map<Socket, Race>();
+  /** Oldest first. */
+  readonly #connections = new Set<BalancedConnection>();
+  #ticking: NodeJS.Timeout | undefined;
+  port = 0;
+
+  constructor(routing: Routing, limits: BalancerLimits) {
+    this.#routing = routing;
+    this.#maxConnections = limits.maxConnections ?? MAX_CONNECTIONS;
+    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client));
+  }
+
+  async listen({ address, port }: ListenRequest): Promise<BalancedListener> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) => {
+        const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen';
+        reject(new CodedError(code, `cannot listen on ${address}:${port}: ${error.message}`, { cause: error }));
+      });
+      this.#server.listen({ host: address, port }, () => resolve());
+    });
+    this.#server.removeAllListeners('error');
+    // Out of descriptors: the connection is lost, the listener stays.
+    this.#server.on('error', () => {});
+    const bound = this.#server.address();
+    this.port = typeof bound === 'object' && bound !== null ? bound.port : port;
+    return this;
+  }
+
+  end(target: string, how: 'drain' | 'reset'): void {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) {
+      if (connection.target !== target) continue;
+      if (how === 'reset') connection.reset();
+      else connection.drainingMs ??= nowMs;
+    }
+    this.#watch();
+  }
+
+  keep(target: string): void {
+    for (const connection of this.#connections) if (connection.target === target) connection.drainingMs = undefined;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticking);
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const [client, race] of this.#connecting) {
+      race.cancel();
+      resetSocket(client);
+    }
+    for (const connection of this.#connections) connection.reset();
+    await closed;
+  }
+
+  #accept(client: Socket): void {
+    if (this.#connecting.size + this.#connections.size >= this.#maxConnections && !this.#makeRoom()) {
+      resetSocket(client);
+      return;
+    }
+    const race = raceToConnect(this.#routing);
+    this.#connecting.set(client, race);
+    const onGone = (): void => race.cancel();
+    client.on('error', onGone);
+    client.once('close', onGone);
+    void race.winner.then((found) => {
+      this.#connecting.delete(client);
+      client.off('error', onGone);
+      client.off('close', onGone);
+      if (found === undefined || client.destroyed) {
+        if (found !== undefined) {
+          found.socket.destroy();
+          this.#routing.closed(found.target);
+        }
+        resetSocket(client);
+        return;
+      }
+      this.#join(found.target, client, found.socket);
+    });
+  }
+
+  #join(target: string, client: Socket, backend: Socket): void {
+    const connection: BalancedConnection = new BalancedConnection(
+      target,
+      { client, backend },
+      {
+        waiting: () => this.#watch(),
+        failed: () => this.#routing.doubt(target),
+        ended: () => {
+          this.#connections.delete(connection);
+          this.#routing.closed(target);
+        },
+      },
+    );
+    this.#connections.add(connection);
+    client.resume();
+  }
+
+  #watch(): void {
+    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref();
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    let watched = false;
+    for (const connection of this.#connections) {
+      const quietMs = nowMs - connection.sinceMs;
+      if (connection.awaiting && !connection.reported && quietMs >= SILENCE_MS) {
+        connection.reported = true;
+        this.#routing.doubt(connection.target);
+      }
+      if (connection.drainingMs !== undefined) {
+        const isQuiet = !connection.awaiting && quietMs >= QUIET_MS;
+        if (isQuiet || nowMs - connection.drainingMs >= DRAIN_MS) connection.end();
+      }
+      watched ||= connection.watched;
+    }
+    if (watched) return;
+    // An idle host has no timer.
+    clearInterval(this.#ticking);
+    this.#ticking = undefined;
+  }
+
+  /** Resets the oldest connection that never completed a handshake: such a one costs its owner nothing. */
+  #makeRoom(): boolean {
+    for (const connection of this.#connections) {
+      if (connection.established) continue;
+      connection.reset();
+      return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,161 @@
+import { execFile } from 'node:child_process';
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
+import { createServer, type Socket, connect as tcpConnect } from 'node:net';
+import { promisify } from 'node:util';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Listener, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
+
+const execute = promisify(execFile);
+
+export interface ForwarderOptions {
+  /** Link that carries the service addresses: a dummy link is made with this name where the kernel has them … */
+  readonly dummyLink: string;
+  /** … and this link (the pod bridge) is used where it has not. */
+  readonly fallbackLink: string;
+  readonly ipPath?: string;
+  readonly log: Log;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * kube-proxy's userspace default for idle UDP flows is 250 ms for the socket; conntrack's is 30 s, which applications
+ * expect.
+ */
+const UDP_IDLE_MS = 30_000;
+const MAX_UDP_FLOWS = 4_096;
+
+/** TCP and UDP stream forwarding in this process. */
+export function createStreamForwarder(options: ForwarderOptions): StreamForwarder {
+  const ip = options.ipPath ?? 'ip';
+  let link: Promise<string> | undefined;
+  const linkName = (): Promise<string> => {
+    link ??= execute(ip, ['link', 'add', options.dummyLink, 'type', 'dummy'])
+      .then(() => execute(ip, ['link', 'set', options.dummyLink, 'up']))
+      .then(
+        () => options.dummyLink,
+        (error: unknown) => {
+          if (messageOf(error).includes('File exists')) return options.dummyLink;
+          options.log.info('no dummy links in this kernel; service addresses go on the bridge', {
+            link: options.fallbackLink,
+          });
+          return options.fallbackLink;
+        },
+      );
+    return link;
+  };
+  return {
+    async bindAddress(address) {
+      await execute(ip, ['addr', 'replace', `${address}/32`, 'dev', await linkName()]);
+    },
+    async unbindAddress(address) {
+      await execute(ip, ['addr', 'del', `${address}/32`, 'dev', await linkName()]).catch(() => {});
+    },
+    listen: (protocol, address, port, pick) =>
+      protocol === 'TCP' ? listenTcp(address, port, pick, options.log) : listenUdp(address, port, pick, options.log),
+  };
+}
+
+function listenTcp(address: string | undefined, port: number, pick: PickTarget, log: Log): Promise<Listener> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const target = pick(plainAddress(client.remoteAddress));
+    if (target === undefined) {
+      client.resetAndDestroy();
+      return;
+    }
+    const backend = tcpConnect({ host: target.ip, port: target.port, allowHalfOpen: true });
+    const timer = setTimeout(() => backend.destroy(new Error('connect timeout')), CONNECT_TIMEOUT_MS);
+    backend.once('connect', () => clearTimeout(timer));
+    for (const [socket, other] of [
+      [client, backend],
+      [backend, client],
+    ] as const) {
+      open.add(socket);
+      socket.on('error', (error) => {
+        log.v(4, 'forwarded stream broke', { target: `${target.ip}:${target.port}`, error });
+        other.resetAndDestroy();
+      });
+      socket.on('close', () => {
+        clearTimeout(timer);
+        open.delete(socket);
+        other.destroySoon();
+      });
+      socket.pipe(other);
+    }
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, ...(address === undefined ? {} : { host: address }) }, () => {
+      server.off('error', reject);
+      server.on('error', (error) => log.warn('service listener failed', { address, port, error }));
+      resolve({
+        close: () =>
+          new Promise((done) => {
+            for (const socket of open) socket.destroy();
+            server.close(() => done());
+          }),
+      });
+    });
+  });
+}
+
+interface UdpFlow {
+  readonly socket: UdpSocket;
+  timer: NodeJS.Timeout;
+}
+
+function listenUdp(address: string | undefined, port: number, pick: PickTarget, log: Log): Promise<Listener> {
+  const server = createSocket({ type: 'udp4', reuseAddr: true });
+  const flows = new Map<string, UdpFlow>();
+  const drop = (key: string, flow: UdpFlow): void => {
+    clearTimeout(flow.timer);
+    if (flows.delete(key)) flow.socket.close();
+  };
+  const openFlow = (key: string, client: RemoteInfo): UdpFlow | undefined => {
+    const target = flows.size < MAX_UDP_FLOWS ? pick(client.address) : undefined;
+    if (target === undefined) return undefined;
+    const socket = createSocket('udp4');
+    const flow: UdpFlow = { socket, timer: setTimeout(() => drop(key, flow), UDP_IDLE_MS) };
+    flows.set(key, flow);
+    socket.connect(target.port, target.ip);
+    socket.on('message', (message) => {
+      flow.timer.refresh();
+      server.send(message, client.port, client.address);
+    });
+    socket.on('error', (error) => {
+      log.v(4, 'forwarded datagrams broke', { target: `${target.ip}:${target.port}`, error });
+      drop(key, flow);
+    });
+    return flow;
+  };
+  server.on('message', (message, client) => {
+    const key = `${client.address}:${client.port}`;
+    const known = flows.get(key);
+    if (known !== undefined) {
+      known.timer.refresh();
+      known.socket.send(message);
+      return;
+    }
+    const flow = openFlow(key, client);
+    flow?.socket.once('connect', () => flow.socket.send(message));
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.bind({ port, ...(address === undefined ? {} : { address }) }, () => {
+      server.off('error', reject);
+      server.on('error', (error) => log.warn('service listener failed', { address, port, error }));
+      resolve({
+        close: () =>
+          new Promise((done) => {
+            for (const [key, flow] of flows) drop(key, flow);
+            server.close(() => done());
+          }),
+      });
+    });
+  });
+}
+
+function plainAddress(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:/, '');
+}

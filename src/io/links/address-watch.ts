@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+
+export interface AddressWatchOptions {
+  readonly ip: string;
+  /** Protocol number of routes that are not reported: this program's own. */
+  readonly protocol: number;
+  readonly changed: () => void;
+  readonly log: Log;
+}
+
+const RESTART_MS = 5_000;
+/** Links of pods come and go all the time and have no address that matters to other hosts. */
+const POD_LINK = /\bve[0-9a-f]{11}\b/;
+
+/** `ip monitor` for as long as it is wanted; the process is started again when it ends. */
+export function watchAddresses(options: AddressWatchOptions): () => void {
+  let stopped = false;
+  let child: ChildProcess | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const start = (): void => {
+    const monitor = spawn(options.ip, ['-oneline', 'monitor', 'address', 'route', 'link'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    child = monitor;
+    let rest = '';
+    monitor.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = (lines.pop() ?? '').slice(-4096);
+      if (lines.some((line) => matters(line, options.protocol))) options.changed();
+    });
+    let ended = false;
+    const again = (reason: string): void => {
+      if (stopped || ended) return;
+      ended = true;
+      options.log.warn('address monitor ended; it is started again', { reason });
+      timer = setTimeout(start, RESTART_MS);
+    };
+    monitor.on('error', (error) => again(messageOf(error)));
+    monitor.on('close', (code, signal) => again(`exit ${code ?? signal}`));
+  };
+  start();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    child?.kill();
+  };
+}
+
+/** Whether a line of `ip -oneline monitor` is about what other hosts reach this host by. */
+export function matters(line: string, protocol: number): boolean {
+  if (line.trim() === '' || POD_LINK.test(line)) return false;
+  return !new RegExp(`\\bproto ${protocol}\\b`).test(line);
+}

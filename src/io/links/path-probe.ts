@@ -1,0 +1,46 @@
+/**
+ * Finds the MTU of a path: the kernel sets "don't fragment" on a datagram that fits the MTU it knows, and a router with
+ * a smaller one answers with its own, which the kernel then keeps with the route for ten minutes. Sources: RFC 1191,
+ * RFC 8201, ip(7) IP_MTU_DISCOVER.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+
+/** For the answer of a router on the way. */
+const ANSWER_MS = 400;
+const HEADERS: Readonly<Record<4 | 6, number>> = { 4: 28, 6: 48 };
+const MAX_DATAGRAM = 65_507;
+
+export interface ProbedPath {
+  readonly address: string;
+  /** Of the path as known now. */
+  readonly mtu: number;
+}
+
+/**
+ * Sends one datagram of zeros per path to `port`, which a VXLAN device there drops: the flag of a valid identifier is
+ * missing. Resolves when answers should be in; never rejects.
+ */
+export function createPathProbe(port: number): (paths: readonly ProbedPath[]) => Promise<void> {
+  return async (paths) => {
+    const sockets = new Map<4 | 6, Socket>();
+    try {
+      for (const { address, mtu } of paths) {
+        const family = address.includes(':') ? 6 : 4;
+        const socket = sockets.get(family) ?? open(family);
+        sockets.set(family, socket);
+        const size = Math.min(MAX_DATAGRAM, mtu - HEADERS[family]);
+        // An unreachable host is no news here: its route tells.
+        if (size > 0) socket.send(Buffer.alloc(size), port, address, () => {});
+      }
+      await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+    } finally {
+      for (const socket of sockets.values()) socket.close();
+    }
+  };
+}
+
+function open(family: 4 | 6): Socket {
+  const socket = createSocket(family === 4 ? 'udp4' : 'udp6');
+  socket.on('error', () => {});
+  return socket;
+}

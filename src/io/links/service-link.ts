@@ -1,0 +1,39 @@
+import { networkInterfaces } from 'node:os';
+import { messageOf } from '../../base/errors.ts';
+import type { ServiceLink } from '../../components/dns/port.ts';
+import { command } from './command.ts';
+
+/** A link for service addresses of this host: a dummy link, or a bridge without ports where the kernel has none. */
+export function createServiceLink(options: { readonly link: string; readonly ipPath?: string }): ServiceLink {
+  const { link, ipPath: ip = 'ip' } = options;
+  const exists = (error: unknown): void => {
+    if (!/File exists/.test(messageOf(error))) throw error;
+  };
+  return {
+    async bind(addresses) {
+      await command(ip, ['link', 'add', link, 'type', 'dummy']).catch((error: unknown) => {
+        if (/File exists/.test(messageOf(error))) return '';
+        return command(ip, ['link', 'add', link, 'type', 'bridge']).catch(exists);
+      });
+      const held = (networkInterfaces()[link] ?? []).map(({ address }) => address);
+      const stale = held.filter((address) => !addresses.includes(address) && !address.startsWith('fe80:'));
+      const withBits = (address: string): string => `${address}/${address.includes(':') ? 128 : 32}`;
+      await command(
+        ip,
+        ['-batch', '-'],
+        [
+          `link set ${link} up`,
+          ...stale.map((address) => `addr del ${withBits(address)} dev ${link}`),
+          // A tentative address cannot be bound; there is no other host on the link that could have it.
+          ...addresses.map((each) => `addr replace ${withBits(each)} dev ${link}${each.includes(':') ? ' nodad' : ''}`),
+          '',
+        ].join('\n'),
+      );
+    },
+    async remove() {
+      await command(ip, ['link', 'del', link]).catch((error: unknown) => {
+        if (!/Cannot find device/.test(messageOf(error))) throw error;
+      });
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/** Address families of a cluster, and its pod network, from the bootstrap file. */
+import { CodedError } from '../../base/errors.ts';
+import type { BootstrapFile } from './bootstrap.ts';
+import type { Settings } from './settings.ts';
+
+type IpFamily = 'IPv4' | 'IPv6';
+
+/** OKD's ranges; the IPv6 ones are unique local addresses (RFC 4193). */
+const CLUSTER: Readonly<Record<IpFamily, string>> = { IPv4: '10.128.0.0/14', IPv6: 'fd01::/48' };
+const SERVICES: Readonly<Record<IpFamily, string>> = { IPv4: '172.30.0.0/16', IPv6: 'fd02::/112' };
+
+const familyOf = (cidr: string): IpFamily => (cidr.includes(':') ? 'IPv6' : 'IPv4');
+
+export interface Families {
+  /** The primary one first. */
+  readonly ipFamilies: readonly IpFamily[];
+  readonly clusterCidrs: readonly string[];
+  readonly serviceCidrs: readonly string[];
+}
+
+export interface GivenFamilies {
+  readonly ipFamilies?: readonly IpFamily[];
+  /** Ranges, with a comma between those of two families. */
+  readonly clusterCIDR?: string;
+  readonly serviceCIDR?: string;
+}
+
+/**
+ * `ipFamilies` decides; without it the families of the given ranges do. Throws CodedError 'bad-config' for a range of a
+ * family that the cluster does not have, and for one that is missing beside a given one.
+ */
+export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, bootstrapFile: string): Families {
+  const clusters = ranges.clusterCIDR?.split(',') ?? [];
+  const services = ranges.serviceCIDR?.split(',') ?? [];
+  const named = clusters.length > 0 ? clusters : services;
+  const ipFamilies = wanted ?? (named.length === 0 ? (['IPv4'] as const) : named.map(familyOf));
+  if (ipFamilies.length === 0 || new Set(ipFamilies).size < ipFamilies.length) {
+    throw new CodedError('bad-config', `${bootstrapFile}: ipFamilies: name IPv4, IPv6 or both, each once`);
+  }
+  const choose = (field: string, given: readonly string[], defaults: Readonly<Record<IpFamily, string>>): string[] => {
+    const stray = given.find((range) => !ipFamilies.includes(familyOf(range)));
+    if (stray !== undefined) {
+      throw new CodedError(
+        'bad-config',
+        `${bootstrapFile}: network.${field}: ${stray} is of a family that the cluster does not have; add ${familyOf(stray)} to ipFamilies or remove it`,
+      );
+    }
+    return ipFamilies.map((family) => given.find((range) => familyOf(range) === family) ?? defaults[family]);
+  };
+  return {
+    ipFamilies,
+    clusterCidrs: choose('clusterCIDR', clusters, CLUSTER),
+    serviceCidrs: choose('serviceCIDR', services, SERVICES),
+  };
+}
+
+/** Unused by routing daemons in iproute2's list of protocols. */
+const ROUTE_PROTOCOL = 178;
+
+/** `suffix`: of an instance that shares its machine with others. Throws CodedError 'bad-config'. */
+export function podNetworkOf(
+  file: BootstrapFile | undefined,
+  bridge: string,
+  suffix: string | undefined,
+  bootstrapFile: string,
+): Settings['podNetwork'] {
+  const { backend = 'auto', encrypt = false, mtu } = file?.podNetwork ?? {};
+  if (encrypt) {
+    throw new CodedError(
+      'bad-config',
+      `${bootstrapFile}: podNetwork.encrypt: this version cannot set WireGuard keys; remove the field, or encrypt between the hosts with the network's own means`,
+    );
+  }
+  return {
+    ...{ backend, encrypt, mtu },
+    routeProtocol: suffix === undefined ? ROUTE_PROTOCOL : 193 + (Number.parseInt(suffix, 16) % 60),
+    tunnelNames: { 4: `${bridge.slice(0, 11)}-vx4`, 6: `${bridge.slice(0, 11)}-vx6` },
+  };
+}

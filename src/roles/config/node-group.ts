@@ -1,0 +1,71 @@
+/** The node group of a host: its name, its last configuration, and what that makes of the host's own (row B7). */
+import { readFile } from 'node:fs/promises';
+import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { isGroupName } from '../../components/nodegroups/index.ts';
+import { nodeConfigOf } from './generate.ts';
+import { type NodeConfig, type PartialNodeConfig, pairArgument, parseNodeConfig } from './node-config.ts';
+import type { Settings } from './settings.ts';
+
+const VARIABLE = 'BOOTSTRAP_CONFIG_NAME';
+
+/** The first content of `/etc/sysconfig/atomic-openshift-node`. */
+export function sysconfigOf({ roles }: Settings): string {
+  const group = roles.has('master') ? 'node-config-all-in-one' : 'node-config-compute';
+  return `# The ConfigMap in namespace openshift-node with the configuration of this host's kubelet.\n${VARIABLE}=${group}\n`;
+}
+
+/** Undefined: no group. Throws CodedError 'bad-config' for a name that no ConfigMap can have. */
+export async function groupNameOf(file: string): Promise<string | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const line = text
+    .split('\n')
+    .findLast((each) => each.trim().startsWith(`${VARIABLE}=`))
+    ?.trim()
+    .slice(VARIABLE.length + 1);
+  const name = line?.replace(/^(["'])(.*)\1$/, '$2') ?? '';
+  if (name === '') return undefined;
+  if (!isGroupName(name))
+    throw new CodedError('bad-config', `${file}: ${VARIABLE}: "${name}" is not the name of a ConfigMap`);
+  return name;
+}
+
+/** Fields of a group that are the group's to set; the others belong to the host. */
+const GROUP_FIELDS = ['apiVersion', 'kind', 'kubeletArguments'];
+
+/** The host's own configuration with that of its group; without one, or when it is not valid, its own alone. */
+export async function groupedNodeConfig(
+  settings: Settings,
+  cgroupDriver: string,
+  log: Log,
+): Promise<{ readonly config: NodeConfig; readonly ignored: readonly string[] }> {
+  const own = nodeConfigOf(settings, cgroupDriver);
+  const file = settings.paths.nodeGroup;
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  if (text === undefined) return { config: own, ignored: [] };
+  try {
+    const { config: group, unknown } = parseNodeConfig(text, file);
+    const ignored = Object.keys(group).filter((field) => !GROUP_FIELDS.includes(field));
+    return { config: withGroup(own, group, file), ignored: [...unknown, ...ignored] };
+  } catch (error) {
+    log.warn('node group not valid; the own configuration is used', { error: messageOf(error) });
+    return { config: own, ignored: [] };
+  }
+}
+
+/** Arguments of the group replace those of the host; labels are added, but for those that masters set. */
+export function withGroup(own: NodeConfig, group: PartialNodeConfig, origin: string): NodeConfig {
+  const labels = Object.entries({ ...labelsOf(own, origin), ...labelsOf(group, origin) })
+    .filter(([label]) => mayKubeletLabel(label))
+    .map(([label, value]) => `${label}=${value}`);
+  const { 'node-labels': _, ...rest } = { ...own.kubeletArguments, ...group.kubeletArguments };
+  return { ...own, kubeletArguments: { ...rest, ...(labels.length === 0 ? {} : { 'node-labels': labels }) } };
+}
+
+/** All labels of a group's text. Throws CodedError 'bad-config'. */
+export const groupLabels = (text: string): Readonly<Record<string, string>> =>
+  labelsOf(parseNodeConfig(text, 'node-config.yaml').config, 'node-config.yaml');
+
+const labelsOf = ({ kubeletArguments }: PartialNodeConfig, origin: string): Readonly<Record<string, string>> =>
+  pairArgument(origin, 'node-labels', kubeletArguments?.['node-labels']);

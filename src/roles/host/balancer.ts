@@ -1,0 +1,86 @@
+/** The node's balancer to the API servers: what it learns from the API, the ring, the bootstrap file and the disk. */
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { resources } from '../../api/resources.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import { createNodeBalancer, type NodeBalancer } from '../../components/nodelb/index.ts';
+import { parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
+import { createReadinessProbe, createTcpBalancing } from '../../io/forwarding/index.ts';
+import { nodeFiles, writeIfDifferent } from '../../io/pki/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { BALANCER_ADDRESS as LOOPBACK } from './balancer-url.ts';
+import type { HostGossip } from './gossip.ts';
+
+type BalancerSettings = Pick<Settings, 'join' | 'masters' | 'paths' | 'ports' | 'roles' | 'root'>;
+
+/** Listens; the ports were checked before. Throws CodedErrors with address and port. */
+export async function startBalancer(
+  settings: BalancerSettings,
+  gossip: Pick<HostGossip, 'followMasters'>,
+  log: Log,
+): Promise<NodeBalancer> {
+  const { ports, roles, root } = settings;
+  const { clientCa } = nodeFiles(root);
+  const local = targetText({ host: LOOPBACK, port: ports.api });
+  const balancer = createNodeBalancer({
+    tcp: createTcpBalancing(),
+    probe: createReadinessProbe({
+      ca: () => readFile(clientCa, 'utf8').catch(() => undefined),
+      // The name that every client of the balancer verifies.
+      identity: LOOPBACK,
+    }),
+    saved: savedMasters(settings.paths.masters),
+    clock,
+    random,
+    log,
+    config: {
+      address: LOOPBACK,
+      port: ports.balancer,
+      local: roles.has('master') ? { target: local, isSame: (target) => isOwn(target, ports.api) } : undefined,
+      bootstrap: [...settings.masters, ...(settings.join === undefined ? [] : [settings.join.server])].flatMap(
+        (url) => targetOfUrl(url) ?? [],
+      ),
+    },
+  });
+  await balancer.start();
+  gossip.followMasters(({ targets, failed }) => {
+    balancer.learn('gossip', targets);
+    if (failed !== undefined) balancer.doubt(failed);
+  });
+  return balancer;
+}
+
+/** Keeps the balancer to the endpoints of the service `kubernetes`; the informer is the service proxy's. */
+export function followApiServers(balancer: NodeBalancer, informers: InformerFactory): void {
+  const learn = (slice: EndpointSlice): void => {
+    if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
+    const port = slice.ports?.find(({ name }) => name === 'https')?.port;
+    if (port === undefined) return;
+    const hosts = slice.endpoints.flatMap(({ addresses }) => addresses);
+    if (hosts.length > 0)
+      balancer.learn(
+        'api',
+        hosts.map((host) => targetText({ host, port })),
+      );
+  };
+  informers.informer(resources.endpointSlices).onChange({ added: learn, updated: learn });
+}
+
+function isOwn(target: string, apiPort: number): boolean {
+  const { host, port } = parseTarget(target) ?? {};
+  if (port !== apiPort) return false;
+  return Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === host));
+}
+
+/** `host:port`, one a line. */
+function savedMasters(file: string) {
+  return {
+    load: async () => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''),
+    save: async (targets: readonly string[]) => {
+      await writeIfDifferent(file, `${targets.join('\n')}\n`, { mode: 0o644, durable: true });
+    },
+  };
+}

@@ -1,0 +1,49 @@
+/** The network of this host's pods: CNI plug-ins where the host has a configuration of them, else the embedded one. */
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import type { Log } from '../../base/log.ts';
+import { createCniNetwork, readNetworkConfig } from '../../io/cni/index.ts';
+import { createBridgeNetwork } from '../../io/links/index.ts';
+import type { PodNetwork } from '../../io/oci/port.ts';
+import type { Settings } from '../config/settings.ts';
+
+export interface HostNetwork extends PodNetwork {
+  /** Undefined: CNI plug-ins set the MTU, and lead to pods of other hosts. */
+  readonly setMtu?: (mtu: number) => Promise<void>;
+  destroy(): Promise<void>;
+}
+
+/** Where plug-ins are: upstream's directory, then Debian's. */
+const PLUGIN_DIRECTORIES = ['/opt/cni/bin', '/usr/lib/cni'];
+
+/** Throws CodedError 'bad-config' for a configuration of CNI plug-ins that is not valid. */
+export async function createHostNetwork(
+  settings: Settings,
+  reservedPorts: () => readonly ReservedPort[],
+  log: Log,
+): Promise<HostNetwork> {
+  const stateDirectory = settings.paths.networkState;
+  const cni = await readNetworkConfig(settings.paths.cniConfig);
+  if (cni !== undefined) {
+    const { file, config } = cni;
+    log.info('CNI plug-ins set up the pod network', { file, network: config.name });
+    return createCniNetwork({ config, stateDirectory, pluginDirectories: PLUGIN_DIRECTORIES, log });
+  }
+  const bridge = createBridgeNetwork({
+    stateDirectory,
+    bridge: settings.network.bridge,
+    // The service proxy's table has the name without suffix.
+    nftTable: `${settings.network.nftTable}-pods`,
+    clusterCidrs: settings.network.clusterCidrs,
+    serviceCidrs: settings.network.serviceCidrs,
+    reservedPorts,
+    log,
+  });
+  return {
+    attach: (netnsPath, pod) => bridge.attach(netnsPath, pod),
+    detach: (sandboxId) => bridge.detach(sandboxId),
+    retain: (alive) => bridge.retain(alive),
+    setPodCidrs: (cidrs) => bridge.setPodCidrs(cidrs),
+    setMtu: (mtu) => bridge.setMtu(mtu),
+    destroy: () => bridge.destroy(),
+  };
+}

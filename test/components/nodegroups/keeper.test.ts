@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { ApiClient } from '../../../src/client/types.ts';
+import { defaultGroups, GROUP_CLAIM, GROUP_LABEL, keepNodeGroups } from '../../../src/components/nodegroups/index.ts';
+import { groupLabels } from '../../../src/roles/config/node-group.ts';
+import { systemClock } from '../../../src/roles/process.ts';
+import { fedInformers } from '../dns/harness.ts';
+
+const node = (name: string, metadata: Node['metadata']): Node => ({ metadata: { name, ...metadata } });
+
+test('groups are made, and a Node gets the labels of the group that it claimed first, never those of masters', async () => {
+  const fed = fedInformers();
+  const created: string[] = [];
+  const labelled = new Map<string, unknown>();
+  const resource = {
+    create: async (object: ConfigMap) => {
+      created.push(object.metadata?.name ?? '');
+      fed.of(resources.configMaps).set(object);
+      return object;
+    },
+    patch: async (name: string, _namespace: undefined, _type: string, body: Node) => {
+      const old = fed.of(resources.nodes).get(name);
+      labelled.set(name, body.metadata?.labels);
+      fed
+        .of(resources.nodes)
+        .set(node(name, { ...old?.metadata, labels: { ...old?.metadata?.labels, ...body.metadata?.labels } }));
+      return body;
+    },
+  };
+  const client = { resource: () => resource } as unknown as ApiClient;
+  const stop = keepNodeGroups({
+    informers: fed.factory,
+    openAdmin: async () => ({ client, close: async () => {} }),
+    labelsOf: groupLabels,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
+  const claims = (group: string): Node['metadata'] => ({ annotations: { [GROUP_CLAIM]: group } });
+  const nodes = fed.of(resources.nodes);
+  nodes.set(node('compute', claims('node-config-compute')));
+  nodes.set(node('thief', claims('node-config-master')));
+  nodes.set(node('moved', { ...claims('node-config-compute'), labels: { [GROUP_LABEL]: 'node-config-infra' } }));
+  nodes.set(node('plain', {}));
+  nodes.set(node('lost', claims('no-such-group')));
+  nodes.sync();
+  fed.of(resources.configMaps).sync();
+  await settle();
+  stop();
+  assert.deepEqual(
+    created.sort(),
+    defaultGroups()
+      .map(({ metadata }) => metadata?.name)
+      .sort(),
+  );
+  assert.deepEqual(Object.fromEntries(labelled), {
+    compute: { [GROUP_LABEL]: 'node-config-compute', 'node-role.kubernetes.io/compute': 'true' },
+    thief: { [GROUP_LABEL]: 'node-config-master' },
+    moved: { 'node-role.kubernetes.io/infra': 'true' },
+  });
+});

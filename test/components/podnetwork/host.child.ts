@@ -1,0 +1,107 @@
+/** One host of lab.ts, in a network namespace of its own: its pod network and its routes, with Nodes by message. */
+import { networkInterfaces } from 'node:os';
+import type { Node } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../src/base/errors.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { InformerFactory } from '../../../src/client/types.ts';
+import { createPodRoutes } from '../../../src/components/podnetwork/index.ts';
+import { createBridgeNetwork, createOverlayKernel } from '../../../src/io/links/index.ts';
+import { chooseNodeIps, podLinksOf } from '../../../src/roles/config/node-addresses.ts';
+import { systemClock } from '../../../src/roles/process.ts';
+import type { HostOptions, HostRequest } from './lab.ts';
+
+const options = JSON.parse(process.argv[2] ?? '{}') as HostOptions;
+const bridge = 'hyper0';
+const tunnelNames = { 4: 'hyper0-vx4', 6: 'hyper0-vx6' };
+const podLinks = podLinksOf(bridge, tunnelNames);
+const network = createBridgeNetwork({
+  stateDirectory: options.stateDirectory,
+  bridge,
+  clusterCidrs: options.clusterCidrs,
+  serviceCidrs: ['172.30.0.0/16'],
+  nftTable: 'hyperedge-pods',
+  reservedPorts: () => [],
+  log: silentLog,
+});
+
+let nodes: Node[] = [];
+const handlers = new Set<() => void>();
+let setSynced: () => void = () => {};
+const informer = {
+  hasSynced: false,
+  synced: new Promise<void>((resolve) => {
+    setSynced = resolve;
+  }),
+  start: () => {},
+  list: () => nodes,
+  onChange: ({ updated }: { updated: () => void }) => {
+    handlers.add(updated);
+    return () => handlers.delete(updated);
+  },
+};
+
+let addresses: readonly string[] = [];
+async function ownAddresses(): Promise<readonly string[]> {
+  const byLink = Object.entries(networkInterfaces()).flatMap(([link, found = []]) =>
+    found
+      .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
+      .map(({ address }) => ({ link, address })),
+  );
+  const next = chooseNodeIps(
+    { defaultRouteLink: 'eth0', defaultRouteLink6: 'eth0', byLink },
+    { ipFamilies: options.ipFamilies, given: undefined, podLinks, serviceCidrs: [], previous: addresses },
+  );
+  if (next.length > 0 && next.join() !== addresses.join()) {
+    addresses = next;
+    process.send?.({ addresses });
+  }
+  return addresses;
+}
+
+const log = {
+  ...silentLog,
+  warn: (message: string, fields: object = {}) => process.send?.({ warning: `${message} ${JSON.stringify(fields)}` }),
+};
+const routes = createPodRoutes({
+  informers: { informer: () => informer } as unknown as InformerFactory,
+  kernel: createOverlayKernel({ protocol: 178, tunnelNames, log: silentLog }),
+  config: { ...options, tunnelNames, podLinks, mtu: undefined },
+  ownAddresses,
+  onMtu: (mtu) => void network.setMtu(mtu),
+  clock: systemClock,
+  log,
+});
+
+async function answer(request: HostRequest): Promise<unknown> {
+  switch (request.verb) {
+    case 'start':
+      await network.setPodCidrs(options.podCidrs);
+      await ownAddresses();
+      routes.start();
+      return addresses;
+    case 'nodes':
+      nodes = request.nodes;
+      informer.hasSynced = true;
+      setSynced();
+      for (const handler of handlers) handler();
+      return undefined;
+    case 'attach':
+      return (
+        await network.attach(`/run/netns/${request.netns}`, {
+          ...{ sandboxId: request.netns, uid: request.netns, name: request.netns, namespace: 'default' },
+          portMappings: [],
+        })
+      ).ips;
+    case 'stop':
+      await routes.stop({ keepRoutes: false });
+      await network.destroy();
+      return undefined;
+  }
+}
+
+process.on('message', ({ id, request }: { id: number; request: HostRequest }) => {
+  answer(request).then(
+    (value) => process.send?.({ id, value }),
+    (error: unknown) => process.send?.({ id, error: messageOf(error) }),
+  );
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { nodeConfigOf } from '../../../src/roles/config/generate.ts';
+import { parseNodeConfig, readNodeConfig } from '../../../src/roles/config/node-config.ts';
+import { groupLabels, groupNameOf, sysconfigOf, withGroup } from '../../../src/roles/config/node-group.ts';
+import { settingsOf } from '../../../src/roles/config/settings.ts';
+
+const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
+  defaultRouteLink: 'eth0',
+  byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+});
+const own = nodeConfigOf(settings, 'cgroupfs');
+
+async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'he-group-'));
+  try {
+    await work(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** In the form that OKD 3.11's installer leaves on a host. */
+const OKD = `allowDisabledDocker: false
+apiVersion: v1
+authConfig: {authenticationCacheSize: 1000, authenticationCacheTTL: 5m}
+dnsBindAddress: 127.0.0.1:53
+dnsDomain: cluster.local
+dnsIP: 0.0.0.0
+dnsNameservers: null
+dockerConfig: {dockerShimRootDirectory: '', execHandlerName: ''}
+enableUnidling: true
+imageConfig: {format: 'docker.io/openshift/origin-\${component}:v3.11', latest: false}
+iptablesSyncPeriod: 30s
+kind: NodeConfig
+kubeletArguments:
+  bootstrap-kubeconfig: [/etc/origin/node/bootstrap.kubeconfig]
+  cert-dir: [/etc/origin/node/certificates]
+  max-pods: ['42']
+  node-labels: [node-role.kubernetes.io/compute=true]
+masterKubeConfig: node.kubeconfig
+networkConfig: {mtu: 1450, networkPluginName: redhat/openshift-ovs-subnet}
+nodeName: ''
+podManifestConfig: null
+proxyArguments: {cluster-cidr: [10.128.0.0/14]}
+servingInfo: {bindAddress: '0.0.0.0:10250', bindNetwork: tcp4, clientCA: client-ca.crt}
+volumeConfig: {localQuota: {perFSGroup: null}}
+volumeDirectory: /var/lib/origin/openshift.local.volumes
+`;
+
+test("OKD's node-config.yaml loads: unknown fields are reported, what it leaves out is the host's own", () =>
+  inDirectory(async (directory) => {
+    const file = join(directory, 'node-config.yaml');
+    await writeFile(file, OKD);
+    const { config, unknown } = await readNodeConfig(file, own);
+    assert.equal(config.nodeName, settings.nodeName);
+    assert.equal(config.dnsIP, '172.30.0.10');
+    assert.equal(config.servingInfo.clientCA, 'client-ca.crt');
+    assert.equal(config.servingInfo.certFile, own.servingInfo.certFile);
+    assert.deepEqual(config.podManifestConfig, own.podManifestConfig);
+    assert.deepEqual(config.kubeletArguments?.['max-pods'], ['42']);
+    for (const field of [
+      'allowDisabledDocker',
+      'kubeletArguments.cert-dir',
+      'servingInfo.bindNetwork',
+      'networkConfig',
+    ])
+      assert.ok(unknown.includes(field), field);
+    assert.ok(!unknown.includes('dnsNameservers'), 'a field without a value is no field');
+    // A known field with a wrong value still is an error.
+    await writeFile(file, OKD.replace("['42']", 'many'));
+    await assert.rejects(
+      readNodeConfig(file, own),
+      /node-config\.yaml:\d+: kubeletArguments\.max-pods: must be a list/,
+    );
+  }));
+
+test('a group replaces arguments and adds labels, but not those that masters set', () => {
+  const text =
+    'apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ["9"], node-labels: ["a=b,node-role.kubernetes.io/infra=true"]}';
+  const merged = withGroup(
+    { ...own, kubeletArguments: { 'max-pods': ['250'], 'pod-max-pids': ['99'], 'node-labels': ['rack=r1', 'a=x'] } },
+    parseNodeConfig(text, 'g').config,
+    'g',
+  );
+  assert.deepEqual(merged.kubeletArguments, {
+    'max-pods': ['9'],
+    'pod-max-pids': ['99'],
+    'node-labels': ['rack=r1', 'a=b'],
+  });
+  assert.deepEqual(groupLabels(text), { a: 'b', 'node-role.kubernetes.io/infra': 'true' });
+  assert.throws(
+    () => parseNodeConfig('kind: Oops', 'g'),
+    /^Error: g:1: kind: must be one of NodeConfig|bad-config|g:1: kind/,
+  );
+});
+
+test('the group is named by BOOTSTRAP_CONFIG_NAME', () =>
+  inDirectory(async (directory) => {
+    const file = join(directory, 'atomic-openshift-node');
+    assert.equal(await groupNameOf(file), undefined);
+    await writeFile(file, sysconfigOf(settings));
+    assert.equal(await groupNameOf(file), 'node-config-all-in-one');
+    await writeFile(file, sysconfigOf({ ...settings, roles: new Set(['node']) }));
+    assert.equal(await groupNameOf(file), 'node-config-compute');
+    await writeFile(file, 'OPTIONS=\nBOOTSTRAP_CONFIG_NAME="node-config-infra"\n');
+    assert.equal(await groupNameOf(file), 'node-config-infra');
+    await writeFile(file, 'BOOTSTRAP_CONFIG_NAME=\n');
+    assert.equal(await groupNameOf(file), undefined);
+    await writeFile(file, 'BOOTSTRAP_CONFIG_NAME=../x\n');
+    await assert.rejects(groupNameOf(file), /BOOTSTRAP_CONFIG_NAME: "\.\.\/x" is not the name of a ConfigMap/);
+  }));
