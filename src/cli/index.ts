@@ -165,6 +165,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 're-encrypt objects that are stored with another key',
     load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
   },
+  'ca rotate': {
+    summary: 'rotate the cluster’s authorities and service account keys',
+    load: async () => (await import('./commands/ca.ts')).rotateCommand,
+  },
   'token create': {
     summary: 'create a token for joining hosts and print the join command',
     load: async () => (await import('./commands/token.ts')).createTokenCommand,

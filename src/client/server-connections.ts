@@ -23,8 +23,6 @@ interface Generation {
   readonly credentials: ClientCredentials;
   readonly requests: Pool;
   readonly streams: Pool;
-  /** Aborts when other credentials have replaced these, or at the end. */
-  readonly rotated: AbortController;
 }
 
 /** Detects a peer that vanished without a word: first probe after this long idle; the kernel then needs about 10 s. */
@@ -33,24 +31,29 @@ const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
  * HTTPS to one API server: two keep-alive pools, one bounded for requests, one for streams, which each hold a
- * connection for as long as they last. When the credentials change, new connections use the new ones, requests under
- * way finish on the old ones, and streams are cut so that they come back under the new identity.
+ * connection for as long as they last. When the credentials change, new requests use new connections; requests and
+ * streams under way finish on the old ones, so that a renewed certificate interrupts no watch.
  */
 export class ServerConnections {
   readonly #options: ServerConnectionOptions;
   readonly #origin: string;
   #generation: Generation | undefined;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: ServerConnectionOptions) {
     this.#options = options;
     this.#origin = new URL(options.server).origin;
   }
 
+  /** Aborts when this client is closed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Those for the credentials of now. Throws ConnectionError once closed. */
   current(): Generation {
     const options = this.#options;
-    if (this.#closed) throw new ConnectionError(options.server, new Error('this client is closed'));
+    if (this.#closing.signal.aborted) throw new ConnectionError(options.server, new Error('this client is closed'));
     const credentials = options.credentials();
     const retired = this.#generation;
     if (retired !== undefined && sameTls(retired.credentials, credentials)) return retired;
@@ -58,18 +61,16 @@ export class ServerConnections {
     this.#generation = generation;
     if (retired !== undefined) {
       options.log.v(2, 'client credentials changed, opening new connections', { server: options.server });
-      retired.rotated.abort(new ConnectionError(options.server, new Error('client credentials changed')));
       void this.#retire(retired);
     }
     return generation;
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort(new ConnectionError(this.#options.server, new Error('this client is closed')));
     const last = this.#generation;
     this.#generation = undefined;
     if (last === undefined) return;
-    last.rotated.abort(new ConnectionError(this.#options.server, new Error('this client is closed')));
     await Promise.all([last.requests.destroy(), last.streams.destroy()]);
   }
 
@@ -99,7 +100,7 @@ export class ServerConnections {
       headersTimeout: options.timeoutMs,
       bodyTimeout: 0,
     });
-    return { credentials, requests, streams, rotated: new AbortController() };
+    return { credentials, requests, streams };
   }
 
   async #retire(retired: Generation): Promise<void> {

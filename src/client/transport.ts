@@ -137,14 +137,14 @@ class HttpTransport implements Transport {
     encoded: string | null,
   ): Promise<Dispatcher.ResponseData> {
     const headers = await this.#headers(request);
-    const { [kind]: pool, rotated } = this.#connections.current();
+    const { [kind]: pool } = this.#connections.current();
     const { fence } = request;
     fence?.check();
     const dispatcher: Dispatcher = fence === undefined ? pool : checkedAtSend(pool, fence);
     const signals = [
       ...(request.signal === undefined ? [] : [request.signal]),
       ...(fence?.lost === undefined ? [] : [fence.lost]),
-      ...(kind === 'streams' ? [rotated.signal] : []),
+      ...(kind === 'streams' ? [this.#connections.closed] : []),
     ];
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     try {

@@ -2,6 +2,7 @@
 
 import { readFileSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
@@ -73,13 +74,15 @@ export async function openClient(
   };
 }
 
-/** Reads PEM files once and again when their directory tells of a change; asking is then free. */
+/**
+ * Reads the kubeconfig and its PEM files once, and again when their directories change; `current` costs nothing.
+ * Only credentials are followed, not the server.
+ */
 function followCredentials(
   kubeconfig: string,
-  access: ReturnType<typeof parseKubeconfig>,
+  first: ReturnType<typeof parseKubeconfig>,
   log: Log,
 ): { current: () => ClientCredentials; stop: () => void } {
-  const files = [access.ca, access.cert, access.key].filter((source) => source !== undefined && 'file' in source);
   const text = (source: PemSource): string =>
     'data' in source ? source.data : readFileSync(resolveBeside(kubeconfig, source.file), 'utf8');
   const secret = (source: PemSource): string => {
@@ -88,36 +91,33 @@ function followCredentials(
     if (problem !== undefined) throw new CodedError('bad-config', `${kubeconfig}: ${problem}`);
     return text(source);
   };
-  const load = (): ClientCredentials => ({
+  const load = (access: ReturnType<typeof parseKubeconfig>): ClientCredentials => ({
     ...(access.ca === undefined ? {} : { ca: text(access.ca) }),
     ...(access.cert === undefined ? {} : { cert: text(access.cert) }),
     ...(access.key === undefined ? {} : { key: secret(access.key) }),
     ...(access.token === undefined ? {} : { token: access.token }),
   });
-  let current = load();
+  let current = load(first);
   const reload = (): void => {
     try {
-      const next = load();
-      if (next.cert !== current.cert || next.key !== current.key || next.ca !== current.ca) {
-        current = next;
-        log.info('client certificate exchanged', { kubeconfig });
-      }
+      const next = load(parseKubeconfig(parse(readFileSync(kubeconfig, 'utf8'))));
+      if (isDeepStrictEqual(next, current)) return;
+      current = next;
+      log.info('client certificate reloaded', { kubeconfig });
     } catch (error) {
-      log.warn('client certificate cannot be read; keeping the present one', { error: messageOf(error) });
+      log.warn('client certificate not reloaded; using the previous one', { kubeconfig, error: messageOf(error) });
     }
   };
-  const watched = new Set(
-    files.flatMap((source) =>
-      source !== undefined && 'file' in source ? [dirname(resolveBeside(kubeconfig, source.file))] : [],
-    ),
+  const files = [first.ca, first.cert, first.key].flatMap((source) =>
+    source !== undefined && 'file' in source ? [resolveBeside(kubeconfig, source.file)] : [],
   );
-  const watchers = [...watched].map((directory) => {
+  const watched = Map.groupBy([kubeconfig, ...files], (path) => dirname(path));
+  const watchers = [...watched].map(([directory, paths]) => {
+    const names = new Set(paths.map((path) => basename(path)));
     const watcher = watch(directory, { persistent: false }, (_, name) => {
-      if (name === null || basename(name).endsWith('-current.pem')) reload();
+      if (name === null || names.has(name)) reload();
     });
-    watcher.on('error', (error) =>
-      log.warn('certificates are no longer watched', { directory, error: messageOf(error) }),
-    );
+    watcher.on('error', (error) => log.warn('certificates not watched', { directory, error: messageOf(error) }));
     return watcher;
   });
   return {

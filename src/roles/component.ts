@@ -31,9 +31,9 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
   const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
   if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
-  return runUntilSignal(log, async () => {
+  return runUntilSignal(log, async (onFatal) => {
     const start = await STARTS[name]();
-    return start({ configFile: flags.configFile ?? paths.masterConfig, log });
+    return start({ configFile: flags.configFile ?? paths.masterConfig, log, onFatal });
   });
 }
 

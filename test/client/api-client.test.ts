@@ -175,24 +175,32 @@ describe('API client', () => {
     });
   });
 
-  it('uses new certificates for the next request, and cuts streams made with the old ones', async () => {
+  it('uses new certificates for the next request, and keeps streams made with the old ones until it is closed', async () => {
     let credentials: ClientCredentials = { ca: authority.cert, ...alice };
     const client = connect({ credentials: () => credentials });
     await client.request('GET', '/version');
+    const seen: string[] = [];
     const events = client.resource(resources.configMaps).watch({ resourceVersion: String(server.revision) });
     const watching = (async () => {
-      for await (const _event of events);
+      for await (const event of events) if ('metadata' in event.object) seen.push(event.object.metadata?.name ?? '');
     })();
     const ended = assert.rejects(watching, (error) => isConnectionError(error));
     await eventually('the watch stands', () => server.watchers === 1);
-    credentials = { ca: authority.cert, ...authority.issue('bob') };
-    await client.request('GET', '/version');
-    await ended;
+    for (const name of ['bob', 'carol', 'dave']) {
+      credentials = { ca: authority.cert, ...authority.issue(name) };
+      await client.request('GET', '/version');
+      await client.resource(resources.configMaps).create({ metadata: { namespace: 'a', name } });
+    }
+    await eventually('events after each change', () => seen.length === 3);
+    assert.deepEqual(seen, ['bob', 'carol', 'dave']);
+    assert.equal(server.watchers, 1);
     const versions = server.seen.filter(({ url }) => url === '/version');
     assert.deepEqual(
       versions.map(({ commonName }) => commonName),
-      ['alice', 'bob'],
+      ['alice', 'bob', 'carol', 'dave'],
     );
+    await client.close();
+    await ended;
   });
 
   it('keeps connections between requests', async () => {

@@ -7,12 +7,16 @@ export function certificatesOf({
   namedServing,
   clientCa,
   requestHeader,
+  kubelet,
+  proxyClient,
 }: ApiServerConfig): CertificateSettings {
   return {
     serving,
     ...(namedServing === undefined ? {} : { named: namedServing }),
     ...(clientCa === undefined ? {} : { clientCa }),
     ...(requestHeader === undefined ? {} : { proxyCa: requestHeader.ca }),
+    ...(kubelet === undefined ? {} : { kubelet }),
+    ...(proxyClient === undefined ? {} : { proxyClient }),
   };
 }
 

@@ -44,6 +44,10 @@ export interface CertificateSettings {
   readonly named?: readonly NamedCertificate[];
   readonly clientCa?: string;
   readonly proxyCa?: string;
+  readonly kubelet?: ApiServerConfig['kubelet'];
+  readonly proxyClient?: ApiServerConfig['proxyClient'];
+  /** Of service account tokens. */
+  readonly tokenKeys?: Pick<ApiServerConfig['serviceAccounts'], 'signingKey' | 'publicKeys'>;
 }
 
 /** Certificates that are exchanged while the server runs. Values are good: pairs fit, and bundles hold certificates. */

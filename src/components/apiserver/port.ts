@@ -34,6 +34,8 @@ export interface ConnectionInfo {
   readonly peerChain: readonly Uint8Array[] | undefined;
   /** The client showed a certificate that TLS could not verify: expired, or signed by an unknown authority. */
   readonly peerRefused: boolean;
+  /** DER of the client's chain, leaf first, when its expiry is why TLS refused it. Its key was proven all the same. */
+  readonly peerExpired?: readonly Uint8Array[];
   /**
    * Reports whose request the connection has brought: what it may cost depends on it. To be called for each request,
    * before its answer.

@@ -231,7 +231,7 @@ class Server implements ApiServer {
       isBuiltIn: (apiVersion) => this.#context.kinds.isBuiltIn(apiVersion),
       changed: () => this.#registration.customKindsChanged(),
     });
-    this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient, backends: deps.http.backends });
+    this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
@@ -375,6 +375,9 @@ class Server implements ApiServer {
       } catch (error) {
         log.error('cannot serve with the new certificates', { error: messageOf(error) });
       }
+      this.#apiServices.renewCredentials();
+      const { tokenKeys } = certificates.current;
+      if (tokenKeys !== undefined) this.#context.tokens.replaceKeys(tokenKeys);
       this.#authenticationMap.changed();
     });
   }

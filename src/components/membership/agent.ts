@@ -36,6 +36,8 @@ export interface Agent extends AgentService {
   start(): Promise<PeerAddress>;
   /** Says farewell and ends. */
   stop(): Promise<void>;
+  /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
+  readonly clockOffsetMs: number | undefined;
 }
 
 /** Metadata is republished this often when nothing else has changed: clock offsets are derived from it. */
@@ -144,6 +146,10 @@ class RingAgent implements Agent {
     if (this.#membership === undefined)
       throw new CodedError('not-a-member', 'this host has left the ring: hyperedge gossip join brings it back');
     return this.#membership;
+  }
+
+  get clockOffsetMs(): number | undefined {
+    return this.#clocks.own();
   }
 
   #metadata(): MemberMetadata {

@@ -9,6 +9,7 @@ export class TlsConnection extends HttpConnection implements ConnectionInfo {
   readonly remoteAddress: string;
   readonly peerChain: readonly Uint8Array[] | undefined;
   readonly peerRefused: boolean;
+  readonly peerExpired?: readonly Uint8Array[];
 
   constructor(socket: TLSSocket, gated: GatedConnection) {
     super(socket, gated);
@@ -16,7 +17,13 @@ export class TlsConnection extends HttpConnection implements ConnectionInfo {
     const chain = chainOf(socket);
     this.peerChain = socket.authorized ? chain : undefined;
     this.peerRefused = chain !== undefined && !socket.authorized;
+    if (chain !== undefined && isExpired(socket)) this.peerExpired = chain;
   }
+}
+
+function isExpired({ authorized, authorizationError }: TLSSocket): boolean {
+  // The types have an Error; a server's socket has OpenSSL's code.
+  return !authorized && String(authorizationError) === 'CERT_HAS_EXPIRED';
 }
 
 function chainOf(socket: TLSSocket): Uint8Array[] | undefined {

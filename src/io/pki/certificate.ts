@@ -11,6 +11,7 @@ import {
 } from 'node:crypto';
 import { promisify } from 'node:util';
 import type forge from 'node-forge';
+import type { CertificateDates } from '../../base/certificate-life.ts';
 import { CodedError } from '../../base/errors.ts';
 import { childrenOf, contentOf, der, parseDer, toDer } from './der.ts';
 import {
@@ -32,7 +33,7 @@ const DAY_MS = 24 * 3600 * 1000;
  * their full life counted from no earlier than the release (`lifetimeFrom`).
  */
 const VALID_SINCE_MS = 0;
-const RELEASED_MS = Date.UTC(2026, 0, 1);
+export const RELEASED_MS = Date.UTC(2026, 0, 1);
 
 /** Certificate and key as PEM text. */
 export interface KeyPair {
@@ -68,6 +69,14 @@ export function lifetimeFrom(nowMs: number, days: number): Validity {
   };
 }
 
+export function datesOf(certificate: X509Certificate): CertificateDates {
+  return {
+    notBeforeMs: certificate.validFromDate.getTime(),
+    notAfterMs: certificate.validToDate.getTime(),
+    serial: certificate.serialNumber,
+  };
+}
+
 const generateKeys = promisify(generateKeyPair);
 
 /** A new EC P-256 private key. */
@@ -90,13 +99,24 @@ export async function createAuthority(
   validity: Validity,
   key?: KeyObject,
 ): Promise<Authority & KeyPair> {
-  const privateKey = key ?? (await generateKey());
+  return selfSignedAuthority(() => nameToAsn1({ commonName }), validity, key ?? (await generateKey()));
+}
+
+/** The same authority with another validity: name and key are kept, so everything it has issued stays valid. */
+export function renewAuthority({ certificate, privateKey }: Authority, validity: Validity): Authority & KeyPair {
+  return selfSignedAuthority(() => rawSubjectOf(certificate), validity, privateKey);
+}
+
+function selfSignedAuthority(
+  name: () => forge.asn1.Asn1,
+  validity: Validity,
+  privateKey: KeyObject,
+): Authority & KeyPair {
   const publicKey = createPublicKey(privateKey);
   const keyId = keyIdOf(publicKey);
-  const name = nameToAsn1({ commonName });
   const certPem = assemble({
-    issuer: name,
-    subject: name,
+    issuer: name(),
+    subject: name(),
     publicKey,
     signingKey: privateKey,
     validity,

@@ -46,6 +46,31 @@ export async function writeWhole(path: string, content: string, options: WriteMo
   }
 }
 
+/**
+ * Replaces a certificate and its key, each by a rename; both are complete on disk before the first rename, so that a
+ * reader hardly ever sees the halves of two pairs.
+ */
+export async function writePair(
+  files: { readonly cert: string; readonly key: string },
+  pair: { readonly certPem: string; readonly keyPem: string },
+  options: Pick<WriteMode, 'durable'> = {},
+): Promise<void> {
+  const suffix = randomBytes(6).toString('hex');
+  const temporary = (path: string): string => join(dirname(path), `.${basename(path)}.${suffix}`);
+  const flush = options.durable === true;
+  try {
+    await writeFile(temporary(files.key), pair.keyPem, { mode: 0o600, flush, flag: 'wx' });
+    await writeFile(temporary(files.cert), pair.certPem, { mode: 0o644, flush, flag: 'wx' });
+    // The key first: a certificate without its key could never be renewed.
+    await rename(temporary(files.key), files.key);
+    await rename(temporary(files.cert), files.cert);
+    if (flush) await syncDirectory(dirname(files.cert));
+  } catch (error) {
+    await Promise.all([files.key, files.cert].map((path) => rm(temporary(path), { force: true })));
+    throw new CodedError('unwritable', `cannot write ${files.cert}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
 /** Writes unless the file already holds exactly this. True when it was written. */
 export async function writeIfDifferent(path: string, content: string, options: WriteMode = {}): Promise<boolean> {
   if ((await readIfPresent(path)) === content) return false;

@@ -4,37 +4,24 @@
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { renewalDueMs, whyRenew } from '../../base/certificate-life.ts';
+import { ensureAuthority, type InstallContext, LEAF_LIFE_MS, loadIfPresent, trustedBundle } from './authorities.ts';
+import { type Authority, datesOf, issue, type KeyPair, type LeafRequest, lifetimeFrom } from './certificate.ts';
 import {
-  type Authority,
-  createAuthority,
-  generateKey,
-  issue,
-  type KeyPair,
-  keyToPem,
-  type LeafRequest,
-  lifetimeFrom,
-  loadAuthority,
-  publicKeyToPem,
-} from './certificate.ts';
-import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeIfDifferent, writeWhole } from './files.ts';
+  makeDirectory,
+  pointLink,
+  readIfPresent,
+  readSecretIfPresent,
+  writeIfDifferent,
+  writePair,
+  writeWhole,
+} from './files.ts';
 import { createKubeconfig } from './kubeconfig.ts';
 import type { EtcdFiles, MasterFiles, NodeFiles, PairFiles } from './layout.ts';
 import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './names.ts';
+import { ensureServiceAccountKeys } from './service-account-keys.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-/**
- * OKD's own lives: five years for authorities, two for the rest; an edge host may sit in a box for long, so authorities
- * get ten.
- */
-const AUTHORITY_DAYS = 3650;
-const LEAF_DAYS = 730;
-
-export interface InstallContext {
-  readonly nowMs: number;
-  /** Called with each file that was made or made again, and why. */
-  readonly onIssued?: (path: string, why: string) => void;
-}
 
 export interface MasterInstall {
   readonly files: MasterFiles;
@@ -59,7 +46,11 @@ export async function installMaster(install: MasterInstall, context: InstallCont
     ensureAuthority(files.frontProxyCa, 'openshift-aggregator-front-proxy', context),
     ensureServiceAccountKeys(files, context),
   ]);
-  await writeIfDifferent(files.caBundle, authority.certPem, { mode: 0o644 });
+  const caPem = await trustedBundle(files.ca);
+  await Promise.all([
+    writeIfDifferent(files.caBundle, caPem, { mode: 0o644 }),
+    writeIfDifferent(files.frontProxyCaBundle, await trustedBundle(files.frontProxyCa), { mode: 0o644 }),
+  ]);
   const client = (pair: PairFiles, commonName: string, organizations: readonly string[] = []): Promise<KeyPair> =>
     ensureLeaf(pair, authority, { subject: { commonName, organizations }, usages: ['client'] }, context);
   const [admin, controllers, scheduler] = await Promise.all([
@@ -82,7 +73,7 @@ export async function installMaster(install: MasterInstall, context: InstallCont
     installEtcdClient(install, context),
   ]);
   const kubeconfig = async (path: string, user: string, server: string, pair: KeyPair): Promise<void> => {
-    await writeIfDifferent(path, createKubeconfig({ server, caPem: authority.certPem, user, client: pair }));
+    await writeIfDifferent(path, createKubeconfig({ server, caPem, user, client: pair }));
   };
   await Promise.all([
     kubeconfig(files.adminKubeconfig, 'system:admin', install.publicUrl, admin),
@@ -96,7 +87,7 @@ export async function installMaster(install: MasterInstall, context: InstallCont
 async function installEtcdClient(install: MasterInstall, context: InstallContext): Promise<void> {
   const signer = await loadIfPresent(install.etcd.signer);
   if (signer === undefined) return;
-  await writeIfDifferent(install.files.etcdCa, signer.certPem, { mode: 0o644 });
+  await writeIfDifferent(install.files.etcdCa, await trustedBundle(install.etcd.signer), { mode: 0o644 });
   await ensureLeaf(
     install.files.etcdClient,
     signer,
@@ -115,7 +106,7 @@ export async function installEtcd(
   await makeDirectory(join(files.directory, 'ca'), 0o700);
   const authority = await ensureAuthority(files.signer, 'etcd-signer', context);
   await Promise.all([
-    writeIfDifferent(files.ca, authority.certPem, { mode: 0o644 }),
+    writeIfDifferent(files.ca, await trustedBundle(files.signer), { mode: 0o644 }),
     ensureLeaf(files.server, authority, { subject: { commonName: hostname }, usages: ['server'], names }, context),
     ensureLeaf(
       files.peer,
@@ -129,6 +120,8 @@ export async function installEtcd(
 export interface NodeInstall {
   readonly files: NodeFiles;
   readonly authority: Authority;
+  /** PEM of every authority that is trusted. */
+  readonly trustedPem: string;
   readonly nodeName: string;
   readonly names: AlternativeNames;
   readonly serverUrl: string;
@@ -136,72 +129,23 @@ export interface NodeInstall {
 
 /** `/etc/origin/node` of a host that holds the authority itself: no request needs to be approved by anybody. */
 export async function installNode(install: NodeInstall, context: InstallContext): Promise<void> {
-  const { files, authority, nodeName } = install;
+  const { files, authority, trustedPem, nodeName } = install;
   await makeDirectory(files.certificates, 0o700);
   const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
   await Promise.all([
-    writeIfDifferent(files.clientCa, authority.certPem, { mode: 0o644 }),
+    writeIfDifferent(files.clientCa, trustedPem, { mode: 0o644 }),
     ensureCurrent(files, 'client', authority, { subject, usages: ['client'] }, context),
     ensureCurrent(files, 'server', authority, { subject, usages: ['server'], names: install.names }, context),
     writeIfDifferent(
       files.kubeconfig,
       createKubeconfig({
         server: install.serverUrl,
-        caPem: authority.certPem,
+        caPem: trustedPem,
         user: `system:node:${nodeName}`,
         client: { certFile: files.clientCurrent, keyFile: files.clientCurrent },
       }),
     ),
   ]);
-}
-
-/** An authority from its files; undefined when there is none. */
-export async function loadIfPresent(files: PairFiles): Promise<Authority | undefined> {
-  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
-  if (certPem === undefined || keyPem === undefined) return undefined;
-  try {
-    return loadAuthority(certPem, keyPem);
-  } catch (error) {
-    throw new CodedError('bad-authority', `${files.cert}: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-async function ensureAuthority(files: PairFiles, commonName: string, context: InstallContext): Promise<Authority> {
-  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
-  if (keyPem === undefined && certPem !== undefined) {
-    throw new CodedError(
-      'bad-authority',
-      `${files.key} is missing; restore it, or remove ${files.cert} to create a new authority`,
-    );
-  }
-  if (keyPem === undefined) {
-    const made = await createAuthority(commonName, lifetimeFrom(context.nowMs, AUTHORITY_DAYS));
-    // The key first: a certificate without its key could never be renewed.
-    await writeWhole(files.key, made.keyPem, { durable: true });
-    await writeWhole(files.cert, made.certPem, { mode: 0o644, durable: true });
-    context.onIssued?.(files.cert, 'new');
-    return made;
-  }
-  const loaded = certPem === undefined ? undefined : tryLoad(certPem, keyPem);
-  if (loaded !== undefined && !isEnding(loaded.certificate, context.nowMs)) return loaded;
-  let key: ReturnType<typeof createPrivateKey>;
-  try {
-    key = createPrivateKey(keyPem);
-  } catch (error) {
-    throw new CodedError('bad-authority', `${files.key} holds no readable private key; restore it`, { cause: error });
-  }
-  const renewed = await createAuthority(commonName, lifetimeFrom(context.nowMs, AUTHORITY_DAYS), key);
-  await writeWhole(files.cert, renewed.certPem, { mode: 0o644, durable: true });
-  context.onIssued?.(files.cert, loaded === undefined ? 'unusable' : 'about to expire');
-  return renewed;
-}
-
-function tryLoad(certPem: string, keyPem: string): Authority | undefined {
-  try {
-    return loadAuthority(certPem, keyPem);
-  } catch {
-    return undefined;
-  }
 }
 
 type Wanted = Omit<LeafRequest, 'validity'>;
@@ -213,11 +157,10 @@ async function ensureLeaf(
   context: InstallContext,
 ): Promise<KeyPair> {
   const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
-  const why = whyReissue(certPem, keyPem, authority, wanted, context.nowMs);
+  const why = whyReissue(certPem, keyPem, authority, wanted, context);
   if (why === undefined && certPem !== undefined && keyPem !== undefined) return { certPem, keyPem };
-  const made = await issue(authority, { ...wanted, validity: lifetimeFrom(context.nowMs, LEAF_DAYS) });
-  await writeWhole(files.key, made.keyPem);
-  await writeWhole(files.cert, made.certPem, { mode: 0o644 });
+  const made = await issueNow(authority, wanted, context);
+  await writePair(files, made);
   context.onIssued?.(files.cert, why ?? 'new');
   return made;
 }
@@ -232,9 +175,9 @@ async function ensureCurrent(
 ): Promise<void> {
   const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
   const present = await readSecretIfPresent(link);
-  const why = whyReissue(present, present, authority, wanted, context.nowMs);
+  const why = whyReissue(present, present, authority, wanted, context);
   if (why === undefined) return;
-  const made = await issue(authority, { ...wanted, validity: lifetimeFrom(context.nowMs, LEAF_DAYS) });
+  const made = await issueNow(authority, wanted, context);
   const name = datedName(role, context.nowMs);
   await writeWhole(join(files.certificates, name), made.certPem + made.keyPem);
   await pointLink(link, name);
@@ -252,7 +195,7 @@ function whyReissue(
   keyPem: string | undefined,
   authority: Authority,
   wanted: Wanted,
-  nowMs: number,
+  context: InstallContext,
 ): string | undefined {
   if (certPem === undefined || keyPem === undefined) return 'new';
   let certificate: X509Certificate;
@@ -266,17 +209,20 @@ function whyReissue(
     return 'issued by another authority';
   }
   if (!sameSubject(certificate, wanted.subject)) return 'subject changed';
-  if (nowMs > certificate.validToDate.getTime()) return 'expired';
-  if (isEnding(certificate, nowMs)) return 'about to expire';
+  const { nowMs, lifeMs = LEAF_LIFE_MS } = context;
+  const why = whyRenew(datesOf(certificate), lifeMs, nowMs);
+  if (why !== undefined) return why;
   const missing = missingNames(certificate, wanted.names ?? { dns: [], ips: [] });
-  return missing.length === 0 ? undefined : `lacks ${missing.join(', ')}`;
+  if (missing.length > 0) return `lacks ${missing.join(', ')}`;
+  context.onDue?.(renewalDueMs(datesOf(certificate), lifeMs));
+  return undefined;
 }
 
-/** Less than a third of its life is left; lives begin before installation, so at most a third of two years. */
-function isEnding(certificate: X509Certificate, nowMs: number): boolean {
-  const endsMs = certificate.validToDate.getTime();
-  const lifeMs = endsMs - certificate.validFromDate.getTime();
-  return endsMs - nowMs < Math.min(lifeMs, LEAF_DAYS * DAY_MS) / 3;
+async function issueNow(authority: Authority, wanted: Wanted, context: InstallContext): Promise<KeyPair> {
+  const { nowMs, lifeMs = LEAF_LIFE_MS } = context;
+  const made = await issue(authority, { ...wanted, validity: lifetimeFrom(nowMs, lifeMs / DAY_MS) });
+  context.onDue?.(renewalDueMs(datesOf(new X509Certificate(made.certPem)), lifeMs));
+  return made;
 }
 
 function sameSubject(certificate: X509Certificate, subject: Subject): boolean {
@@ -305,27 +251,4 @@ export function namesOf(certificate: X509Certificate): AlternativeNames {
 
 export function canonicalIp(text: string): string {
   return bytesToIp(ipToBytes(text));
-}
-
-async function ensureServiceAccountKeys(files: MasterFiles, context: InstallContext): Promise<void> {
-  let keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
-  if (keyPem === undefined) {
-    keyPem = keyToPem(await generateKey());
-    await writeWhole(files.serviceAccountsPrivateKey, keyPem, { durable: true });
-    context.onIssued?.(files.serviceAccountsPrivateKey, 'new');
-  }
-  let publicPem: string;
-  try {
-    publicPem = publicKeyToPem(createPrivateKey(keyPem));
-  } catch (error) {
-    throw new CodedError('bad-key', `${files.serviceAccountsPrivateKey} holds no readable private key; restore it`, {
-      cause: error,
-    });
-  }
-  // OKD lets several public keys stand in this file while a signing key is exchanged: ours is added, none is taken
-  // away.
-  const present = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';
-  if (!present.includes(publicPem.trim())) {
-    await writeWhole(files.serviceAccountsPublicKey, publicPem + present, { mode: 0o644 });
-  }
 }

@@ -7,8 +7,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { CertificateFiles, CertificateNames } from '../../components/kubelet/certificates/port.ts';
-import { generateKey, keyToPem } from './certificate.ts';
-import { makeDirectory, pointLink, readSecretIfPresent, writeWhole } from './files.ts';
+import { datesOf, generateKey, keyToPem } from './certificate.ts';
+import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
 import { canonicalIp, datedName, namesOf } from './install.ts';
 import type { NodeFiles } from './layout.ts';
 import { createSigningRequest } from './signing-request.ts';
@@ -34,6 +34,14 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
     return key;
   }
 
+  /** The first certificate of a bundle is the authority that signs. */
+  async function isOfSigner(certificate: X509Certificate): Promise<boolean> {
+    const bundle = await readIfPresent(files.clientCa);
+    if (bundle === undefined) return true;
+    const signer = new X509Certificate(bundle);
+    return certificate.checkIssued(signer) && certificate.verify(signer.publicKey);
+  }
+
   return {
     current: async () => {
       const pem = await readSecretIfPresent(link);
@@ -43,8 +51,8 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
         if (!certificate.checkPrivateKey(createPrivateKey(pem))) return undefined;
         return {
           ...namesOf(certificate),
-          notBeforeMs: certificate.validFromDate.getTime(),
-          notAfterMs: certificate.validToDate.getTime(),
+          ...datesOf(certificate),
+          isOfSigner: await isOfSigner(certificate),
         };
       } catch {
         return undefined;

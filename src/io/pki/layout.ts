@@ -9,6 +9,17 @@ export interface PairFiles {
   readonly key: string;
 }
 
+/** The successor of an authority, trusted before it signs. */
+export const successorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'next');
+
+/** The predecessor of an authority, trusted until what it has issued is replaced. */
+export const predecessorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'old');
+
+const beside = (cert: string, key: string, word: string): PairFiles => ({
+  cert: cert.replace(/\.crt$/, `.${word}.crt`),
+  key: key.replace(/\.key$/, `.${word}.key`),
+});
+
 const pair = (directory: string, name: string): PairFiles => ({
   cert: join(directory, `${name}.crt`),
   key: join(directory, `${name}.key`),
@@ -18,13 +29,14 @@ export interface MasterFiles {
   readonly directory: string;
   /** `openshift-signer`: signs the API server, its clients, and nodes. */
   readonly ca: PairFiles;
-  /** Every authority that clients should trust; today the one above. */
+  /** Every authority that is trusted: the one above, and during its rotation its successor or predecessor. */
   readonly caBundle: string;
   readonly server: PairFiles;
   readonly kubeletClient: PairFiles;
   readonly etcdClient: PairFiles;
   readonly etcdCa: string;
   readonly frontProxyCa: PairFiles;
+  readonly frontProxyCaBundle: string;
   readonly aggregatorFrontProxy: PairFiles;
   readonly admin: PairFiles;
   readonly adminKubeconfig: string;
@@ -34,6 +46,8 @@ export interface MasterFiles {
   readonly scheduler: PairFiles;
   readonly schedulerKubeconfig: string;
   readonly serviceAccountsPrivateKey: string;
+  /** The signing key after the next phase of a rotation. */
+  readonly serviceAccountsNextKey: string;
   readonly serviceAccountsPublicKey: string;
 }
 
@@ -48,6 +62,7 @@ export function masterFiles(root: string): MasterFiles {
     etcdClient: pair(directory, 'master.etcd-client'),
     etcdCa: join(directory, 'master.etcd-ca.crt'),
     frontProxyCa: pair(directory, 'front-proxy-ca'),
+    frontProxyCaBundle: join(directory, 'front-proxy-ca-bundle.crt'),
     aggregatorFrontProxy: pair(directory, 'aggregator-front-proxy'),
     admin: pair(directory, 'admin'),
     adminKubeconfig: join(directory, 'admin.kubeconfig'),
@@ -56,6 +71,7 @@ export function masterFiles(root: string): MasterFiles {
     scheduler: pair(directory, 'kube-scheduler'),
     schedulerKubeconfig: join(directory, 'kube-scheduler.kubeconfig'),
     serviceAccountsPrivateKey: join(directory, 'serviceaccounts.private.key'),
+    serviceAccountsNextKey: join(directory, 'serviceaccounts.private.next.key'),
     serviceAccountsPublicKey: join(directory, 'serviceaccounts.public.key'),
   };
 }

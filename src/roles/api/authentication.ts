@@ -183,7 +183,7 @@ function jwksUriOf(values: ApiValues): string {
 }
 
 /** A file may hold several keys and certificates. */
-function pemBlocks(pem: string): string[] {
+export function pemBlocks(pem: string): string[] {
   return pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [pem];
 }
 

@@ -10,7 +10,8 @@ import { readSecret } from '../config/files.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { openEncryption } from './encryption-file.ts';
-import { masterValues, openStore } from './server.ts';
+import { masterValues } from './server.ts';
+import { openStore } from './store.ts';
 
 const KEY_BYTES = 32;
 

@@ -3,17 +3,13 @@ import { networkInterfaces } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createApiServer } from '../../components/apiserver/index.ts';
-import type { Store } from '../../core/mvcc/port.ts';
-import { createEtcdStore } from '../../io/grpc/index.ts';
 import { processFacts } from '../../io/host/index.ts';
 import { createHttp } from '../../io/http/index.ts';
 import { parseSigningRequest } from '../../io/pki/index.ts';
 import { loadJsonAsset } from '../assets.ts';
 import { ApiUsageProblem, ApiValues } from '../config/apiserver/index.ts';
-import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
-import { isStoreUrl } from '../etcd/store-url.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { openAudit } from './audit.ts';
 import { followIdentities } from './authentication.ts';
@@ -22,6 +18,7 @@ import { followCertificates } from './certificates.ts';
 import { type ApiOptions, apiConfigOf } from './config.ts';
 import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
+import { openStore } from './store.ts';
 
 /** Configured by this host's master-config.yaml. Throws CodedErrors with file and field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
@@ -100,37 +97,6 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   if (!own.has('enable-bootstrap-token-auth')) give('enable-bootstrap-token-auth', '', 'true');
   for (const [name, texts] of own) give(name, `kubernetesMasterConfig.apiServerArguments.${name}`, ...texts);
   return values;
-}
-
-/** A client of the flags' store. Throws CodedErrors and ApiUsageProblems with flag, field or file. */
-export async function openStore(
-  values: ApiValues,
-  referredToBy: string,
-  log: Log,
-  onOpenSecret?: OpenSecret,
-): Promise<Store> {
-  const endpoints = values.list('etcd-servers');
-  if (endpoints.length === 0) values.refuse('etcd-servers', 'is missing; give the store as https://HOST:2379');
-  for (const endpoint of endpoints) {
-    if (!isStoreUrl(endpoint))
-      values.refuse('etcd-servers', `"${endpoint}" is not a URL such as https://10.0.0.5:2379`);
-  }
-  const [ca, cert, key] = ['etcd-cafile', 'etcd-certfile', 'etcd-keyfile'] as const;
-  const read = async (name: typeof ca | typeof cert): Promise<string | undefined> => {
-    const file = values.file(name);
-    return file === undefined ? undefined : readReferenced(file, referredToBy);
-  };
-  const caPem = await read(ca);
-  const certPem = await read(cert);
-  const keyFile = values.file(key);
-  return createEtcdStore({
-    endpoints,
-    ...(caPem === undefined ? {} : { ca: caPem }),
-    ...(certPem === undefined ? {} : { cert: certPem }),
-    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, referredToBy, onOpenSecret) }),
-    log: log.named('store'),
-    clock,
-  });
 }
 
 /** Throws CodedErrors and ApiUsageProblems with flag, field or file. */

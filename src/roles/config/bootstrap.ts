@@ -3,6 +3,7 @@
  * optional.
  */
 import { isIP } from 'node:net';
+import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
@@ -79,6 +80,12 @@ const registryHost = (): Field<string> =>
     fix: 'give a registry such as mirror.lab:5000',
   });
 
+const MIN_CERTIFICATE_MS = 10_000;
+const certificateLife = (): Field<string> =>
+  checkedString((text) =>
+    (parseDuration(text) ?? 0) >= MIN_CERTIFICATE_MS ? undefined : 'give a duration such as 8760h, 10s or more',
+  );
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Bootstrap'),
@@ -153,6 +160,7 @@ const shape = {
     restoreDamaged: boolean(),
   }),
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
+  certificates: object({ lifetime: certificateLife() }),
   secretsEncryption: object({ provider: oneOf('secretbox', 'aesgcm', 'aescbc') }, ['provider']),
   storage: object({
     endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, fix: 'give URLs such as https://10.0.0.5:2379' })),

@@ -64,7 +64,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     },
     authConfig: {
       requestHeader: {
-        clientCA: beside(files.frontProxyCa.cert),
+        clientCA: beside(files.frontProxyCaBundle),
         clientCommonNames: ['aggregator-front-proxy'],
       },
     },

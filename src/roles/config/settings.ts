@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
@@ -128,6 +129,8 @@ export interface Settings {
     | undefined;
   /** The encryption provider of Secrets at rest; undefined: no encryption. */
   readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
+  /** Life of the certificates that this host issues, authorities excepted; undefined: two years. */
+  readonly certificateLifeMs: number | undefined;
   readonly paths: Paths;
 }
 
@@ -171,6 +174,8 @@ export interface Paths {
   readonly gossipKeyring: string;
   readonly snapshots: string;
   readonly snapshotSchedule: string;
+  /** The latest time that this host has known to be right. */
+  readonly timeFloor: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -205,6 +210,7 @@ export function pathsBelow(root: string): Paths {
     gossipKeyring: at('etc/origin/node/gossip-keyring.json'),
     snapshots: at('var/lib/origin/snapshots'),
     snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
+    timeFloor: at('var/lib/origin/time-floor'),
   };
 }
 
@@ -335,6 +341,7 @@ export function settingsOf(
             ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
             ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
           },
+    certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
     paths: pathsBelow(root),
   };
 }

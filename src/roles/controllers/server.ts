@@ -1,5 +1,5 @@
 /** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
-import { createHash } from 'node:crypto';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { hostname } from 'node:os';
@@ -16,6 +16,7 @@ import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/ind
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
+import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
@@ -29,10 +30,12 @@ export interface Component {
 export interface ComponentOptions {
   readonly configFile: string;
   readonly log: Log;
+  /** Stops the component and ends the process. */
+  readonly onFatal: (error: Error) => void;
 }
 
 /** Throws CodedErrors with file and field. */
-export async function startControllers({ configFile, log }: ComponentOptions): Promise<Component> {
+export async function startControllers({ configFile, log, onFatal }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   const at = (path: string): string => resolveBeside(configFile, path);
   const signer = config.controllerConfig?.signer;
@@ -130,10 +133,16 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     random,
   });
   const health = await serveHealth(configFile, config, log);
+  const authorities = await endOnChange(
+    [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
+    log,
+    onFatal,
+  );
   await controllers.start();
   await scheduler.start();
   return {
     stop: async () => {
+      authorities.stop();
       await Promise.all([controllers.stop(), scheduler.stop()]);
       await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
       await informers.stop();
@@ -142,6 +151,28 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     },
   };
 }
+
+/**
+ * Authorities and keys change when they are rotated: the process ends, which releases its leases, and its pod is
+ * restarted with the new ones.
+ */
+async function endOnChange(files: readonly string[], log: Log, onFatal: (error: Error) => void): Promise<Followed> {
+  const read = async (): Promise<string> => {
+    const texts = await Promise.all(files.map((file) => readFile(file)));
+    return createHash('sha256').update(Buffer.concat(texts)).digest('hex');
+  };
+  return followFile(files.join(', '), {
+    what: 'authority',
+    log,
+    first: read,
+    read,
+    parse: (digest) => digest,
+    changed: () =>
+      onFatal(new CodedError('authority-changed', 'an authority or key has changed; starting again with it')),
+  });
+}
+
+type Followed = Pick<FollowedFile<unknown>, 'stop'>;
 
 /** For the kubelet's probe and those of monitoring: no request is authenticated. */
 const HEALTH_LIMITS: GateLimits = {
@@ -155,11 +186,20 @@ const HEALTH_LIMITS: GateLimits = {
 /** The endpoint of the kubelet's liveness probe. Any answer shows that the event loop runs. */
 async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
   const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
-  const [cert, key] = await Promise.all([
-    readReferenced(resolveBeside(configFile, config.servingInfo.certFile), configFile),
-    readSecret(resolveBeside(configFile, config.servingInfo.keyFile), configFile),
-  ]);
-  const server = createServer({ cert, key });
+  const files = [config.servingInfo.certFile, config.servingInfo.keyFile].map((path) =>
+    resolveBeside(configFile, path),
+  );
+  const [certFile = '', keyFile = ''] = files;
+  const followed = await followFile(files.join(', '), {
+    what: 'health certificate',
+    log,
+    first: async () =>
+      JSON.stringify([await readReferenced(certFile, configFile), await readSecret(keyFile, configFile)]),
+    read: async () => JSON.stringify(await Promise.all(files.map((file) => readFile(file, 'utf8')))),
+    parse: pairOf,
+    changed: () => server.setSecureContext(followed.current),
+  });
+  const server = createServer(followed.current);
   const gate = new ConnectionGate(HEALTH_LIMITS);
   const gated = new GatedServer(
     server,
@@ -194,10 +234,19 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     stop: () =>
       new Promise((resolve) => {
         gate.stop();
+        followed.stop();
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+/** Throws an Error for halves of two pairs, which a renewal shows for a moment. */
+function pairOf(text: string): { readonly cert: string; readonly key: string } {
+  const [cert = '', key = ''] = JSON.parse(text) as string[];
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key does not belong to the certificate');
+  return { cert, key };
 }
 
 /**

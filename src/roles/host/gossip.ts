@@ -23,6 +23,8 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 export interface HostGossip {
   /** A note for the progress output; undefined: none. */
   readonly note: string | undefined;
+  /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
+  clockOffsetMs(): number | undefined;
   /** Calls back with the `host:port` of the API servers of the ring's masters, at first and after each change. */
   followMasters(changed: (masters: RingMasters) => void): void;
   /** Sends the leave message and stops. */
@@ -49,7 +51,7 @@ const QUERY_TIMEOUT_MS = 2000;
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
-  const off = { note: undefined, followMasters: () => {}, stop: async () => {} };
+  const off = { note: undefined, clockOffsetMs: () => undefined, followMasters: () => {}, stop: async () => {} };
   if (!gossip.enabled) return off;
   const keyring = await keyringOf(settings);
   const agent = agentOf(settings, keyring, log);
@@ -68,6 +70,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     await linkSocket(settings);
     return {
       note: undefined,
+      clockOffsetMs: () => agent.clockOffsetMs,
       followMasters: (changed) => followMasters(agent, changed),
       stop: async () => {
         await agent.stop();

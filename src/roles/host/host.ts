@@ -41,6 +41,7 @@ import { controlHandlers } from './control-handlers.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
+import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
@@ -53,10 +54,12 @@ import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
+import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { holdSharedAddress } from './shared-address.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
+import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
 
 export interface Host {
@@ -113,10 +116,12 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const startedAt = new Date().toISOString();
   const { log, progress } = options;
   const settings = await settingsOnceJoined(options);
-  const prepared = await prepareHost(settings, log, progress);
+  const time = await openTrustedTime(settings.paths.timeFloor, log.named('clock'));
+  const prepared = await prepareHost(settings, log, progress, time);
   const { driver, runtime, serviceManager, reservedPorts } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
+  time.comparedBy(gossip.clockOffsetMs);
   const balancer = await startBalancer(settings, gossip, log.named('nodelb'));
   const nodeConfig = await readHostNodeConfig(settings, driver.name, log);
   const { nodeName } = nodeConfig;
@@ -130,16 +135,19 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const streaming = createStreamingServer({ clock, log });
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
-  const certificates = await nodeCertificates(settings, nodeName, api.client, log.named('certificates'));
+  const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const kubelet = await restartableKubelet(async () => {
     const current = await readHostNodeConfig(settings, driver.name, log);
     return hostKubelet({
       ...{ settings, log, prepared, nodeConfig: current, api, recorder, network, streaming, certificates, versions },
       addresses,
+      time,
     });
   }, log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
+  const onRenewed = (): void => void kubelet.reloadCertificate();
+  const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdSharedAddress(settings, log.named('vip'));
   addresses.onChange(() => kubelet.addressesChanged());
@@ -190,6 +198,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     versions.stop();
     stopGroups();
     snapshots.stop();
+    renewal.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
@@ -246,7 +255,7 @@ interface PreparedHost {
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost(settings: Settings, log: Log, progress: Progress): Promise<PreparedHost> {
+async function prepareHost(settings: Settings, log: Log, progress: Progress, time: TrustedTime): Promise<PreparedHost> {
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -257,7 +266,7 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress): Pr
   await checkPorts(settings, await runningComponents(runtime));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const report = await installHost(settings, {
-    nowMs: clock.nowMs(),
+    nowMs: time.nowMs(),
     cgroupDriver: driver.name,
     assets: assets.directory,
     log,
@@ -316,6 +325,7 @@ interface KubeletParts {
   readonly addresses: NodeAddresses;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
+  readonly time: TrustedTime;
 }
 
 function hostKubelet({
@@ -330,6 +340,7 @@ function hostKubelet({
   addresses,
   certificates,
   versions,
+  time,
 }: KubeletParts): Kubelet {
   const files = nodeFiles(settings.root);
   const mounts = createMounter();
@@ -353,7 +364,10 @@ function hostKubelet({
     // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
     notReady: () =>
       versions.notReady() ?? (prepared.runtime.network.setMtu === undefined ? undefined : network.notReady()),
-    conditions: async (present) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, present) : []),
+    conditions: async (present) => [
+      ...(await time.conditions(present)),
+      ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
+    ],
     clock,
     random,
     log: log.named('kubelet'),
@@ -405,9 +419,6 @@ async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promis
   }
   return false;
 }
-
-/** True when the store belongs to this host; snapshots and conditions of an external store are its owner's. */
-const ownsStore = ({ roles, storage }: Settings): boolean => roles.has('etcd') && storage === undefined;
 
 function scheduledSnapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
   if (!ownsStore(settings)) return { reload: async () => {}, stop: () => {} };

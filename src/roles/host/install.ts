@@ -4,27 +4,16 @@
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import { firstEncryptionFile } from '../../components/apiserver/encryption/first-configuration.ts';
-import {
-  type AlternativeNames,
-  etcdFiles,
-  installEtcd,
-  installMaster,
-  installNode,
-  loadIfPresent,
-  masterFiles,
-  nodeFiles,
-} from '../../io/pki/index.ts';
 import { writeIfMissing } from '../config/files.ts';
 import { etcdConfigOf, masterConfigOf } from '../config/generate.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import { MASTER_ENV } from '../config/master-env.ts';
 import { groupedNodeConfig, sysconfigOf } from '../config/node-group.ts';
 import type { Settings } from '../config/settings.ts';
-import { balancerUrl } from './balancer-url.ts';
+import { issueCertificates, ownsStore } from './issue-certificates.ts';
 import { ownPorts } from './own-ports.ts';
 import { writeStaticPods } from './static-pods.ts';
 
@@ -41,46 +30,26 @@ export interface InstallReport {
 export async function installHost(
   settings: Settings,
   options: {
+    /** Time for decisions about certificates. */
     readonly nowMs: number;
     readonly cgroupDriver: string;
     readonly assets: string | undefined;
     readonly log: Log;
   },
 ): Promise<InstallReport> {
-  const { root, paths, roles } = settings;
+  const { paths, roles } = settings;
   const issued: string[] = [];
   const kept: string[] = [];
   const context = {
     nowMs: options.nowMs,
+    lifeMs: settings.certificateLifeMs,
     onIssued: (path: string, why: string): void => {
       issued.push(path);
       if (why !== 'new') options.log.info('certificate renewed', { path, reason: why });
     },
   };
   await makeDirectories(settings);
-  const names = namesOfHost(settings);
-  const ownsEtcd = roles.has('etcd') && settings.storage === undefined;
-  if (ownsEtcd) await installEtcd(etcdFiles(root), names, settings.nodeName, context);
-  const master = masterFiles(root);
-  if (roles.has('master')) {
-    await installMaster(
-      {
-        files: master,
-        etcd: etcdFiles(root),
-        serverNames: serverNames(settings, names),
-        publicUrl: urlOf(settings.nodeIp, settings.ports.api),
-        localUrl: balancerUrl(settings),
-      },
-      context,
-    );
-  }
-  const authority = await loadIfPresent(master.ca);
-  if (roles.has('node') && authority !== undefined) {
-    await installNode(
-      { files: nodeFiles(root), authority, nodeName: settings.nodeName, names, serverUrl: balancerUrl(settings) },
-      context,
-    );
-  }
+  await issueCertificates(settings, context);
   const generate = async (path: string, document: unknown): Promise<void> => {
     const outcome = await writeGenerated(path, document);
     if (outcome === 'kept') kept.push(path);
@@ -97,7 +66,7 @@ export async function installHost(
     await generate(paths.masterConfig, masterConfigOf(settings));
     await writeIfMissing(paths.masterEnv, MASTER_ENV, 0o644);
   }
-  if (ownsEtcd) await generate(paths.etcdConfig, etcdConfigOf(settings));
+  if (ownsStore(settings)) await generate(paths.etcdConfig, etcdConfigOf(settings));
   if (roles.has('node')) {
     await writeIfMissing(paths.nodeSysconfig, sysconfigOf(settings), 0o644);
     const { config } = await groupedNodeConfig(settings, options.cgroupDriver, options.log);
@@ -130,36 +99,4 @@ async function makeDirectories(settings: Settings): Promise<void> {
     ...secret.map((path) => mkdir(path, { recursive: true, mode: 0o700 })),
     ...open.map((path) => mkdir(path, { recursive: true, mode: 0o755 })),
   ]);
-}
-
-/** The DNS names and addresses of this host's servers. */
-function namesOfHost(settings: Settings): AlternativeNames {
-  return {
-    dns: [...new Set(['localhost', settings.nodeName, hostname().toLowerCase()])],
-    ips: [...new Set(['127.0.0.1', '::1', ...settings.addresses])],
-  };
-}
-
-/** The names and cluster IP of the `kubernetes` Service. */
-function serverNames(settings: Settings, host: AlternativeNames): AlternativeNames {
-  const service = (name: string): string[] => [
-    name,
-    `${name}.default`,
-    `${name}.default.svc`,
-    `${name}.default.svc.${settings.network.clusterDomain}`,
-  ];
-  return {
-    dns: [...new Set([...host.dns, ...service('kubernetes'), ...service('openshift')])],
-    ips: [
-      ...new Set([
-        ...host.ips,
-        settings.network.apiServiceIp,
-        ...(settings.vip === undefined ? [] : [settings.vip.address]),
-      ]),
-    ],
-  };
-}
-
-function urlOf(address: string, port: number): string {
-  return `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }

@@ -25,7 +25,9 @@ import {
 } from '../../io/pki/index.ts';
 import { readSecret } from '../config/files.ts';
 import type { Settings } from '../config/settings.ts';
-import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { systemClock as clock } from '../process.ts';
+import { followTrust } from './node-trust.ts';
+import type { TrustedTime } from './trusted-time.ts';
 
 export interface NodeCertificates {
   serving(): Promise<ServingCertificate>;
@@ -39,9 +41,10 @@ const TEMPORARY_DAYS = 365;
 const NO_NAMES: CertificateNames = { dns: [], ips: [] };
 
 export async function nodeCertificates(
-  { root, addresses }: Pick<Settings, 'root' | 'addresses'>,
+  { root, addresses, ports }: Pick<Settings, 'root' | 'addresses' | 'ports'>,
   nodeName: string,
   client: ApiClient,
+  time: Pick<TrustedTime, 'nowMs'>,
   log: Log,
 ): Promise<NodeCertificates> {
   const files = nodeFiles(root);
@@ -57,6 +60,7 @@ export async function nodeCertificates(
   };
   if (holdsAuthority) return { serving, start: () => {}, stop: async () => {} };
   let managers: readonly CertificateManager[] = [];
+  let trust: { stop(): void } | undefined;
   const manager = (
     role: 'client' | 'server',
     names: () => Promise<CertificateNames | undefined>,
@@ -69,7 +73,7 @@ export async function nodeCertificates(
       names,
       onRenewed,
       clock,
-      random,
+      nowMs: time.nowMs,
       log,
     });
   return {
@@ -86,8 +90,10 @@ export async function nodeCertificates(
         manager('server', () => namesOfNode(client, nodeName), reload),
       ];
       for (const each of managers) each.start();
+      trust = followTrust({ root, nodeName, ports, client, onChanged: reload, log });
     },
     stop: async () => {
+      trust?.stop();
       await Promise.all(managers.map((each) => each.stop()));
     },
   };

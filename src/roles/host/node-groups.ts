@@ -1,6 +1,6 @@
 /**
  * Node groups of this host: the work of OKD's `sync` DaemonSet, done by the host process itself. A pod of the API that
- * writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0020).
+ * writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
  */
 import { writeFile } from 'node:fs/promises';
 import type { Clock, RandomSource } from '../../base/clock.ts';

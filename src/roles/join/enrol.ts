@@ -43,7 +43,7 @@ export async function enrol(
   await writeNodeKubeconfig(settings, caPem);
 }
 
-async function writeNodeKubeconfig(
+export async function writeNodeKubeconfig(
   { root, nodeName, ports }: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
   caPem: string,
 ): Promise<void> {

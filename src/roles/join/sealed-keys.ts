@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { etcdFiles, masterFiles, writeWhole } from '../../io/pki/index.ts';
+import { etcdFiles, masterFiles, predecessorOf, successorOf, writeWhole } from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Token } from './token-format.ts';
 
@@ -64,7 +64,10 @@ function sharedFiles({ root, paths, storage }: Settings): { readonly path: strin
     ...[master.serviceAccountsPrivateKey, master.serviceAccountsPublicKey],
     ...(storage === undefined ? [signer.cert, signer.key] : []),
   ];
-  const optional = [paths.encryptionConfig, paths.gossipKeyring];
+  const rotating = [master.ca, master.frontProxyCa, ...(storage === undefined ? [signer] : [])].flatMap((files) =>
+    [successorOf(files), predecessorOf(files)].flatMap(({ cert, key }) => [cert, key]),
+  );
+  const optional = [paths.encryptionConfig, paths.gossipKeyring, ...rotating, master.serviceAccountsNextKey];
   return [...needed.map((path) => ({ path, needed: true })), ...optional.map((path) => ({ path, needed: false }))];
 }
 

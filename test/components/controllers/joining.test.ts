@@ -21,7 +21,7 @@ import { caHashOf, discover } from '../../../src/roles/join/discovery.ts';
 import { checkIdentity } from '../../../src/roles/join/host-identity.ts';
 import { learnCluster, learnRoles, receiveKeys } from '../../../src/roles/join/learn.ts';
 import { groupsOf, parseToken } from '../../../src/roles/join/token-format.ts';
-import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
+import { systemClock as clock } from '../../../src/roles/process.ts';
 import { startServer } from '../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
@@ -183,7 +183,7 @@ test('a joining kubelet gets its certificates without a human, by token; names o
     names: async () => names,
     onRenewed: renewed.resolve,
     clock,
-    random,
+    nowMs: Date.now,
     log: plane.log,
   });
   manager.start();

@@ -46,7 +46,14 @@ async function install(root: string, nowMs: number, ips = ['10.0.0.7', '127.0.0.
     context,
   );
   await installNode(
-    { files: nodeFiles(root), authority, nodeName: 'n1', names, serverUrl: 'https://127.0.0.1:8443' },
+    {
+      files: nodeFiles(root),
+      authority,
+      trustedPem: authority.certPem,
+      nodeName: 'n1',
+      names,
+      serverUrl: 'https://127.0.0.1:8443',
+    },
     context,
   );
   return issued.sort();

@@ -7,6 +7,7 @@ import type { Priority } from '../../../api/discovery/priorities.ts';
 import { type APIService, availableCondition, DEFAULT_PORT } from '../../../api/kinds/apiservices/conditions.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { CertificateSettings, Followed } from '../config.ts';
 import type { BackendConnector, BackendTls } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
@@ -39,16 +40,11 @@ export interface Delegated extends Registered {
   readonly service: ServiceAddress;
 }
 
-export interface ClientCertificate {
-  readonly certificate: string;
-  readonly key: string;
-}
-
 export interface ApiServicesDeps {
   readonly cache: WatchCache;
   readonly log: Log;
   /** What we show to servers that extend this one. */
-  readonly proxyClient: ClientCertificate | undefined;
+  readonly certificates: Followed<Pick<CertificateSettings, 'proxyClient'>>;
   readonly backends: Pick<BackendConnector, 'publicAuthorities'>;
 }
 
@@ -89,6 +85,14 @@ export class ApiServices {
 
   stop(): void {
     this.#unsubscribe?.();
+  }
+
+  /** New connections to delegated servers use the client certificate of now. */
+  renewCredentials(): void {
+    for (const each of this.#byName.values()) {
+      this.#byName.set(each.name, { ...each, tls: this.#tlsOf(each.object.parse<APIService>().spec) });
+    }
+    this.#delegated = undefined;
   }
 
   /** Calls `listener` synchronously with the name of each added, changed or deleted APIService; it must not wait. */
@@ -164,7 +168,7 @@ export class ApiServices {
     const trusted =
       caBundle === '' ? this.#deps.backends.publicAuthorities : Buffer.from(caBundle, 'base64').toString('utf8');
     return {
-      ...this.#deps.proxyClient,
+      ...this.#deps.certificates.current.proxyClient,
       serverName: `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`,
       authority: insecureSkipTLSVerify ? undefined : trusted,
     };

@@ -3,9 +3,12 @@
  * k8s.io/apiserver/pkg/authentication/request/x509.
  */
 import { createHash, X509Certificate } from 'node:crypto';
+import { CLIENT_KEY, EXPIRED_NODES_GROUP } from '../../../api/kinds/certificatesigningrequests/expired-nodes.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ConnectionInfo } from '../port.ts';
 
+const NODE_PREFIX = 'system:node:';
+const NODES_GROUP = 'system:nodes';
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /** Parses a PEM bundle. Throws when it holds no certificate. */
@@ -73,13 +76,31 @@ export function createCertificateAuthenticator(clientCa: string) {
      * once per connection; the expiry is checked for each request.
      */
     authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'none' | 'refused' {
-      const { peerChain, peerRefused } = connection;
+      const { peerChain, peerRefused, peerExpired } = connection;
+      if (peerExpired !== undefined) return expiredNode(peerExpired, authorities) ?? 'refused';
       if (peerChain === undefined) return peerRefused ? 'refused' : 'none';
       const identity = identify(connection, peerChain);
-      if (identity === null || identity.notAfterMs < nowMs) return 'refused';
+      if (identity === null) return 'refused';
+      if (identity.notAfterMs < nowMs) return expiredNode(peerChain, authorities) ?? 'refused';
       return identity.user ?? 'none';
     },
   };
+}
+
+const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
+
+/**
+ * The user of a node whose client certificate has expired: the node's name, but not its group. It may do nothing but
+ * request another certificate. Decision 0018.
+ */
+function expiredNode(chain: readonly Uint8Array[], authorities: readonly X509Certificate[]): UserInfo | undefined {
+  const leaf = issuedBy(chain, authorities);
+  if (leaf === undefined || leaf.ca || leaf.keyUsage?.includes(CLIENT_AUTH) !== true) return undefined;
+  const { CN, O } = leaf.toLegacyObject().subject as Readonly<Record<string, string | string[] | undefined>>;
+  if (typeof CN !== 'string' || !CN.startsWith(NODE_PREFIX) || O !== NODES_GROUP) return undefined;
+  const spki = leaf.publicKey.export({ type: 'spki', format: 'der' });
+  const key = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+  return { name: CN, groups: [EXPIRED_NODES_GROUP], extra: { [CLIENT_KEY]: [key] } };
 }
 
 /** A name of the subject that gives the user a UID. */

@@ -103,19 +103,27 @@ export interface ServiceAccountTokensOptions {
 
 export class ServiceAccountTokens {
   readonly #options: ServiceAccountTokensOptions;
-  readonly #signing;
-  readonly #keys: readonly VerificationKey[];
+  #signing: ReturnType<typeof loadSigningKey>;
+  #keys: readonly VerificationKey[] = [];
   readonly #verified = new Map<string, Verified>();
 
   constructor(options: ServiceAccountTokensOptions) {
     this.#options = options;
     this.#signing = loadSigningKey(options.signingKey);
-    const keys = new Map<string, VerificationKey>([[this.#signing.id, this.#signing]]);
-    for (const pem of options.publicKeys) {
+    this.replaceKeys(options);
+  }
+
+  /** Signs with another key from now on; accepts tokens of `publicKeys` and its own only. Throws CodedErrors. */
+  replaceKeys({ signingKey, publicKeys }: Pick<ServiceAccountTokensOptions, 'signingKey' | 'publicKeys'>): void {
+    const signing = loadSigningKey(signingKey);
+    const keys = new Map<string, VerificationKey>([[signing.id, signing]]);
+    for (const pem of publicKeys) {
       const key = loadVerificationKey(pem);
       keys.set(key.id, key);
     }
+    this.#signing = signing;
     this.#keys = [...keys.values()];
+    this.#verified.clear();
   }
 
   /** What tokens are good for when nothing else is asked. */

@@ -47,7 +47,8 @@ function kubeletAddress(node: Node): string {
 /** `throughProxy`: the client chooses the path too. */
 function kubelet(context: RestContext, nodeName: string, path: string, throughProxy: boolean): Target {
   const node = nodeOf(context, nodeName);
-  const { kubelet: access, kubeletTimeoutMs } = context.config;
+  const { kubeletTimeoutMs } = context.config;
+  const { kubelet: access } = context.certificates.current;
   const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? KUBELET_PORT;
   return {
     scheme: 'https',

@@ -1,8 +1,9 @@
 /**
  * Keeps one of the kubelet's certificates valid: has it signed when it is missing, lacks a name or address of the Node,
- * or 70 to 90 % of its life are over. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
+ * or is due for renewal. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
  */
-import type { Clock, RandomSource } from '../../../base/clock.ts';
+import { whyRenew } from '../../../base/certificate-life.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { sleep } from '../../../client/transport.ts';
@@ -19,7 +20,8 @@ export interface CertificateManagerOptions {
   /** A new certificate is on disk. */
   readonly onRenewed: () => void;
   readonly clock: Clock;
-  readonly random: RandomSource;
+  /** Time for decisions about certificates. */
+  readonly nowMs: () => number;
   readonly log: Log;
 }
 
@@ -31,13 +33,10 @@ const CHECK_MS = 30_000;
 export class CertificateManager {
   readonly #options: CertificateManagerOptions;
   readonly #stopping = new AbortController();
-  /** Renewals of a fleet that was started together are spread. */
-  readonly #share: number;
   #running: Promise<void> | undefined;
 
   constructor(options: CertificateManagerOptions) {
     this.#options = options;
-    this.#share = 0.7 + 0.2 * options.random.random();
   }
 
   start(): void {
@@ -74,11 +73,11 @@ export class CertificateManager {
 
   /** False: the names are not known yet. */
   async #check(): Promise<boolean> {
-    const { files, names: namesOf, signerName, client, clock, log, onRenewed } = this.#options;
+    const { files, names: namesOf, signerName, client, clock, nowMs, log, onRenewed } = this.#options;
     const names = await namesOf();
     if (names === undefined) return false;
     const current = await files.current();
-    const why = whyRenew(current, names, this.#share, clock.nowMs());
+    const why = whyRequest(current, names, nowMs());
     if (why === undefined) return true;
     const request = await files.request(names);
     const certificate = await requestSignature(
@@ -99,10 +98,9 @@ export class CertificateManager {
 }
 
 /** Undefined: the certificate is good. */
-export function whyRenew(
+export function whyRequest(
   current: CurrentCertificate | undefined,
   names: CertificateNames,
-  share: number,
   nowMs: number,
 ): string | undefined {
   if (current === undefined) return 'new';
@@ -111,7 +109,7 @@ export function whyRenew(
     ...names.ips.filter((ip) => !current.ips.includes(ip)),
   ];
   if (missing.length > 0) return `lacks ${missing.join(', ')}`;
-  if (nowMs >= current.notAfterMs) return 'expired';
-  const dueMs = current.notBeforeMs + (current.notAfterMs - current.notBeforeMs) * share;
-  return nowMs >= dueMs ? 'about to expire' : undefined;
+  if (!current.isOfSigner) return 'issued by another authority';
+  // The cluster's signer chooses the lifetime: nothing is valid beyond it.
+  return whyRenew(current, current.notAfterMs - current.notBeforeMs, nowMs);
 }

@@ -1,13 +1,14 @@
 /** The kubelet's certificates on disk, as the certificate manager uses them. Implemented in io/pki. */
+import type { CertificateDates } from '../../../base/certificate-life.ts';
 
 export interface CertificateNames {
   readonly dns: readonly string[];
   readonly ips: readonly string[];
 }
 
-export interface CurrentCertificate extends CertificateNames {
-  readonly notBeforeMs: number;
-  readonly notAfterMs: number;
+export interface CurrentCertificate extends CertificateNames, CertificateDates {
+  /** It was issued by the authority that signs now, not by a predecessor. */
+  readonly isOfSigner: boolean;
 }
 
 /** `kubelet-client-*` or `kubelet-server-*` files. */

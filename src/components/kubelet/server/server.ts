@@ -48,7 +48,7 @@ export interface KubeletServerOptions {
 }
 
 /** Certificates are re-issued long before they expire; an hour of the old one is safe. */
-const RELOAD_MS = 3600_000;
+const RELOAD_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 /** Clients are the API servers, and what collects metrics. */
 const LIMITS: GateLimits = {
@@ -65,6 +65,7 @@ export class KubeletServer {
   private readonly options: KubeletServerOptions;
   private listener: KubeletListener | undefined;
   private timer: Timer | undefined;
+  private current: KubeletTls | undefined;
   private readonly sessions = new Sessions();
   private readonly streams: StreamRequests;
   private readonly logs: LogRequests;
@@ -104,7 +105,11 @@ export class KubeletServer {
   /** Established connections keep the certificate that they were made with. Logs a failure. */
   async reload(): Promise<void> {
     try {
-      this.listener?.updateTls(await this.tls());
+      const next = await this.tls();
+      const { current } = this;
+      if (next.cert === current?.cert && next.key === current.key && next.ca === current.ca) return;
+      this.listener?.updateTls(next);
+      this.current = next;
     } catch (error) {
       this.options.log.warn('serving certificate not reloaded', { error: messageOf(error) });
     }

@@ -130,8 +130,8 @@ const nodes: readonly ClusterRole[] = [
   ]),
   // OKD's name for what its network plug-in reads on each node.
   clusterRole('system:sdn-reader', [
-    rule(READ, 'core', 'namespaces nodes pods'),
-    rule(READ, 'networking.k8s.io', 'networkpolicies'),
+    rule('list watch', 'core', 'namespaces pods'),
+    rule('list watch', 'networking.k8s.io', 'networkpolicies'),
   ]),
   clusterRole('system:node-problem-detector', [
     rule('get', 'core', 'nodes'),
@@ -150,6 +150,7 @@ const nodes: readonly ClusterRole[] = [
 ];
 
 const certificates: readonly ClusterRole[] = [
+  clusterRole('system:expired-node', [rule('create get', SIGNERS, 'certificatesigningrequests')]),
   clusterRole('system:certificates.k8s.io:certificatesigningrequests:nodeclient', [
     rule('create', SIGNERS, 'certificatesigningrequests/nodeclient'),
   ]),

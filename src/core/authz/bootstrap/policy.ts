@@ -3,7 +3,9 @@
  * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; OKD's for
  * system:node-proxiers and system:sdn-readers.
  */
+
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
+import { EXPIRED_NODES_GROUP } from '../../../api/kinds/certificatesigningrequests/expired-nodes.ts';
 import { aggregateAll } from '../aggregation.ts';
 import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
@@ -64,6 +66,8 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
     [NODES],
     'system:node-certificate-renewal',
   ),
+  // A node whose certificate has expired may do nothing but request another one.
+  clusterRoleBinding('system:expired-node', [group(EXPIRED_NODES_GROUP)]),
   // A joining host asks for its certificate with a bootstrap token, or as OKD's service account, whose requests an
   // administrator approves.
   clusterRoleBinding('system:node-bootstrapper', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),

@@ -4,6 +4,7 @@
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Node } from 'kubernetes-types/core/v1';
+import { CLIENT_KEY, EXPIRED_NODES_GROUP } from '../../../api/kinds/certificatesigningrequests/expired-nodes.ts';
 import { timeMs } from '../context.ts';
 import { NODE_PREFIX, objection, SIGNER } from './policy.ts';
 import type { CertificateRequestFacts } from './port.ts';
@@ -41,6 +42,7 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
   const { request, facts, node } = snapshot;
   const username = request.spec?.username ?? '';
   if (username === facts.commonName) {
+    if (request.spec?.groups?.includes(EXPIRED_NODES_GROUP) === true) return approveExpired(snapshot);
     return {
       kind: 'approve-if-allowed',
       subresources: ['selfnodeclient', 'nodeclient'],
@@ -59,6 +61,16 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
     subresources: ['nodeclient'],
     message: 'Auto approving kubelet client certificate after SubjectAccessReview.',
   };
+}
+
+/** The key proves that the request comes from the host that had the last certificate, not from an older copy. */
+function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
+  if (node === undefined) return { kind: 'ignore', why: 'the node is deleted; it has to join again' };
+  const key = request.spec?.extra?.[CLIENT_KEY]?.[0];
+  if (key === undefined || key !== node.metadata?.annotations?.[CLIENT_KEY]) {
+    return { kind: 'ignore', why: 'the expired certificate is not the last one of the node' };
+  }
+  return { kind: 'approve', message: 'Auto approving the renewal of the expired client certificate of a known node.' };
 }
 
 function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {

@@ -186,7 +186,12 @@ describe('rights', () => {
     assert.equal((await call('GET', '/api/v1/namespaces/default/secrets/s2', { as: node })).code, 403);
     assert.equal((await call('GET', '/api/v1/namespaces/default/secrets', { as: node })).code, 403);
     assert.equal((await call('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1', { as: node })).code, 200);
-    assert.equal((await call('GET', '/api/v1/pods', { as: node })).code, 403);
+    // Network policies select pods of the whole cluster.
+    assert.equal((await call('GET', '/api/v1/pods', { as: node })).code, 200);
+    await call('POST', PODS, { body: pod('elsewhere', { nodeName: 'n2' }) });
+    assert.equal((await call('GET', `${PODS}/elsewhere`, { as: node })).code, 403);
+    assert.equal((await call('DELETE', `${PODS}/elsewhere`, { as: node })).code, 403);
+    await call('DELETE', `${PODS}/elsewhere`, {});
   });
 
   it('lets a node make mirror pods of itself and nothing more', async () => {

@@ -1,0 +1,46 @@
+import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
+
+/** As in src/io/pki/rotation.ts and src/roles/host/rotate-authorities.ts, which are loaded when the command runs. */
+const PHASES = ['new-ca', 'reissue', 'finish'] as const;
+const SIGNERS = ['cluster', 'etcd', 'front-proxy', 'service-accounts'] as const;
+
+const NEXT = {
+  'new-ca':
+    'The new authorities are trusted beside the present ones. When every host has them (a minute), run: hyperedge ca rotate --phase reissue',
+  reissue:
+    'The new authorities sign; both are trusted. When every host has renewed its certificates (a minute) and every client its kubeconfig, run: hyperedge ca rotate --phase finish',
+  finish: 'The previous authorities are not trusted any more.',
+} as const;
+
+function oneOf<T extends string>(flag: string, text: string, allowed: readonly T[]): T {
+  const found = allowed.find((each) => each === text);
+  if (found === undefined) throw new UsageError(`--${flag}=${text}: give ${allowed.join(', ')}`);
+  return found;
+}
+
+export const rotateCommand: Command = {
+  usage: 'ca rotate --phase new-ca|reissue|finish [--signer SIGNER]',
+  summary: 'Rotates the cluster’s authorities and service account keys, one phase at a time.',
+  description:
+    'Run the phases in order on one master. Certificates and tokens of both generations are accepted until the last\n' +
+    'phase; components reload their files without a restart of pods or connections. With several masters, copy the\n' +
+    'printed files to the others after each phase.',
+  flags: {
+    phase: { type: 'string', value: 'PHASE', help: `${PHASES.join(', ')}` },
+    signer: { type: 'string', value: 'SIGNER', help: `${SIGNERS.join(', ')} (default all)` },
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const text = stringFlag(flags, 'phase');
+    if (text === undefined) throw new UsageError(`--phase is missing: give ${PHASES.join(', ')}, in this order`);
+    const phase = oneOf('phase', text, PHASES);
+    const signer = stringFlag(flags, 'signer');
+    const signers = signer === undefined ? SIGNERS : [oneOf('signer', signer, SIGNERS)];
+    const { rotateAuthorities } = await import('../../roles/host/rotate-authorities.ts');
+    const { issued, shared } = await rotateAuthorities(stringFlag(flags, 'root'), phase, signers);
+    out.stdout(`${issued.length} certificates issued\n`);
+    out.stdout(`Files that other masters need:\n${shared.map((path) => `  ${path}\n`).join('')}${NEXT[phase]}\n`);
+    return 0;
+  },
+};

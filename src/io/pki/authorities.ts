@@ -1,0 +1,107 @@
+/** Certificate authorities on disk: made when missing, renewed with their key, and what is trusted beside them. */
+import { createPrivateKey, type X509Certificate } from 'node:crypto';
+import { whyRenew } from '../../base/certificate-life.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import {
+  type Authority,
+  createAuthority,
+  datesOf,
+  lifetimeFrom,
+  loadAuthority,
+  renewAuthority,
+} from './certificate.ts';
+import { readIfPresent, readSecretIfPresent, writePair, writeWhole } from './files.ts';
+import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
+
+export interface InstallContext {
+  /** Time for decisions about certificates; the host's clock may be behind it. */
+  readonly nowMs: number;
+  /** Life of certificates other than authorities. Default: two years. */
+  readonly lifeMs?: number | undefined;
+  /** Called with each file that was made or made again, and why. */
+  readonly onIssued?: (path: string, why: string) => void;
+  /** Called with the time at which a certificate will have to be renewed. */
+  readonly onDue?: (atMs: number) => void;
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+/** OKD's: two years. */
+export const LEAF_LIFE_MS = 730 * DAY_MS;
+/** OKD's live for five years; an edge host may sit in a box for long. */
+export const AUTHORITY_DAYS = 3650;
+
+/** Throws CodedError 'bad-authority' with the file and the fix: a key that cannot be made again is never replaced. */
+export async function ensureAuthority(
+  files: PairFiles,
+  commonName: string,
+  context: InstallContext,
+): Promise<Authority> {
+  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
+  if (keyPem === undefined && certPem !== undefined) {
+    throw new CodedError(
+      'bad-authority',
+      `${files.key} is missing; restore it, or remove ${files.cert} to create a new authority`,
+    );
+  }
+  const validity = lifetimeFrom(context.nowMs, AUTHORITY_DAYS);
+  if (keyPem === undefined) {
+    const made = await createAuthority(commonName, validity);
+    await writePair(files, made, { durable: true });
+    context.onIssued?.(files.cert, 'new');
+    return made;
+  }
+  const loaded = certPem === undefined ? undefined : tryLoad(certPem, keyPem);
+  const why = loaded === undefined ? 'unusable' : whyRenewAuthority(loaded.certificate, context);
+  if (loaded !== undefined && why === undefined) return loaded;
+  let key: ReturnType<typeof createPrivateKey>;
+  try {
+    key = createPrivateKey(keyPem);
+  } catch (error) {
+    throw new CodedError('bad-authority', `${files.key} holds no readable private key; restore it`, { cause: error });
+  }
+  const renewed =
+    loaded === undefined ? await createAuthority(commonName, validity, key) : renewAuthority(loaded, validity);
+  await writeWhole(files.cert, renewed.certPem, { mode: 0o644, durable: true });
+  context.onIssued?.(files.cert, why ?? 'unusable');
+  return renewed;
+}
+
+/** An authority from its files; undefined when there is none. Throws CodedError 'bad-authority'. */
+export async function loadIfPresent(files: PairFiles): Promise<Authority | undefined> {
+  const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
+  if (certPem === undefined || keyPem === undefined) return undefined;
+  try {
+    return loadAuthority(certPem, keyPem);
+  } catch (error) {
+    throw new CodedError('bad-authority', `${files.cert}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** PEM of the authority that signs, first, and of its successor and predecessor during a rotation. */
+export async function trustedBundle(files: PairFiles): Promise<string> {
+  const all = [files, successorOf(files), predecessorOf(files)].map(({ cert }) => readIfPresent(cert));
+  return (await Promise.all(all))
+    .filter((pem) => pem !== undefined)
+    .map((pem) => (pem.endsWith('\n') ? pem : `${pem}\n`))
+    .join('');
+}
+
+/** Early enough that no certificate it issues has to end before its own life is over. */
+function whyRenewAuthority(
+  certificate: X509Certificate,
+  { nowMs, lifeMs = LEAF_LIFE_MS }: InstallContext,
+): string | undefined {
+  const dates = datesOf(certificate);
+  const why = whyRenew(dates, AUTHORITY_DAYS * DAY_MS, nowMs);
+  // A longer life was chosen by the administrator.
+  if (why !== undefined && why !== 'valid beyond its lifetime') return why;
+  return dates.notAfterMs - nowMs < lifeMs ? 'about to expire' : undefined;
+}
+
+function tryLoad(certPem: string, keyPem: string): Authority | undefined {
+  try {
+    return loadAuthority(certPem, keyPem);
+  } catch {
+    return undefined;
+  }
+}

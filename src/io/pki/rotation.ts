@@ -1,0 +1,95 @@
+/**
+ * Rotation of authorities and of the service account keys in three phases, so that every certificate and token in use
+ * is always accepted: the successor is trusted, then it signs, then its predecessor is removed. The files themselves
+ * are the state: each phase may be repeated after a crash.
+ */
+import { createPrivateKey } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { CodedError } from '../../base/errors.ts';
+import { AUTHORITY_DAYS, loadIfPresent } from './authorities.ts';
+import { createAuthority, generateKey, keyToPem, lifetimeFrom, publicKeyToPem } from './certificate.ts';
+import { readIfPresent, readSecretIfPresent, writePair, writeWhole } from './files.ts';
+import { type MasterFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
+import { publicPartOf } from './service-account-keys.ts';
+
+export type RotationPhase = 'new-ca' | 'reissue' | 'finish';
+
+/** Throws CodedError 'bad-phase' when another phase is due; 'bad-authority' with the file. */
+export async function rotateAuthority(
+  files: PairFiles,
+  { commonName, phase, nowMs }: { readonly commonName: string; readonly phase: RotationPhase; readonly nowMs: number },
+): Promise<void> {
+  const [successor, predecessor] = [successorOf(files), predecessorOf(files)];
+  const [present, next, old] = await Promise.all([files, successor, predecessor].map(loadIfPresent));
+  if (present === undefined) throw new CodedError('bad-authority', `${files.key}: this host does not hold the key`);
+  switch (phase) {
+    case 'new-ca': {
+      if (old !== undefined) throw wrongPhase(files.cert, 'its predecessor is still trusted', 'finish');
+      if (next !== undefined) return;
+      // As OKD names authorities: a new name tells the two apart.
+      const name = `${commonName}@${Math.floor(nowMs / 1000)}`;
+      await writePair(successor, await createAuthority(name, lifetimeFrom(nowMs, AUTHORITY_DAYS)), { durable: true });
+      return;
+    }
+    case 'reissue':
+      if (next === undefined) {
+        if (old !== undefined) return;
+        throw wrongPhase(files.cert, 'it has no successor', 'new-ca');
+      }
+      if (old === undefined) {
+        await writePair(
+          predecessor,
+          { certPem: present.certPem, keyPem: keyToPem(present.privateKey) },
+          { durable: true },
+        );
+      }
+      await writePair(files, { certPem: next.certPem, keyPem: keyToPem(next.privateKey) }, { durable: true });
+      await Promise.all([rm(successor.cert, { force: true }), rm(successor.key, { force: true })]);
+      return;
+    case 'finish':
+      if (next !== undefined) throw wrongPhase(files.cert, 'its successor does not sign yet', 'reissue');
+      await Promise.all([rm(predecessor.cert, { force: true }), rm(predecessor.key, { force: true })]);
+      return;
+    default:
+      phase satisfies never;
+  }
+}
+
+/** Throws CodedErrors as `rotateAuthority`. */
+export async function rotateServiceAccountKeys(files: MasterFiles, phase: RotationPhase): Promise<void> {
+  const keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
+  if (keyPem === undefined)
+    throw new CodedError('bad-key', `${files.serviceAccountsPrivateKey}: this host does not hold the key`);
+  const nextPem = await readSecretIfPresent(files.serviceAccountsNextKey);
+  const publicPem = publicPartOf(files.serviceAccountsPrivateKey, keyPem);
+  const accepted = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';
+  switch (phase) {
+    case 'new-ca': {
+      if (nextPem !== undefined) return;
+      const key = await generateKey();
+      await writeWhole(files.serviceAccountsPublicKey, accepted + publicKeyToPem(key), { mode: 0o644, durable: true });
+      await writeWhole(files.serviceAccountsNextKey, keyToPem(key), { durable: true });
+      return;
+    }
+    case 'reissue':
+      if (nextPem === undefined) {
+        if (accepted.trim() !== publicPem.trim()) return;
+        throw wrongPhase(files.serviceAccountsPrivateKey, 'it has no successor', 'new-ca');
+      }
+      createPrivateKey(nextPem);
+      await writeWhole(files.serviceAccountsPrivateKey, nextPem, { durable: true });
+      await rm(files.serviceAccountsNextKey, { force: true });
+      return;
+    case 'finish':
+      if (nextPem !== undefined)
+        throw wrongPhase(files.serviceAccountsPrivateKey, 'its successor does not sign yet', 'reissue');
+      await writeWhole(files.serviceAccountsPublicKey, publicPem, { mode: 0o644, durable: true });
+      return;
+    default:
+      phase satisfies never;
+  }
+}
+
+function wrongPhase(file: string, why: string, due: RotationPhase): CodedError {
+  return new CodedError('bad-phase', `${file}: ${why}; run "hyperedge ca rotate --phase ${due}" first`);
+}

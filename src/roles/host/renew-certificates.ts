@@ -1,0 +1,77 @@
+/** Renews the certificates that authorities on this host issue, while the host runs. */
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process.ts';
+import { issueCertificates } from './issue-certificates.ts';
+import type { TrustedTime } from './trusted-time.ts';
+
+export interface CertificateRenewal {
+  stop(): void;
+}
+
+export interface RenewalOptions {
+  readonly settings: Settings;
+  readonly time: TrustedTime;
+  /** The kubelet's own certificates are new, or the authorities that it trusts. */
+  readonly onRenewed: () => void;
+  readonly log: Log;
+}
+
+/** The clock may be set and files may be replaced at any time. */
+const CHECK_MS = 30_000;
+const SOONEST_MS = 500;
+
+/** Components follow their files: no connection is interrupted. */
+export function renewCertificates({ settings, time, onRenewed, log }: RenewalOptions): CertificateRenewal {
+  let stopped = false;
+  let timer = clock.setTimer(CHECK_MS, () => {});
+  let failure = '';
+
+  async function renew(): Promise<number> {
+    await time.check();
+    const nowMs = time.nowMs();
+    let nextMs = nowMs + CHECK_MS;
+    let renewed = 0;
+    await issueCertificates(settings, {
+      nowMs,
+      lifeMs: settings.certificateLifeMs,
+      onIssued: (path, reason) => {
+        renewed += 1;
+        log.info('certificate renewed', { path, reason });
+      },
+      onDue: (atMs) => {
+        nextMs = Math.min(nextMs, atMs);
+      },
+    });
+    if (renewed > 0) onRenewed();
+    return nextMs - nowMs;
+  }
+
+  async function round(): Promise<void> {
+    let delayMs = CHECK_MS;
+    try {
+      delayMs = await renew();
+      failure = '';
+    } catch (error) {
+      const message = messageOf(error);
+      if (message !== failure) log.error('certificates not renewed; retrying', { error: message });
+      failure = message;
+      if (!(error instanceof CodedError)) log.v(2, 'certificates not renewed', { stack: (error as Error).stack });
+    }
+    arm(Math.max(delayMs, SOONEST_MS));
+  }
+
+  function arm(delayMs: number): void {
+    timer.cancel();
+    if (!stopped) timer = clock.setTimer(delayMs, () => void round());
+  }
+
+  void round();
+  return {
+    stop: () => {
+      stopped = true;
+      timer.cancel();
+    },
+  };
+}

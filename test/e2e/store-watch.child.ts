@@ -1,0 +1,34 @@
+/** Watches the store of a host over one connection: a line `value` per event, `ended` when the watch ends. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { silentLog } from '../../src/base/log.ts';
+import { createEtcdStore } from '../../src/io/grpc/index.ts';
+import { systemClock } from '../../src/roles/process.ts';
+
+const [root = '', prefix = ''] = process.argv.slice(2);
+const read = (name: string): string => readFileSync(join(root, 'etc/origin/master', name), 'utf8');
+let connections = 0;
+const store = createEtcdStore({
+  endpoints: ['https://127.0.0.1:2379'],
+  materials: () => {
+    connections += 1;
+    if (connections > 1) console.log('reconnected');
+    return {
+      ca: read('master.etcd-ca.crt'),
+      cert: read('master.etcd-client.crt'),
+      key: read('master.etcd-client.key'),
+    };
+  },
+  log: silentLog,
+  clock: systemClock,
+});
+const { revision } = await store.get('/none');
+store.watch(prefix, `${prefix}~`, revision + 1, {
+  events: (events) => {
+    for (const { kv } of events) console.log(kv.key);
+  },
+  progress: () => {},
+  closed: () => console.log('ended'),
+});
+console.log('watching');
+setInterval(() => {}, 1 << 30);
