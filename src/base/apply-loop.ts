@@ -1,6 +1,6 @@
 /**
- * Brings something outside to a desired state, again and again: changes that arrive together are applied together, a
- * failed application is tried again with back-off, and with the next change.
+ * Brings something outside to a desired state, again and again: the first change is applied at once, those that arrive
+ * until shortly after it together. A failed application is tried again with back-off, and with the next change.
  */
 import type { Clock } from './clock.ts';
 import { messageOf } from './errors.ts';
@@ -58,7 +58,6 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
           wake = resolve;
         });
         wake = undefined;
-        if (running) await pause(COALESCE_MS);
         continue;
       }
       const present = touched;
@@ -69,6 +68,7 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
         const ready = waiters.filter(({ until }) => until <= applied);
         waiters = waiters.filter(({ until }) => until > applied);
         for (const { resolve } of ready) resolve();
+        await pause(COALESCE_MS);
       } catch (error) {
         log.warn(failure, { error: messageOf(error), retryMs });
         await pause(RETRY_MIN_MS);

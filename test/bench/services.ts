@@ -1,20 +1,17 @@
 /**
  * `npm run bench:services [-- SERVICES CHANGES]`: rules of SERVICES (10,000) services with two endpoints each in a network namespace
- * of its own, then CHANGES (50) times one changed endpoint: planned, and applied by `nft -f`, beside `nft -f` of one element of a
- * set in a table of its own in the same run. Prints a line for each figure.
+ * of its own, then CHANGES (200) times one changed endpoint: planned, and applied by `nft -f`, beside the same program for a table
+ * that holds only the changed services, in the same run. The process ends after the rules are in force: when the kernel has freed
+ * what the change removed. Prints a line for each figure.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import {
-  desiredServicePorts,
-  difference,
-  type NftOptions,
-  nftState,
-  replaceTable,
-} from '../../src/core/ruleset/index.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { type NftOptions, NftTable, ServicePlanner } from '../../src/core/ruleset/index.ts';
+import { createNftFilter } from '../../src/io/netfilter/index.ts';
 
-const [services, changes] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 50)];
+const [services, changes] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 200)];
 if (process.env['HE_BENCH_NETNS'] === undefined) {
   const child = spawnSync('unshare', ['--net', process.execPath, ...process.argv.slice(1)], {
     stdio: 'inherit',
@@ -23,9 +20,10 @@ if (process.env['HE_BENCH_NETNS'] === undefined) {
   process.exit(child.status ?? 1);
 }
 
-const nft = (program: string): number => {
+const filter = createNftFilter({ serviceRouteLink: 'lo', log: silentLog });
+const nft = async (program: string): Promise<number> => {
   const begin = performance.now();
-  execFileSync('nft', ['-f', '-'], { input: program });
+  await filter.apply(program);
   return performance.now() - begin;
 };
 const line = (name: string, values: number[]): void => {
@@ -47,34 +45,39 @@ const sliceOf = (index: number, second: number): EndpointSlice => ({
   })),
 });
 const options: NftOptions = { table: 'he-bench', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] };
-const all = Array.from({ length: services }, (_, index) => serviceOf(index));
-const slices = all.map((_, index) => sliceOf(index, 129));
-const desired = () =>
-  nftState(
-    desiredServicePorts({
-      ...{ services: all, slices, nodes: [], nodeName: 'n1', hostAddresses: [], reservedPorts: [] },
-      ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
-    }).ports,
-    options,
-  );
+const cluster = { nodeName: 'n1', serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'], reservedPorts: [] };
+const changedAt = (round: number): number => (round * 97) % services;
+const follow = (planner: ServicePlanner, table: NftTable): string => {
+  for (const [service, ports] of planner.changes().changed) table.set(service, ports);
+  return table.program();
+};
 
-let current = desired();
-console.log(`all rules of ${services} services: ${nft(replaceTable(current, options)).toFixed(0)} ms`);
-nft('add table ip he-bare\nadd set ip he-bare s { type ipv4_addr; }\n');
-const plan: number[] = [];
-const apply: number[] = [];
-const bare: number[] = [];
-for (let round = 0; round < changes; round++) {
-  const index = (round * 97) % services;
-  slices[index] = sliceOf(index, 130);
-  const begin = performance.now();
-  const next = desired();
-  const program = difference(current, next, options);
-  plan.push(performance.now() - begin);
-  apply.push(nft(program));
-  bare.push(nft(`add element ip he-bare s { 192.0.2.${round % 256} }\n`));
-  current = next;
+const [planner, table] = [new ServicePlanner(cluster), new NftTable(options)];
+const [few, bareTable] = [new ServicePlanner(cluster), new NftTable({ ...options, table: 'he-bare' })];
+for (let index = 0; index < services; index++) {
+  planner.setService(serviceOf(index));
+  planner.setSlice(sliceOf(index, 129));
 }
-line('one endpoint changed, planned', plan);
-line('one endpoint changed, nft -f', apply);
-line('bare nft -f of one element', bare);
+for (let round = 0; round < changes; round++) {
+  few.setService(serviceOf(changedAt(round)));
+  few.setSlice(sliceOf(changedAt(round), 129));
+}
+const begin = performance.now();
+const all = follow(planner, table);
+console.log(`${services} services planned: ${(performance.now() - begin).toFixed(0)} ms`);
+await nft(follow(few, bareTable));
+console.log(`${services} services, nft -f: ${(await nft(all)).toFixed(0)} ms`);
+const figures: Record<'plan' | 'apply' | 'bare', number[]> = { plan: [], apply: [], bare: [] };
+for (let round = 0; round < changes; round++) {
+  const start = performance.now();
+  planner.setSlice(sliceOf(changedAt(round), 130 + Math.floor(round / services)));
+  const program = follow(planner, table);
+  figures.plan.push(performance.now() - start);
+  figures.apply.push(await nft(program));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  figures.bare.push(await nft(program.replaceAll('he-bench', 'he-bare')));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+}
+line('one endpoint changed, planned', figures.plan);
+line('one endpoint changed, nft -f', figures.apply);
+line('the same, without the other services', figures.bare);

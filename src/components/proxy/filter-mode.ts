@@ -1,17 +1,12 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
-  difference,
   emptyNftState,
   type Family,
   guardTable,
   type NftOptions,
-  type NftState,
-  needsReplace,
-  nftState,
+  NftTable,
   replaceTable,
-  type ServicePort,
-  UdpZones,
 } from '../../core/ruleset/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
@@ -28,31 +23,30 @@ const TABLE_FAMILIES: Readonly<Record<Family, string>> = { 4: 'ip', 6: 'ip6' };
 /** One table for each family that the cluster's services have. */
 export function createFilterMode(deps: Deps): ProxyMode {
   const { table, clusterCidrs, serviceCidrs, reservedPorts } = deps.config;
-  const families = [...new Set(serviceCidrs.map(familyOf))];
-  const zones = new Map(families.map((family) => [family, new UdpZones()]));
-  const optionsOf = (family: Family, ports?: readonly ServicePort[]): NftOptions => ({
-    table,
-    family,
-    clusterCidr: clusterCidrs.find((cidr) => familyOf(cidr) === family),
-    reservedPorts,
-    zones: zones.get(family)?.next((ports ?? []).filter((port) => port.family === family)) ?? new Map(),
-  });
-  /**
-   * What the kernel holds as far as we know; absent after a failure or before the first time: replace everything.
-   */
-  const applied = new Map<Family, NftState>();
+  const options = [...new Set(serviceCidrs.map(familyOf))].map(
+    (family): NftOptions => ({
+      table,
+      family,
+      clusterCidr: clusterCidrs.find((cidr) => familyOf(cidr) === family),
+      reservedPorts,
+    }),
+  );
+  const tables = options.map((each) => new NftTable(each));
   const routed = new Set<string>();
   const apply = (program: (options: NftOptions) => string): Promise<void> =>
-    deps.packetFilter.apply(families.map((family) => program(optionsOf(family))).join(''));
+    deps.packetFilter.apply(options.map(program).join(''));
   return {
     name: 'nftables',
     async prepare() {
       await apply(guardTable).catch((error: unknown) => {
         deps.log.warn('service rules of another version are replaced', { table, error: messageOf(error) });
-        return apply((options) => replaceTable(emptyNftState, options));
+        return apply((each) => replaceTable(emptyNftState, each));
       });
     },
-    async sync(ports) {
+    change(services) {
+      for (const [service, ports] of services) for (const each of tables) each.set(service, ports);
+    },
+    async sync() {
       for (const cidr of serviceCidrs) {
         if (routed.has(cidr)) continue;
         await deps.packetFilter.routeServices(cidr).then(
@@ -61,22 +55,20 @@ export function createFilterMode(deps: Deps): ProxyMode {
           (error: unknown) => deps.log.v(2, 'no route for service addresses yet', { cidr, error: messageOf(error) }),
         );
       }
-      const desired = new Map(families.map((family) => [family, nftState(ports, optionsOf(family, ports))]));
-      const programs = [...desired].map(([family, state]) => {
-        const current = applied.get(family);
-        return current === undefined || needsReplace(current, state)
-          ? replaceTable(state, optionsOf(family))
-          : difference(current, state, optionsOf(family));
-      });
-      const program = programs.filter((each) => each !== '').join('\n');
+      const program = tables
+        .map((each) => each.program())
+        .filter((each) => each !== '')
+        .join('\n');
       if (program === '') return;
-      applied.clear();
-      await deps.packetFilter.apply(program);
-      for (const [family, state] of desired) applied.set(family, state);
-      deps.log.v(4, 'service rules applied', { servicePorts: ports.length, lines: program.split('\n').length });
+      await deps.packetFilter.apply(program).catch((error: unknown) => {
+        // What the kernel holds is not known any more.
+        for (const each of tables) each.reset();
+        throw error;
+      });
+      deps.log.v(4, 'service rules applied', { lines: program.split('\n').length });
     },
     async stop() {
-      applied.clear();
+      for (const each of tables) each.reset();
       await apply(({ family }) => {
         const name = `table ${TABLE_FAMILIES[family]} ${table}`;
         return `add ${name}\ndelete ${name}\n`;

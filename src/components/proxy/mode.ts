@@ -18,12 +18,15 @@ export interface ProxyConfig {
   readonly table: string;
 }
 
-/** One way of forwarding. `sync` brings the node to `ports`; it throws when it could not, and is then called again. */
+/** One way of forwarding. `sync` brings the node to the services; when it throws, it is called again. */
 export interface ProxyMode {
   readonly name: 'nftables' | 'userspace';
   /** Before anything is known of services: what an earlier process left behind must not take the host's own ports. */
   prepare(): Promise<void>;
-  sync(ports: readonly ServicePort[]): Promise<void>;
+  /** These services, by `namespace/name`, have these ports from the next `sync` on; without ports: none. */
+  change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
+  /** `all` has the ports of all services. */
+  sync(all: () => readonly ServicePort[]): Promise<void>;
   /** Removes everything it made. */
   stop(): Promise<void>;
 }

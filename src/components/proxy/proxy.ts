@@ -4,13 +4,14 @@
  */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
-import { desiredServicePorts } from '../../core/ruleset/index.ts';
+import { ServicePlanner } from '../../core/ruleset/index.ts';
 import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
 import { createHealthChecks } from './health-checks.ts';
@@ -35,6 +36,9 @@ export interface Proxy {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
+/** Services planned before other work of the process gets its turn; some milliseconds. */
+const PLANNED_AT_ONCE = 200;
+
 export function createProxy(deps: ProxyDeps): Proxy {
   const services: Informer<Service> = deps.informers.informer(resources.services, {
     lastKnown: { set: 'services' },
@@ -44,32 +48,40 @@ export function createProxy(deps: ProxyDeps): Proxy {
   });
   /** For the addresses of other hosts; forwarding does not wait for them. */
   const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
-  /** What was reported as not forwarded, so that it is logged once. */
-  let refusals = new Set<string>();
+  const planner = new ServicePlanner(deps.config);
   const health = createHealthChecks(deps.healthPorts, deps.log);
   const unsubscribe: (() => void)[] = [];
   let mode: ProxyMode | undefined;
   let stopped = false;
   let loop: ApplyLoop | undefined;
-  const touch = (): void => loop?.touch();
+  const follow = <T extends KubeObject>(
+    informer: Informer<T>,
+    set: (object: T) => void,
+    remove: (key: string) => void,
+  ): void => {
+    const changed = (object: T): void => {
+      set(object);
+      loop?.touch();
+    };
+    const deleted = (object: T): void => {
+      remove(objectKey(object));
+      loop?.touch();
+    };
+    unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
+    informer.start();
+  };
 
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
-    const { nodeName, serviceCidrs, clusterCidrs, reservedPorts, hostAddresses, hostServices } = deps.config;
-    const { ports, refused, healthChecks } = desiredServicePorts({
-      services: services.list(),
-      slices: slices.list(),
-      nodes: nodes.list(),
-      hostAddresses: hostAddresses(),
-      ...{ nodeName, serviceCidrs, clusterCidrs, reservedPorts },
-      ...(hostServices === undefined ? {} : { hostServices }),
-    });
-    const before = refusals;
-    refusals = new Set(refused.map(({ service, address }) => `${service} ${address}`));
-    for (const { service, address, why } of refused) {
-      if (!before.has(`${service} ${address}`))
+    planner.setHostAddresses(deps.config.hostAddresses());
+    for (;;) {
+      const { changed, refused } = planner.changes(PLANNED_AT_ONCE);
+      for (const { service, address, why } of refused)
         deps.log.warn('service address not forwarded', { service, address, why });
+      chosen.change(changed);
+      if (!planner.isChanged) break;
+      await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
     }
-    await Promise.all([chosen.sync(ports), health.sync(healthChecks)]);
+    await Promise.all([chosen.sync(() => planner.ports()), health.sync(planner.healthChecks())]);
   };
 
   return {
@@ -79,10 +91,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
       await mode.prepare().catch((error: unknown) => {
         deps.log.warn('rules of an earlier process could not be restricted', { error: messageOf(error) });
       });
-      for (const informer of [services, slices, nodes]) {
-        unsubscribe.push(informer.onChange({ added: touch, updated: touch, deleted: touch }));
-        informer.start();
-      }
+      follow(
+        services,
+        (service) => planner.setService(service),
+        (key) => planner.deleteService(key),
+      );
+      follow(
+        slices,
+        (slice) => planner.setSlice(slice),
+        (key) => planner.deleteSlice(key),
+      );
+      follow(
+        nodes,
+        (node) => planner.setNode(node),
+        (name) => planner.deleteNode(name),
+      );
       await Promise.all([services.synced, slices.synced]);
       if (stopped) return;
       const chosen = mode;
@@ -94,7 +117,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       });
       await syncOnce(chosen).catch((error: unknown) => {
         deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
-        touch();
+        loop?.touch();
       });
     },
     async stop(options) {

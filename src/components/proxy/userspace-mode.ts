@@ -68,7 +68,9 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
         .catch((error: unknown) => deps.log.v(2, 'no service rules removed', { error: messageOf(error) }));
     },
-    async sync(given) {
+    change() {},
+    async sync(all) {
+      const given = all();
       const desired = given.filter(({ family }) => family === 4);
       if (desired.length < given.length) deps.log.v(2, 'IPv6 services need nft; not forwarded');
       const hostAddresses = new Set(deps.config.hostAddresses());

@@ -18,10 +18,10 @@ export interface ClusterAddresses {
   readonly reservedPorts: readonly ReservedPort[];
   /** All nodes that are known: their addresses with the ports that they reserve. */
   readonly nodes: readonly Node[];
-  /** The slices of the `kubernetes` service hold the API servers of all hosts. */
-  readonly slices: readonly EndpointSlice[];
-  /** Every cluster IP in use. */
-  readonly clusterIps: ReadonlySet<string>;
+  /** Slices of the service API_SERVICE: the API servers of all hosts. */
+  readonly apiServers: readonly EndpointSlice[];
+  /** Every cluster IP in use; read at each question. */
+  readonly clusterIps: Pick<ReadonlySet<string>, 'has'>;
   /** The ranges of services and of pods, one of each family. */
   readonly serviceCidrs: readonly string[];
   readonly clusterCidrs: readonly string[];
@@ -34,9 +34,11 @@ export interface Destinations {
   nodePort(protocol: Protocol, port: number): string | undefined;
   /** `service`: `namespace/name` of the service that leads there. */
   endpoint(ip: string, protocol: Protocol, port: number, service: string): string | undefined;
+  /** Addresses of hosts, and `address protocol port` of what they reserve: all that changes during a process's life. */
+  readonly facts: ReadonlySet<string>;
 }
 
-const API_SERVICE = 'default/kubernetes';
+export const API_SERVICE = 'default/kubernetes';
 /** Services of the control plane lead to its own ports, such as those that collect its metrics. */
 const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
@@ -58,8 +60,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       reserve(address, reservedPortsOf(node));
     }
   }
-  for (const { metadata, ports = [], endpoints } of cluster.slices) {
-    if (`${metadata?.namespace}/${metadata?.labels?.['kubernetes.io/service-name']}` !== API_SERVICE) continue;
+  for (const { ports = [], endpoints } of cluster.apiServers) {
     const taken = ports.map(({ protocol = 'TCP', port = 0 }) => ({ protocol: protocol as Protocol, port }));
     for (const ip of endpoints.flatMap(({ addresses }) => addresses)) reserve(ip, taken);
   }
@@ -67,6 +68,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
   const special = (ip: string): string | undefined =>
     addressKind(ip) !== 'unicast' ? 'a loopback, link-local, multicast or reserved address' : undefined;
   return {
+    facts: new Set([...hosts, ...own]),
     externalIp: (ip, protocol, port) => {
       if (isService(ip) || clusterIps.has(ip)) return 'a cluster IP';
       if (isOwn(ip, protocol, port)) return OWN_PORT;
@@ -85,4 +87,15 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       return !isControlPlane && isOwn(ip, protocol, port) ? OWN_PORT : special(ip);
     },
   };
+}
+
+/** Addresses about which the two may answer differently. */
+export function changedAddresses(before: Destinations, after: Destinations): ReadonlySet<string> {
+  const changed = new Set<string>();
+  for (const [left, right] of [
+    [before.facts, after.facts],
+    [after.facts, before.facts],
+  ] as const)
+    for (const fact of left) if (!right.has(fact)) changed.add(fact.split(' ', 1)[0] ?? '');
+  return changed;
 }

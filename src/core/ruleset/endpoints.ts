@@ -52,7 +52,8 @@ export function chooseEndpoints(
         const ip = canonicalAddress(address);
         if (ip === undefined || ip.includes(':') !== (port.family === 6) || !usable(ip, found.port)) continue;
         const local = endpoint.nodeName === place.nodeName;
-        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hints: hintsOf(endpoint) });
+        const hairpin = local || endpoint.nodeName === undefined;
+        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hairpin, hints: hintsOf(endpoint) });
       }
     }
   }
@@ -89,6 +90,6 @@ function near(endpoints: readonly Candidate[], { nodeName, zone }: Place): reado
 
 function sorted(endpoints: readonly Candidate[]): ProxyEndpoint[] {
   return endpoints
-    .map(({ ip, port, local }) => ({ ip, port, local }))
+    .map(({ ip, port, local, hairpin }) => ({ ip, port, local, hairpin }))
     .sort((left, right) => (left.ip === right.ip ? left.port - right.port : left.ip < right.ip ? -1 : 1));
 }

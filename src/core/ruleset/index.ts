@@ -1,13 +1,6 @@
-export {
-  difference,
-  emptyNftState,
-  guardTable,
-  type NftOptions,
-  type NftState,
-  needsReplace,
-  nftState,
-  replaceTable,
-} from './nft.ts';
+export { emptyNftState, type NftOptions, type NftState } from './content.ts';
+export { guardTable, replaceTable } from './nft.ts';
+export { ServicePlanner, type ServicePlannerOptions } from './planner.ts';
 export type { Family, Protocol, ProxyEndpoint, ServicePort } from './service-port.ts';
-export { type DesiredInput, type DesiredPorts, desiredServicePorts, type HealthCheck } from './services.ts';
-export { UdpZones } from './zones.ts';
+export type { HealthCheck } from './services.ts';
+export { NftTable } from './table.ts';

@@ -6,6 +6,8 @@ export interface ProxyEndpoint {
   readonly port: number;
   /** On this node. */
   readonly local: boolean;
+  /** Not known to be on another node: a pod's connection to its own service may come back to it here. */
+  readonly hairpin: boolean;
 }
 
 export type Protocol = ReservedPort['protocol'];

@@ -1,13 +1,13 @@
-import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { ServicePort as ApiServicePort, Service, ServiceSpec } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { objectKey } from '../../api/meta/object.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../base/addresses.ts';
-import { type ClusterAddresses, destinationsOf } from './destinations.ts';
+import type { Destinations } from './destinations.ts';
 import { chooseEndpoints, type Place } from './endpoints.ts';
 import type { Family, Protocol, ServicePort } from './service-port.ts';
 
 const FAMILIES: readonly Family[] = [4, 6];
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
-const ZONE_LABEL = 'topology.kubernetes.io/zone';
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 
 /** An address or port of a service that is not forwarded. */
@@ -27,128 +27,126 @@ export interface HealthCheck {
   readonly localEndpoints: number;
 }
 
-export interface DesiredPorts {
+/** What this node forwards for one service. */
+export interface ServicePlan {
   readonly ports: readonly ServicePort[];
-  readonly healthChecks: readonly HealthCheck[];
   readonly refused: readonly RefusedAddress[];
+  readonly healthCheck: HealthCheck | undefined;
+  /** Addresses on which the plan depends beside the objects themselves. */
+  readonly asked: readonly string[];
 }
 
-export interface DesiredInput extends Omit<ClusterAddresses, 'clusterIps'> {
-  readonly services: readonly Service[];
-  readonly nodeName: string;
+export interface PlanContext {
+  readonly destinations: Destinations;
+  readonly place: Place;
   /** Cluster IPs that the host answers itself: nothing is forwarded there. */
-  readonly hostServices?: readonly string[];
+  readonly hostServices: readonly string[];
+  /** Id of the service port that has an external address with this port. */
+  claimant(ip: string, protocol: Protocol, port: number): string | undefined;
 }
 
 /**
- * What this node must forward, from the API's view. Follows kube-proxy: headless, ExternalName and foreign-proxy
- * services are not forwarded; `chooseEndpoints` has the rules for endpoints. Addresses and ports that are not a
- * service's to have (`destinationsOf`) are left out; of two services with the same external address and port the older
- * one has it.
+ * Follows kube-proxy: `isForwarded` leaves out services, `chooseEndpoints` has the rules for endpoints. Addresses and
+ * ports that are not a service's to have (`destinationsOf`) are left out; of two services with the same external
+ * address and port the older one has it.
  */
-export function desiredServicePorts(input: DesiredInput): DesiredPorts {
-  const { services, slices, nodeName } = input;
+export function planService(service: Service, slices: readonly EndpointSlice[], context: PlanContext): ServicePlan {
+  const { spec } = service;
+  if (spec === undefined || !isForwarded(service)) return { ports: [], refused: [], healthCheck: undefined, asked: [] };
+  const { destinations, place } = context;
   const refused: RefusedAddress[] = [];
-  const clusterIps = new Set(services.flatMap(({ spec }) => (spec === undefined ? [] : clusterIpsOf(spec))));
-  const destinations = destinationsOf({ ...input, clusterIps });
-  const node = input.nodes.find(({ metadata }) => metadata?.name === nodeName);
-  const place: Place = { nodeName, zone: node?.metadata?.labels?.[ZONE_LABEL] };
-  const claims = new Map<string, string>();
-  const slicesOf = byService(slices);
+  const asked = new Set<string>();
+  const name = objectKey(service);
+  const balancers = balancerIps(service);
+  const external = externalIpsOf(service);
+  const clusterIps = clusterIpsOf(spec);
+  const ranges = addressRanges(spec.loadBalancerSourceRanges ?? []);
+  const localReady = new Set<string>();
   const ports: ServicePort[] = [];
-  const healthChecks: HealthCheck[] = [];
-  for (const service of [...services].sort(byAge)) {
-    const { spec, metadata } = service;
-    if (spec === undefined || spec.type === 'ExternalName' || spec.clusterIP === undefined || spec.clusterIP === 'None')
-      continue;
-    if (metadata?.labels?.[PROXY_NAME_LABEL] !== undefined) continue;
-    const name = `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
-    const balancers = balancerIps(service);
-    const external = [...new Set([...addressesOf(spec.externalIPs ?? []), ...balancers])];
-    const ranges = addressRanges(spec.loadBalancerSourceRanges ?? []);
-    const localReady = new Set<string>();
-    for (const port of spec.ports ?? []) {
-      const protocol = (port.protocol ?? 'TCP') as Protocol;
-      const id = `${name}:${port.name ?? String(port.port)}/${protocol}`;
-      const allowed = (at: string, why: string | undefined): boolean => {
-        if (why !== undefined) refused.push({ service: id, address: at, why });
-        return why === undefined;
-      };
-      const at = (ip: string, number: number): string => (ip.includes(':') ? `[${ip}]:${number}` : `${ip}:${number}`);
-      const isFree = (ip: string): boolean => {
-        const key = `${ip} ${protocol} ${port.port}`;
-        const owner = claims.get(key) ?? id;
-        claims.set(key, owner);
-        return allowed(at(ip, port.port), owner === id ? undefined : `taken by ${owner}`);
-      };
-      const given = port.nodePort ?? 0;
-      const nodePort = given > 0 && allowed(`*:${given}`, destinations.nodePort(protocol, given)) ? given : 0;
-      const externalLocal = spec.externalTrafficPolicy === 'Local';
-      for (const family of FAMILIES) {
-        const ownIps = clusterIpsOf(spec).filter((ip) => ipFamilyOf(ip) === family);
-        const externalIps = external.filter((ip) => ipFamilyOf(ip) === family);
-        // Of a family that the service does not have, nothing is forwarded, node ports included.
-        if (ownIps.length === 0 && externalIps.length === 0) continue;
-        const chosen = chooseEndpoints(
-          slicesOf.get(name) ?? [],
-          { name: port.name ?? '', protocol, family },
-          place,
-          (ip, to) => allowed(at(ip, to), destinations.endpoint(ip, protocol, to, name)),
-        );
-        for (const ip of chosen.localReady) localReady.add(ip);
-        const usable = externalIps.filter(
-          (ip) => allowed(at(ip, port.port), destinations.externalIp(ip, protocol, port.port)) && isFree(ip),
-        );
-        ports.push({
-          id,
-          family,
-          protocol,
-          port: port.port,
-          clusterIps: ownIps.filter(
-            (ip) =>
-              input.hostServices?.includes(ip) !== true &&
-              allowed(at(ip, port.port), destinations.clusterIp(ip, protocol, port.port)),
-          ),
-          externalIps: usable,
-          restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.includes(ip)),
-          sourceRanges: (ranges ?? []).filter((range) => range.includes(':') === (family === 6)),
-          nodePort,
-          affinitySeconds:
-            spec.sessionAffinity === 'ClientIP'
-              ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? DEFAULT_AFFINITY_SECONDS)
-              : 0,
-          externalLocal,
-          endpoints: spec.internalTrafficPolicy === 'Local' ? chosen.local : chosen.all,
-          externalEndpoints: externalLocal ? chosen.local : chosen.all,
-        });
-      }
-    }
-    const check = spec.healthCheckNodePort ?? 0;
-    if (check > 0 && spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local') {
-      const why = destinations.nodePort('TCP', check);
-      if (why !== undefined) refused.push({ service: name, address: `*:${check}`, why });
-      else {
-        const [namespace = '', own = ''] = name.split('/');
-        healthChecks.push({ namespace, name: own, port: check, localEndpoints: localReady.size });
-      }
+  for (const port of spec.ports ?? []) {
+    const protocol = protocolOf(port);
+    const id = portId(name, port);
+    const allowed = (at: string, why: string | undefined): boolean => {
+      if (why !== undefined) refused.push({ service: id, address: at, why });
+      return why === undefined;
+    };
+    const allowedIp = (ip: string, number: number, why: string | undefined): boolean => {
+      asked.add(ip);
+      return why === undefined || allowed(ip.includes(':') ? `[${ip}]:${number}` : `${ip}:${number}`, why);
+    };
+    const claimed = (ip: string): string | undefined => {
+      const owner = context.claimant(ip, protocol, port.port);
+      return owner === undefined || owner === id ? undefined : `taken by ${owner}`;
+    };
+    const given = port.nodePort ?? 0;
+    const nodePort = given > 0 && allowed(`*:${given}`, destinations.nodePort(protocol, given)) ? given : 0;
+    const externalLocal = spec.externalTrafficPolicy === 'Local';
+    for (const family of FAMILIES) {
+      const ownIps = clusterIps.filter((ip) => ipFamilyOf(ip) === family);
+      const externalIps = external.filter((ip) => ipFamilyOf(ip) === family);
+      // Of a family that the service does not have, nothing is forwarded, node ports included.
+      if (ownIps.length === 0 && externalIps.length === 0) continue;
+      const chosen = chooseEndpoints(slices, { name: port.name ?? '', protocol, family }, place, (ip, to) =>
+        allowedIp(ip, to, destinations.endpoint(ip, protocol, to, name)),
+      );
+      for (const ip of chosen.localReady) localReady.add(ip);
+      const usable = externalIps.filter((ip) =>
+        allowedIp(ip, port.port, destinations.externalIp(ip, protocol, port.port) ?? claimed(ip)),
+      );
+      ports.push({
+        id,
+        family,
+        protocol,
+        port: port.port,
+        clusterIps: ownIps.filter(
+          (ip) =>
+            !context.hostServices.includes(ip) &&
+            allowedIp(ip, port.port, destinations.clusterIp(ip, protocol, port.port)),
+        ),
+        externalIps: usable,
+        restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.includes(ip)),
+        sourceRanges: (ranges ?? []).filter((range) => range.includes(':') === (family === 6)),
+        nodePort,
+        affinitySeconds:
+          spec.sessionAffinity === 'ClientIP'
+            ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? DEFAULT_AFFINITY_SECONDS)
+            : 0,
+        externalLocal,
+        endpoints: spec.internalTrafficPolicy === 'Local' ? chosen.local : chosen.all,
+        externalEndpoints: externalLocal ? chosen.local : chosen.all,
+      });
     }
   }
-  ports.sort((left, right) => (left.id === right.id ? left.family - right.family : left.id < right.id ? -1 : 1));
-  return { ports, refused, healthChecks };
+  let healthCheck: HealthCheck | undefined;
+  const check = spec.healthCheckNodePort ?? 0;
+  if (check > 0 && spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local') {
+    const why = destinations.nodePort('TCP', check);
+    if (why !== undefined) refused.push({ service: name, address: `*:${check}`, why });
+    else {
+      const { namespace = '', name: own = '' } = service.metadata ?? {};
+      healthCheck = { namespace, name: own, port: check, localEndpoints: localReady.size };
+    }
+  }
+  return { ports, refused, healthCheck, asked: [...asked] };
 }
 
-function byService(slices: readonly EndpointSlice[]): Map<string, EndpointSlice[]> {
-  const found = new Map<string, EndpointSlice[]>();
-  for (const slice of slices) {
-    const service = slice.metadata?.labels?.['kubernetes.io/service-name'];
-    if (service === undefined) continue;
-    const key = `${slice.metadata?.namespace ?? ''}/${service}`;
-    const list = found.get(key);
-    if (list === undefined) found.set(key, [slice]);
-    else list.push(slice);
-  }
-  return found;
+/** Headless, ExternalName and foreign-proxy services are not. */
+export function isForwarded({ spec, metadata }: Service): boolean {
+  if (spec === undefined || spec.type === 'ExternalName') return false;
+  if (spec.clusterIP === undefined || spec.clusterIP === 'None') return false;
+  return metadata?.labels?.[PROXY_NAME_LABEL] === undefined;
 }
+
+/** External addresses and those of load balancers. */
+export const externalIpsOf = (service: Service): string[] => [
+  ...new Set([...addressesOf(service.spec?.externalIPs ?? []), ...balancerIps(service)]),
+];
+
+/** `key`: `namespace/name` of the service. */
+export const portId = (key: string, port: ApiServicePort): string =>
+  `${key}:${port.name ?? String(port.port)}/${protocolOf(port)}`;
+
+export const protocolOf = ({ protocol = 'TCP' }: ApiServicePort): Protocol => protocol as Protocol;
 
 /** KEP-1860: with mode Proxy the load balancer sends to node ports or pods, and its own address is not captured. */
 function balancerIps({ status }: Service): string[] {
@@ -158,7 +156,8 @@ function balancerIps({ status }: Service): string[] {
 
 const addressesOf = (texts: readonly string[]): string[] => texts.flatMap((text) => canonicalAddress(text) ?? []);
 
-const clusterIpsOf = ({ clusterIP, clusterIPs }: ServiceSpec): string[] => addressesOf(clusterIPs ?? [clusterIP ?? '']);
+export const clusterIpsOf = ({ clusterIP, clusterIPs }: ServiceSpec): string[] =>
+  addressesOf(clusterIPs ?? [clusterIP ?? '']);
 
 /** Undefined: every source. What cannot be read is no source. */
 function addressRanges(texts: readonly string[]): string[] | undefined {
@@ -175,7 +174,8 @@ function addressRanges(texts: readonly string[]): string[] | undefined {
   });
 }
 
-function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
+/** Negative when the left one is older. */
+export function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
   const key = (each: Service['metadata']): string =>
     `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;
   return key(left) < key(right) ? -1 : 1;

@@ -19,12 +19,15 @@ export function createNftFilter(options: NftOptions): PacketFilter {
     async probe() {
       const table = `hyperedge-probe-${process.pid}`;
       try {
-        // The parts that kernels leave out: maps of verdicts, numgen, dnat and masquerade. Checked, never applied (-c).
+        // The parts that kernels leave out: maps of verdicts, numgen, dnat by a map and masquerade. Checked, never
+        // applied (-c).
         await run(
           nft,
           ['-c', '-f', '-'],
           `table ip ${table} {\n map m { type ipv4_addr . inet_proto . inet_service : verdict; }
  chain e { meta l4proto tcp dnat to 192.0.2.1:1; }\n chain c { numgen random mod 1 vmap { 0 : goto e }; }
+ map d { typeof meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; elements = { tcp . 1 . 0 : 192.0.2.1 . 1 }; }
+ chain s { dnat ip to meta l4proto . th dport . numgen random mod 2 map @d; }
  chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n`,
         );
         return undefined;

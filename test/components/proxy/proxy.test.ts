@@ -33,7 +33,7 @@ for (const mode of ['nftables', 'userspace']) {
         '503 0 {"service":{"namespace":"ns","name":"balanced"},"localEndpoints":0,"serviceProxyHealthy":true}',
       flows: ['10.128.0.2 q', '10.128.0.2 q', ...(isNft ? ['fd00:128::2 q'] : [])],
       flowsMoved: isNft ? ['10.128.0.3 q', '10.128.0.3 q', 'fd00:128::3 q'] : [],
-      ...(isNft ? { six } : {}),
+      ...(isNft ? { six, itself: 'from 10.128.0.51' } : {}),
       empty: mode === 'nftables' ? 'ECONNREFUSED' : 'ECONNRESET',
       afterChange: ['10.128.0.3'],
       emptyFilled: '10.128.0.2',

@@ -1,8 +1,10 @@
 /** Runs inside a network namespace of its own (see proxy.test.ts): the real proxy, real sockets, real nft. Prints JSON. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
@@ -57,6 +59,7 @@ function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T>
     byIndex: () => [],
     addIndex: () => {},
     onChange(handler) {
+      for (const object of objects.values()) handler.added?.(object);
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
@@ -182,6 +185,8 @@ set(
 set(slice('balanced', ['10.128.0.3']), 'endpointslices');
 set(slice('sticky', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
 set(service('empty', '172.30.0.12'), 'services');
+set(service('itself', '172.30.0.17'), 'services');
+set(slice('itself', ['10.128.0.50']), 'endpointslices');
 ip('addr', 'add', '192.0.2.9/32', 'dev', 'lo');
 const stolen = [
   { name: 'http', port: OWN_PORT, protocol: 'TCP', nodePort: OWN_PORT },
@@ -253,6 +258,32 @@ if (mode === 'nftables') {
     sticky: (await several(() => get('fd00:172::11', 80), 20)).length,
   };
 }
+/** A pod whose connection to its own service comes back to it: with its own address it would drop the packets. */
+async function askItself(): Promise<string> {
+  const child = fileURLToPath(new URL('hairpin.child.ts', import.meta.url));
+  const pod = spawn('unshare', ['--net', process.execPath, child, '10.128.0.50', '172.30.0.17']);
+  let text = '';
+  pod.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  await once(pod.stdout, 'data');
+  const inPod = (...args: string[]): string =>
+    execFileSync('nsenter', ['-t', `${pod.pid}`, '-n', 'ip', ...args], { encoding: 'utf8' });
+  ip('link', 'add', 'he-pod', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', `${pod.pid}`);
+  ip('addr', 'add', '10.128.0.51/32', 'dev', 'he-pod');
+  ip('link', 'set', 'he-pod', 'up');
+  ip('route', 'add', '10.128.0.50', 'dev', 'he-pod');
+  writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
+  for (const link of ['lo', 'eth0']) inPod('link', 'set', link, 'up');
+  inPod('addr', 'add', '10.128.0.50/32', 'dev', 'eth0');
+  inPod('route', 'add', '10.128.0.1', 'dev', 'eth0');
+  inPod('route', 'add', 'default', 'via', '10.128.0.1');
+  pod.stdin.end('go\n');
+  await once(pod, 'close');
+  return text.replace('up\n', '');
+}
+if (mode === 'nftables') result['itself'] = await askItself();
+
 const flow = createSocket('udp4');
 const nodeFlow = createSocket('udp4');
 const sixFlow = createSocket('udp6');

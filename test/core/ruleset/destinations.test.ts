@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Service, ServicePort } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import { type DesiredInput, desiredServicePorts, nftState } from '../../../src/core/ruleset/index.ts';
+import { type DesiredInput, desiredServicePorts, nftState } from './desired.ts';
 
 const OWN = '10.0.0.5';
 const OTHER = '10.0.0.6';
@@ -172,14 +172,23 @@ test('no map of the rules has an own address with an own port', () => {
     ports: [port(9443, { nodePort: 9443 })],
     externalIPs: [OWN, '10.128.0.1', '127.0.0.1'],
   });
-  const { maps } = nftState(all, {
+  const state = nftState(all, {
     table: 't',
     family: 4,
     clusterCidr: cluster.clusterCidrs[0],
     reservedPorts: cluster.reservedPorts,
   });
   assert.deepEqual(
-    [...maps.values()].flatMap((map) => [...map.keys()]),
-    ['172.30.0.1 . tcp . 443', '172.30.0.9 . tcp . 9443'],
+    [...state]
+      .flatMap(([place, content]) => (place === 'chains' ? [] : [...content.keys()]))
+      .filter((key) => key.includes(' . tcp . '))
+      .sort(),
+    [
+      '172.30.0.1 . tcp . 443',
+      '172.30.0.1 . tcp . 443 . 0',
+      '172.30.0.1 . tcp . 443 . 1',
+      '172.30.0.9 . tcp . 9443',
+      '172.30.0.9 . tcp . 9443 . 0',
+    ],
   );
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
-import { desiredServicePorts, nftState, UdpZones } from '../../../src/core/ruleset/index.ts';
+import { UdpZones } from '../../../src/core/ruleset/zones.ts';
+import { desiredServicePorts, nftState } from './desired.ts';
 
 const http = { name: 'http', port: 80, protocol: 'TCP' as const };
 const nodes = [{ metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': 'z1' } } }];
@@ -77,8 +78,8 @@ test('source ranges restrict the addresses of load balancers alone, and an unrea
   const balancer = { loadBalancer: { ingress: [{ ip: '192.0.2.8' }] } };
   const { ports } = desired(spec, [hint(1, 'n1', {})], balancer);
   const state = nftState(ports, { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] });
-  assert.deepEqual([...(state.maps.get('firewall_ips') ?? [])], [['192.0.2.8 . tcp . 80', 'goto fw/ns/web/http/TCP']]);
-  assert.deepEqual(state.chains.get('fw/ns/web/http/TCP'), ['ip saddr 198.51.100.0/24 return', 'drop']);
+  assert.deepEqual([...(state.get('firewall_ips') ?? [])], [['192.0.2.8 . tcp . 80', 'goto fw/ns/web/http/TCP']]);
+  assert.deepEqual(state.get('chains')?.get('fw/ns/web/http/TCP'), 'ip saddr 198.51.100.0/24 return\ndrop');
 });
 
 test('a health check counts ready endpoints of this node; its port is none of the host', () => {
@@ -96,8 +97,10 @@ test('a UDP port moves to another zone when it loses an endpoint, and for no oth
   const next = (...lasts: number[]): number | undefined => {
     const spec: Service['spec'] = { ports: [{ name: 'http', port: 53, protocol: 'UDP' }] };
     const { ports } = desired(spec, []);
-    const endpoints = lasts.map((last) => ({ ip: `10.128.0.${last}`, port: 53, local: false }));
-    return zones.next(ports.map((port) => ({ ...port, endpoints }))).get('ns/web:http/UDP');
+    const endpoints = lasts.map((last) => ({ ip: `10.128.0.${last}`, port: 53, local: false, hairpin: false }));
+    const [port] = ports;
+    assert.ok(port);
+    return zones.next({ ...port, endpoints });
   };
   assert.deepEqual(
     [next(1, 2), next(1, 2, 3), next(1, 3), next(1, 3), next(3, 4), next()],
@@ -113,9 +116,9 @@ test('with the policy Local, pods and this host reach every endpoint at an exter
   };
   const { ports } = desired(spec, [hint(2, 'n2', {})]);
   const state = nftState(ports, { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] });
-  assert.deepEqual(state.chains.get('ext/ns/web/http/TCP'), [
-    'ip saddr 10.128.0.0/14 goto svc/ns/web/http/TCP',
-    'fib saddr type local goto svc/ns/web/http/TCP',
-  ]);
-  assert.equal(state.maps.get('no_endpoint_nodeports')?.get('tcp . 30080'), 'drop');
+  assert.equal(
+    state.get('chains')?.get('ext/ns/web/http/TCP'),
+    'ip saddr 10.128.0.0/14 goto svc/ns/web/http/TCP\nfib saddr type local goto svc/ns/web/http/TCP',
+  );
+  assert.equal(state.get('no_endpoint_nodeports')?.get('tcp . 30080'), 'drop');
 });

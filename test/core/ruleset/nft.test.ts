@@ -2,16 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import {
-  desiredServicePorts,
-  difference,
-  emptyNftState,
-  type NftOptions,
-  type NftState,
-  needsReplace,
-  nftState,
-  type ServicePort,
-} from '../../../src/core/ruleset/index.ts';
+import { emptyNftState, MAP_NAMES } from '../../../src/core/ruleset/content.ts';
+import type { NftOptions, NftState, ServicePort } from '../../../src/core/ruleset/index.ts';
+import { difference, needsReplace } from '../../../src/core/ruleset/nft.ts';
+import { NftTable } from '../../../src/core/ruleset/table.ts';
+import { byService, desiredServicePorts, nftState } from './desired.ts';
 
 const options: NftOptions = { table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] };
 const cluster = {
@@ -29,15 +24,7 @@ const portsOf = (services: Service[], slices: EndpointSlice[]) =>
 class Table {
   chains = new Map<string, string[]>();
   sets = new Map<string, number>();
-  maps = new Map<string, Map<string, string>>([
-    ['udp_zones', new Map()],
-    ['udp_port_zones', new Map()],
-    ['firewall_ips', new Map()],
-    ['service_ips', new Map()],
-    ['service_nodeports', new Map()],
-    ['no_endpoint_ips', new Map()],
-    ['no_endpoint_nodeports', new Map()],
-  ]);
+  maps = new Map<string, Map<string, string>>(MAP_NAMES.map((name) => [name, new Map()]));
 
   apply(program: string): void {
     for (const line of program.split('\n').filter((each) => each !== '')) {
@@ -61,7 +48,8 @@ class Table {
       } else if (verb === 'add' && what === 'rule') {
         for (const [, target] of rest.matchAll(/goto (\S+)/g))
           assert.ok(this.chains.has(target?.replace(',', '') ?? ''), `unknown chain ${target}`);
-        for (const [, set] of rest.matchAll(/@(\S+)/g)) assert.ok(this.sets.has(set ?? ''), `unknown set ${set}`);
+        for (const [, set = ''] of rest.matchAll(/@(\S+)/g))
+          assert.ok(this.sets.has(set) || this.maps.has(set), `unknown set ${set}`);
         const rules = this.chains.get(name);
         assert.ok(rules);
         rules.push(rest);
@@ -88,7 +76,35 @@ class Table {
   }
 
   state(): NftState {
-    return { chains: this.chains, maps: this.maps, sets: this.sets } as unknown as NftState;
+    const chains = new Map([...this.chains].map(([chain, rules]) => [chain, rules.join('\n')]));
+    const sets = new Map([...this.sets].map(([set, seconds]) => [set, `${seconds}`]));
+    return new Map([['chains', chains], ['sets', sets], ...this.maps]) as NftState;
+  }
+
+  /** Where a lookup may lead, in order of the endpoints; `from`: whose connections. */
+  targets(map: 'service_ips' | 'service_nodeports', key: string, from: 'outside' | 'pod'): string[] {
+    const verdict = this.maps.get(map)?.get(key);
+    return verdict === undefined ? [] : this.#follow(verdict.replace('goto ', ''), key, from);
+  }
+
+  #follow(chain: string, key: string, from: 'outside' | 'pod'): string[] {
+    for (const rule of this.chains.get(chain) ?? assert.fail(`unknown chain ${chain}`)) {
+      const [, inside] = /^ip saddr 10\.128\.0\.0\/14 goto (\S+)$/.exec(rule) ?? [];
+      if (inside !== undefined && from === 'pod') return this.#follow(inside, key, from);
+      const [, keyWords, count, map = ''] = /^dnat ip to (.*) \. numgen random mod (\d+) map @(\S+)$/.exec(rule) ?? [];
+      if (count !== undefined) {
+        assert.equal(keyWords?.split(' . ').length, key.split(' . ').length);
+        return Array.from({ length: Number(count) }, (_, index) => {
+          const target = this.maps.get(map)?.get(`${key} . ${index}`);
+          return (target ?? assert.fail(`no endpoint ${index} of ${key}`)).replace(' . ', ':');
+        });
+      }
+      const [, address] = /dnat to (\S+)$/.exec(rule) ?? [];
+      if (address !== undefined) return [address];
+      if (rule.startsWith('numgen'))
+        return [...rule.matchAll(/goto ([^\s,]+)/g)].flatMap(([, each = '']) => this.#follow(each, key, from));
+    }
+    return [];
   }
 }
 
@@ -100,6 +116,7 @@ function randomPorts(random: () => number): ServicePort[] {
       ip: `10.128.0.${2 + each + Math.floor(random() * 3) * 4}`,
       port: 8080,
       local: random() < 0.5,
+      hairpin: random() < 0.5,
     }));
     const unique = [...new Map(endpoints.map((each) => [each.ip, each])).values()];
     ports.push({
@@ -121,12 +138,16 @@ function randomPorts(random: () => number): ServicePort[] {
   return ports;
 }
 
-test('any sequence of differences ends in the state that a fresh table would have, and never breaks a reference', () => {
+function randomSource(): () => number {
   let seed = 12_345;
-  const random = (): number => {
+  return () => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
     return seed / 2_147_483_648;
   };
+}
+
+test('any sequence of differences ends in the state that a fresh table would have, and never breaks a reference', () => {
+  const random = randomSource();
   const table = new Table();
   let current = emptyNftState;
   for (let round = 0; round < 400; round++) {
@@ -137,6 +158,74 @@ test('any sequence of differences ends in the state that a fresh table would hav
     assert.equal(difference(desired, desired, options), '');
     current = desired;
   }
+});
+
+test('a table that is changed service by service has the state of a fresh one, and each address its endpoints', () => {
+  const random = randomSource();
+  const [kernel, table] = [new Table(), new NftTable(options)];
+  table.program();
+  const known = new Map<string, readonly ServicePort[]>();
+  for (let round = 0; round < 400; round++) {
+    const next = byService(randomPorts(random));
+    for (const service of [...known.keys(), ...next.keys()]) {
+      // Some services do not change, as most of a cluster's.
+      if (random() < 0.5) continue;
+      const ports = next.get(service) ?? [];
+      known.set(service, ports);
+      table.set(service, ports);
+    }
+    kernel.apply(table.program());
+    const all = [...known.values()].flat();
+    const order = (state: NftState) => [...state].map(([place, content]) => [place, [...content].sort()]);
+    assert.deepEqual(order(kernel.state()), order(nftState(all, options)));
+    assert.equal(table.program(), '');
+    for (const { clusterIps, externalIps, nodePort, endpoints, externalEndpoints, externalLocal } of all) {
+      const texts = (list: ServicePort['endpoints']): string[] => list.map(({ ip, port }) => `${ip}:${port}`);
+      for (const from of ['outside', 'pod'] as const) {
+        // An address or node port without endpoints of its own leads pods to the others only under the policy Local.
+        const external = texts(externalLocal && from === 'pod' && endpoints.length > 0 ? endpoints : externalEndpoints);
+        for (const ip of clusterIps)
+          assert.deepEqual(kernel.targets('service_ips', `${ip} . tcp . 80`, from), texts(endpoints));
+        for (const ip of externalIps)
+          assert.deepEqual(kernel.targets('service_ips', `${ip} . tcp . 80`, from), external);
+        if (nodePort > 0) assert.deepEqual(kernel.targets('service_nodeports', `tcp . ${nodePort}`, from), external);
+      }
+    }
+  }
+});
+
+test('of two services with one address the last in order has it, until it is deleted', () => {
+  const table = new NftTable(options);
+  const [port] = randomPorts(() => 0.99).map((each) => ({ ...each, clusterIps: ['172.30.0.1'], affinitySeconds: 0 }));
+  assert.ok(port);
+  const [one, two] = [
+    { ...port, endpoints: port.endpoints.slice(0, 1) },
+    { ...port, endpoints: port.endpoints.slice(0, 2) },
+  ];
+  const chain = (): string | undefined => table.state().get('service_ips')?.get('172.30.0.1 . tcp . 80');
+  table.set('ns/b', [two]);
+  table.set('ns/a', [one]);
+  assert.equal(chain(), 'goto svc-2');
+  table.set('ns/b', []);
+  assert.equal(chain(), 'goto svc-1');
+  assert.equal(table.state().get('chains')?.has('svc-2'), false);
+  table.set('ns/a', []);
+  assert.ok([...table.state().values()].every(({ size }) => size === 0));
+});
+
+test('another timeout of affinity replaces the table, and so does a table whose content is unknown', () => {
+  const table = new NftTable(options);
+  const [port] = randomPorts(() => 0.99);
+  assert.ok(port);
+  const next = (affinitySeconds: number): string => {
+    table.set('ns/a', [{ ...port, affinitySeconds }]);
+    return table.program();
+  };
+  assert.match(next(60), /^delete table/m);
+  assert.equal(next(60), '');
+  assert.match(next(90), /^delete table/m);
+  table.reset();
+  assert.match(next(90), /^delete table/m);
 });
 
 test('one changed endpoint touches only its own service', () => {
@@ -152,7 +241,7 @@ test('one changed endpoint touches only its own service', () => {
     nodePort: 0,
     affinitySeconds: 0,
     externalLocal: false,
-    endpoints: ips.map((ip) => ({ ip, port: 80, local: true })),
+    endpoints: ips.map((ip) => ({ ip, port: 80, local: true, hairpin: true })),
     externalEndpoints: [],
   });
   const many = Array.from({ length: 200 }, (_, index) => port(index + 1, ['10.128.0.9']));
@@ -160,6 +249,12 @@ test('one changed endpoint touches only its own service', () => {
   const after = nftState([...many.slice(0, -1), port(200, ['10.128.0.9', '10.128.0.10'])], options);
   const lines = difference(before, after, options).split('\n');
   assert.ok(lines.length <= 8, `${lines.length} lines`);
+  const moved = nftState([...many.slice(0, -1), port(200, ['10.128.0.10'])], options);
+  assert.deepEqual(difference(before, moved, options).split('\n'), [
+    'delete element ip he endpoints { 172.30.1.200 . tcp . 80 . 0 }',
+    'add element ip he endpoints { 172.30.1.200 . tcp . 80 . 0 : 10.128.0.10 . 80 }',
+    'add element ip he hairpin { 10.128.0.10 . 10.128.0.10 }',
+  ]);
 });
 
 const service = (spec: Service['spec'], extra: Partial<Service> = {}): Service => ({
@@ -236,7 +331,7 @@ test('a cluster IP that the host answers itself is neither forwarded nor refused
   const dns = service({ clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'], ports: [http] });
   const { ports } = desiredServicePorts({ ...cluster, services: [dns], slices: [], hostServices: ['172.30.0.10'] });
   const maps = (of: readonly ServicePort[]): string[] =>
-    [...nftState(of, options).maps.values()].flatMap((map) => [...map.keys()]);
+    [...nftState(of, options).values()].flatMap((place) => [...place.keys()]);
   assert.deepEqual(maps(ports), []);
   assert.deepEqual(maps(portsOf([dns], [])), ['172.30.0.10 . tcp . 80']);
 });

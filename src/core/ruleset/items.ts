@@ -1,0 +1,170 @@
+/**
+ * Service ports as content of an nft table. Lookup cost does not grow with the number of services: verdict maps take an
+ * address and a port to a chain, as upstream's nftables proxy does (KEP-3866). The chain is shared by all service ports
+ * with as many endpoints and finds the endpoint in a map by address, port and a random number, so that a change of
+ * endpoints changes elements alone: nft reads every chain and set of the host, but no elements, at each call.
+ */
+import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './content.ts';
+import type { ProxyEndpoint, ServicePort } from './service-port.ts';
+
+/** What a service port needs in a table of its family. `zone`: its connection tracking zone; undefined: the default. */
+export function itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Item[] {
+  const items: Item[] = [];
+  const add = (place: Item['place'], key: string, value: string): void => {
+    items.push({ place, key, value });
+  };
+  const proto = port.protocol.toLowerCase();
+  const external = port.nodePort > 0 || port.externalIps.length > 0;
+  // Shared chains cannot remember a client's endpoint, nor have one address lead to two lists of endpoints.
+  const chains =
+    port.affinitySeconds > 0 || (port.externalLocal && external)
+      ? addOwnChains(port, options, add)
+      : addSharedChains(port, options, add);
+  for (const ip of port.clusterIps) {
+    const key = `${ip} . ${proto} . ${port.port}`;
+    if (chains.internal === undefined) add('no_endpoint_ips', key, 'goto refuse');
+    else add('service_ips', key, `goto ${chains.internal}`);
+  }
+  const missing = port.externalLocal ? 'drop' : 'goto refuse';
+  for (const ip of port.externalIps) {
+    const key = `${ip} . ${proto} . ${port.port}`;
+    if (chains.external !== undefined) add('service_ips', key, `goto ${chains.external}`);
+    if (port.externalEndpoints.length === 0) add('no_endpoint_ips', key, missing);
+  }
+  if (port.nodePort > 0) {
+    const key = `${proto} . ${port.nodePort}`;
+    if (chains.nodePort !== undefined) add('service_nodeports', key, `goto ${chains.nodePort}`);
+    if (port.externalEndpoints.length === 0) add('no_endpoint_nodeports', key, missing);
+  }
+  if (zone !== undefined) {
+    for (const ip of [...port.clusterIps, ...port.externalIps]) add('udp_zones', `${ip} . ${port.port}`, `${zone}`);
+    if (port.nodePort > 0) add('udp_port_zones', `${port.nodePort}`, `${zone}`);
+  }
+  if (port.restrictedIps.length > 0) {
+    const chain = `fw/${nameOf(port.id)}`;
+    const from = port.sourceRanges.map((range) => `${WORDS[options.family].ip} saddr ${range} return`);
+    add('chains', chain, [...from, 'drop'].join('\n'));
+    for (const ip of port.restrictedIps) add('firewall_ips', `${ip} . ${proto} . ${port.port}`, `goto ${chain}`);
+  }
+  return items;
+}
+
+type Add = (place: Item['place'], key: string, value: string) => void;
+
+/** Where traffic to a kind of address goes; undefined: there is no endpoint. */
+interface Chains {
+  readonly internal: string | undefined;
+  readonly external: string | undefined;
+  readonly nodePort: string | undefined;
+}
+
+const markForMasquerade = `meta mark set meta mark or ${MASQUERADE_MARK}`;
+
+/** Sources outside the pods' range that use a cluster IP. */
+function markOutside({ family, clusterCidr }: NftOptions): string {
+  const outside = clusterCidr === undefined ? '' : `${WORDS[family].ip} saddr != ${clusterCidr} `;
+  return `${outside}fib saddr type != local ${markForMasquerade}`;
+}
+
+function addSharedChains(port: ServicePort, options: NftOptions, add: Add): Chains {
+  const { ip: word } = WORDS[options.family];
+  const proto = port.protocol.toLowerCase();
+  const { endpoints, externalEndpoints, clusterIps, externalIps, nodePort } = port;
+  const lead = (
+    kind: string,
+    to: readonly ProxyEndpoint[],
+    mark: string,
+    map: 'endpoints' | 'nodeport_endpoints',
+    keys: readonly string[],
+  ): string | undefined => {
+    if (to.length === 0 || keys.length === 0) return undefined;
+    const key = `${map === 'endpoints' ? `${word} daddr . ` : ''}meta l4proto . th dport`;
+    const chain = `${kind}-${to.length}`;
+    add('chains', chain, `${mark}\ndnat ${word} to ${key} . numgen random mod ${to.length} map @${map}`);
+    for (const each of keys)
+      for (const [index, { ip, port: number }] of to.entries()) add(map, `${each} . ${index}`, `${ip} . ${number}`);
+    return chain;
+  };
+  const at = (ip: string): string => `${ip} . ${proto} . ${port.port}`;
+  const chains = {
+    internal: lead('svc', endpoints, markOutside(options), 'endpoints', clusterIps.map(at)),
+    external: lead('ext', externalEndpoints, markForMasquerade, 'endpoints', externalIps.map(at)),
+    nodePort: lead(
+      'port',
+      externalEndpoints,
+      markForMasquerade,
+      'nodeport_endpoints',
+      nodePort > 0 ? [`${proto} . ${nodePort}`] : [],
+    ),
+  };
+  for (const { ip, hairpin } of [...endpoints, ...externalEndpoints]) if (hairpin) add('hairpin', `${ip} . ${ip}`, '');
+  return chains;
+}
+
+/** Chains of one service port, and one for each of its endpoints. */
+function addOwnChains(port: ServicePort, options: NftOptions, add: Add): Chains {
+  const { ip: word } = WORDS[options.family];
+  const proto = port.protocol.toLowerCase();
+  const id = nameOf(port.id);
+  const isSticky = port.affinitySeconds > 0;
+  const addBalancer = (chain: string, endpoints: readonly ProxyEndpoint[], prefix: readonly string[]): string => {
+    const endpointChains = endpoints.map((endpoint) => {
+      const target = options.family === 6 ? `[${endpoint.ip}]` : endpoint.ip;
+      const suffix = `${id}/${endpoint.ip.replaceAll(':', '.')}/${endpoint.port}`;
+      const name = `ep/${suffix}`;
+      const affinitySet = `aff/${suffix}`;
+      if (isSticky) add('sets', affinitySet, `${port.affinitySeconds}`);
+      const rules = [
+        `${word} saddr ${endpoint.ip} ${markForMasquerade} comment "hairpin"`,
+        ...(isSticky ? [`update @${affinitySet} { ${word} saddr }`] : []),
+        `meta l4proto ${proto} dnat to ${target}:${endpoint.port}`,
+      ];
+      add('chains', name, rules.join('\n'));
+      return { name, affinitySet };
+    });
+    const rules = [
+      ...prefix,
+      ...(isSticky ? endpointChains.map((each) => `${word} saddr @${each.affinitySet} goto ${each.name}`) : []),
+      ...(endpointChains.length === 0
+        ? []
+        : [
+            `numgen random mod ${endpointChains.length} vmap { ${endpointChains
+              .map((each, index) => `${index} : goto ${each.name}`)
+              .join(', ')} }`,
+          ]),
+    ];
+    add('chains', chain, rules.join('\n'));
+    return chain;
+  };
+  const comment = `comment "${commentText(port.id)}"`;
+  const internal =
+    port.endpoints.length === 0
+      ? undefined
+      : addBalancer(`svc/${id}`, port.endpoints, [`${markOutside(options)} ${comment}`]);
+  // With the policy Local, pods and this host still reach every endpoint (KEP-2086 keeps it so).
+  const inside =
+    port.externalLocal && internal !== undefined
+      ? [
+          ...(options.clusterCidr === undefined ? [] : [`${word} saddr ${options.clusterCidr} goto ${internal}`]),
+          `fib saddr type local goto ${internal}`,
+        ]
+      : [];
+  const isExternal = port.nodePort > 0 || port.externalIps.length > 0;
+  const external =
+    isExternal && (port.externalEndpoints.length > 0 || inside.length > 0)
+      ? addBalancer(
+          `ext/${id}`,
+          port.externalEndpoints,
+          port.externalLocal ? inside : [`${markForMasquerade} ${comment}`],
+        )
+      : undefined;
+  return { internal, external, nodePort: external };
+}
+
+/** Comments are quoted strings of at most 128 bytes in nft. Service ids hold only DNS labels, `/` and `:`. */
+function commentText(text: string): string {
+  return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
+}
+
+/** Distinct for distinct ids, and short enough: names of services and ports hold only letters, digits, `-` and `.`. */
+const nameOf = (id: string): string => id.replaceAll(':', '/');

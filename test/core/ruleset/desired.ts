@@ -1,0 +1,45 @@
+/** Everything planned at once, for tests of what a cluster's objects come to. */
+import type { Node, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { HealthCheck, ServicePort } from '../../../src/core/ruleset/index.ts';
+import { type NftOptions, type NftState, NftTable, ServicePlanner } from '../../../src/core/ruleset/index.ts';
+import type { ServicePlannerOptions } from '../../../src/core/ruleset/planner.ts';
+import type { RefusedAddress } from '../../../src/core/ruleset/services.ts';
+
+export interface DesiredInput extends ServicePlannerOptions {
+  readonly services: readonly Service[];
+  readonly slices: readonly EndpointSlice[];
+  readonly nodes: readonly Node[];
+  readonly hostAddresses: readonly string[];
+}
+
+export interface Desired {
+  readonly ports: readonly ServicePort[];
+  readonly refused: readonly RefusedAddress[];
+  readonly healthChecks: readonly HealthCheck[];
+}
+
+export function desiredServicePorts(input: DesiredInput): Desired {
+  const planner = new ServicePlanner(input);
+  planner.setHostAddresses(input.hostAddresses);
+  for (const node of input.nodes) planner.setNode(node);
+  for (const service of input.services) planner.setService(service);
+  for (const slice of input.slices) planner.setSlice(slice);
+  const { refused } = planner.changes();
+  return { ports: planner.ports(), refused, healthChecks: planner.healthChecks() };
+}
+
+export function nftState(ports: readonly ServicePort[], options: NftOptions): NftState {
+  const table = new NftTable(options);
+  for (const [service, own] of byService(ports)) table.set(service, own);
+  return table.state();
+}
+
+export function byService(ports: readonly ServicePort[]): Map<string, ServicePort[]> {
+  const found = new Map<string, ServicePort[]>();
+  for (const port of ports) {
+    const [service = ''] = port.id.split(':');
+    found.set(service, [...(found.get(service) ?? []), port]);
+  }
+  return found;
+}
