@@ -138,13 +138,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
-  const kubelet = await restartableKubelet(async () => {
-    const current = await readHostNodeConfig(settings, driver.name, log);
-    return hostKubelet({
-      ...{ settings, log, prepared, nodeConfig: current, api, lastKnown, recorder, network, streaming },
-      ...{ certificates, versions, addresses, time },
-    });
-  }, log.named('kubelet'));
+  const parts = { settings, log, prepared, api, lastKnown, recorder, network, streaming, certificates, versions };
+  const kubelet = await restartableKubelet(() => hostKubelet({ ...parts, addresses, time }), log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
   const onRenewed = (): void => void kubelet.reloadCertificate();
@@ -319,7 +314,6 @@ interface KubeletParts {
   readonly settings: Settings;
   readonly log: Log;
   readonly prepared: PreparedHost;
-  readonly nodeConfig: NodeConfig;
   readonly api: OpenedClient;
   readonly lastKnown: LastKnown;
   readonly recorder: EventRecorder;
@@ -331,11 +325,11 @@ interface KubeletParts {
   readonly time: TrustedTime;
 }
 
-function hostKubelet({
+/** Of node-config.yaml as it is now. */
+async function hostKubelet({
   settings,
   log,
   prepared,
-  nodeConfig,
   api,
   lastKnown,
   recorder,
@@ -345,8 +339,9 @@ function hostKubelet({
   certificates,
   versions,
   time,
-}: KubeletParts): Kubelet {
+}: KubeletParts): Promise<Kubelet> {
   const files = nodeFiles(settings.root);
+  const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
   const mounts = createMounter();
   return createKubelet({
     config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
