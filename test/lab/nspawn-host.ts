@@ -94,6 +94,11 @@ export class NspawnHost {
     return join(this.#directory, 'root');
   }
 
+  /** systemd's pid on the machine. */
+  get pid1(): number {
+    return this.#pid1;
+  }
+
   get console(): string {
     return this.#console;
   }
