@@ -228,6 +228,24 @@ export class LabCluster {
     return [...served].sort();
   }
 
+  /** The host says so itself, the cluster agrees, and its pods run. */
+  async untilBack(host: NspawnHost, masters: readonly NspawnHost[], timeoutMs = 120_000): Promise<void> {
+    try {
+      await eventually(`${host.name} Ready by its own status`, timeoutMs, async () => {
+        const { stdout } = await host.inside('hyperedge', ['status'], { timeoutMs: 10_000 });
+        return stdout.includes(`node ${host.name} (${host.address}): Ready`) ? true : undefined;
+      });
+      for (const master of masters) {
+        await this.untilReady(master, this.hosts, timeoutMs);
+        await this.untilVoters(master, masters, timeoutMs);
+      }
+      await this.untilRing(this.hosts, timeoutMs);
+    } catch (error) {
+      throw new Error(`${String(error)}
+${await tail(host)}`);
+    }
+  }
+
   /** Sends requests through the balancer of `host` until `stop`. `credentials`: the host of whose administrator. */
   load(host: NspawnHost, credentials: NspawnHost, url = BALANCER): { stop(): Promise<RequestReport> } {
     const kubeconfig = join(credentials.root, 'etc/origin/master/admin.kubeconfig');
