@@ -41,7 +41,6 @@ export interface RingMasters {
   readonly failed: string | undefined;
 }
 
-type GossipSettings = Pick<Settings, 'bootstrapFile' | 'gossip' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'>;
 type GossipSettings = Pick<
   Settings,
   'bootstrapFile' | 'gossip' | 'joined' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'
@@ -58,7 +57,6 @@ const QUERY_TIMEOUT_MS = 2000;
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
-  const off = { note: undefined, followMasters: () => {}, stop: async () => {} };
   const off: HostGossip = {
     note: undefined,
     followMasters: () => {},

@@ -16,6 +16,11 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
+/** Annotation with the group that a host claims for its Node. */
+export const GROUP_CLAIM = 'hyperedge.dev/node-group';
+/** Label with the group that a Node has. */
+export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
+
 /** A label that isolates workloads from nodes: none may set or shed it on itself. */
 export function isRestrictedLabel(label: string): boolean {
   const prefix = label.slice(0, Math.max(0, label.indexOf('/')));

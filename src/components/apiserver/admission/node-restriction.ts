@@ -6,7 +6,7 @@
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
-import { isRestrictedLabel, mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
+import { GROUP_CLAIM, GROUP_LABEL, isRestrictedLabel, mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -92,7 +92,11 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
 function checkDeletedNode(request: AdmissionRequest, nodeName: string): void {
   const { metadata, spec } = (request.old ?? {}) as Node;
   const taint = spec?.taints?.find(({ key }) => !key.startsWith(LIFECYCLE_TAINTS));
-  const label = Object.keys(metadata?.labels ?? {}).find(isRestrictedLabel);
+  // The label of the group that the host itself has claimed is set again.
+  const group = metadata?.annotations?.[GROUP_CLAIM];
+  const label = Object.entries(metadata?.labels ?? {}).find(
+    ([name, value]) => isRestrictedLabel(name) && !(name === GROUP_LABEL && value === group),
+  )?.[0];
   if (taint === undefined && label === undefined) return;
   const what = taint === undefined ? `label ${label}` : `taint ${taint.key}`;
   throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to delete its node with the ${what}`);
