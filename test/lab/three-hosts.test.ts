@@ -84,10 +84,14 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
   test('each host shows the cluster as it is', async () => {
     for (const host of masters) {
       assert.deepEqual(await cluster.readyNodes(host), cluster.hosts.map(({ name }) => name).sort());
-      const wide = await host.mustKubectl(['get', 'nodes', '-o', 'wide']);
-      for (const { name, address } of masters)
-        assert.match(wide, new RegExp(`^${name} +Ready +master +\\S+ +\\S+ +${address.replaceAll('.', '\\.')} `, 'm'));
-      assert.match(wide, new RegExp(`^${node.name} +Ready +<none> +\\S+ +\\S+ +${node.address}`, 'm'));
+      // Roles are labels, which the controllers set a moment later.
+      await eventually('roles and addresses of all nodes', 20_000, async () => {
+        const wide = await host.mustKubectl(['get', 'nodes', '-o', 'wide']);
+        const shows = ({ name, address }: NspawnHost, roles: string): boolean =>
+          new RegExp(`^${name} +Ready +${roles} +\\S+ +\\S+ +${address.replaceAll('.', '\\.')} `, 'm').test(wide);
+        if (masters.every((each) => shows(each, '\\S*master')) && shows(node, 'compute')) return true;
+        throw new Error(wide);
+      });
       await cluster.untilVoters(host, masters);
       const status = await host.must('hyperedge', ['status']);
       assert.match(status, new RegExp(`^node ${host.name} \\(${host.address}\\): Ready$`, 'm'));
