@@ -204,7 +204,8 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
       await node.changeAddress('192.0.2.77');
       await eventually('the address of the Node', 60_000, async () => {
         const path = 'jsonpath={.status.addresses[?(@.type=="InternalIP")].address}';
-        return (await a.mustKubectl(['get', 'node', node.name, '-o', path])) === node.address ? true : undefined;
+        if ((await a.mustKubectl(['get', 'node', node.name, '-o', path])) === node.address) return true;
+        throw new Error((await node.journal()).slice(-3_000));
       });
       await cluster.untilBack(node, masters);
     });

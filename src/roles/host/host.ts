@@ -304,6 +304,7 @@ function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeNam
     nodeName,
     labels: { 'node-role.kubernetes.io/master': 'true' },
     openAdmin: () => openClient(adminKubeconfig, 'hyperedge', { clock, random, log }),
+    clock,
     log,
   });
 }
