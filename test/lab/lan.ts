@@ -31,6 +31,15 @@ export class Lan {
     await succeed('ip', ['-n', this.netns, 'link', 'set', portOf(host.name), plugged ? 'up' : 'down']);
   }
 
+  /** Drops every frame between a host and all others, whose links stay up; or no longer. */
+  async cutOff(host: { readonly name: string }, cut: boolean): Promise<void> {
+    const table = `part-${host.name}`;
+    const port = `"${portOf(host.name)}"`;
+    const rules = `table bridge ${table} { chain f { type filter hook forward priority 0; iifname ${port} drop; oifname ${port} drop; }; }`;
+    const args = cut ? [rules] : ['delete', 'table', 'bridge', table];
+    await succeed('nsenter', [`--net=/run/netns/${this.netns}`, 'nft', ...args]);
+  }
+
   async stop(): Promise<void> {
     await run('ip', ['netns', 'delete', this.netns]);
   }

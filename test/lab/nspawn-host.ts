@@ -52,7 +52,8 @@ async function hierarchies(): Promise<Hierarchy[]> {
 
 export class NspawnHost {
   readonly name: string;
-  readonly address: string;
+  /** Of its link, also after a boot. */
+  address: string;
   readonly #lan: Lan;
   readonly #directory: string;
   #supervisor: ChildProcess | undefined;
@@ -92,6 +93,11 @@ export class NspawnHost {
 
   get root(): string {
     return join(this.#directory, 'root');
+  }
+
+  /** systemd's pid on the machine. */
+  get pid1(): number {
+    return this.#pid1;
   }
 
   get console(): string {
@@ -207,6 +213,27 @@ export class NspawnHost {
       if (cgroup.includes(`hyperedge-${containerId}.scope`)) pids.push(Number(entry));
     }
     return pids.sort((left, right) => left - right);
+  }
+
+  /** All its processes stand still, or go on. */
+  async pause(paused: boolean): Promise<void> {
+    const freezer = (await hierarchies()).map(({ mount }) => join(mount, this.name, 'freezer.state')).find(existsSync);
+    if (freezer === undefined) throw new Error('this machine has no freezer hierarchy of cgroup v1');
+    const state = paused ? 'FROZEN' : 'THAWED';
+    await eventually(`state ${state}`, 10_000, async () => {
+      await writeFile(freezer, state);
+      return (await readFile(freezer, 'utf8')).trim() === state ? true : undefined;
+    });
+  }
+
+  /** Its link has another address from now on, also after a boot. */
+  async changeAddress(address: string): Promise<void> {
+    const link = ['-n', this.name, 'address'];
+    await succeed('ip', [...link, 'add', `${address}/24`, 'dev', LINK]);
+    await succeed('ip', [...link, 'delete', `${this.address}/24`, 'dev', LINK]);
+    // The second address of a subnet goes with the first one where the kernel does not promote it.
+    await run('ip', [...link, 'add', `${address}/24`, 'dev', LINK]);
+    this.address = address;
   }
 
   /** Nothing is asked, nothing is written: what the machine's disk holds is what the next boot finds. */

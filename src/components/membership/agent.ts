@@ -34,6 +34,8 @@ export interface AgentDeps {
 export interface Agent extends AgentService {
   /** Listens and begins to join. Resolves to the advertised address. Rejects as `Membership.start` does. */
   start(): Promise<PeerAddress>;
+  /** `host:port` of further members to join; replaces those of the last call. */
+  learn(peers: readonly string[]): void;
   /** Says farewell and ends. */
   stop(): Promise<void>;
   /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
@@ -60,6 +62,7 @@ class RingAgent implements Agent {
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #clocks = new ClockOffsets();
   #membership: Membership | undefined;
+  #learnt: readonly string[] = [];
   #joining: Joining | undefined;
   #refresh: Timer | undefined;
   #store: Store | undefined;
@@ -87,8 +90,14 @@ class RingAgent implements Agent {
       peers: this.#deps.peers,
       resolve: this.#deps.resolve,
     });
+    if (this.#learnt.length > 0) this.#joining.learn(this.#learnt);
     this.#tell(false);
     return address;
+  }
+
+  learn(peers: readonly string[]): void {
+    this.#learnt = peers;
+    if (this.#membership !== undefined) this.#joining?.learn(peers);
   }
 
   stop(): Promise<void> {

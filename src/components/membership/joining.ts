@@ -21,6 +21,8 @@ export interface JoiningDeps {
 }
 
 export interface Joining {
+  /** Replaces the peers of the last call; those of the configuration stay. */
+  learn(peers: readonly string[]): void;
   stop(): void;
 }
 
@@ -30,8 +32,8 @@ const LAST_RETRY_MS = 30_000;
 const CHECK_MS = 30_000;
 
 export function keepJoined(deps: JoiningDeps): Joining {
-  if (deps.peers.length === 0) return { stop: () => {} };
-  const { clock, random, log, membership, peers } = deps;
+  const { clock, random, log, membership } = deps;
+  let peers = deps.peers;
   let timer: Timer | undefined;
   let stopped = false;
   let retryMs = FIRST_RETRY_MS;
@@ -92,6 +94,11 @@ export function keepJoined(deps: JoiningDeps): Joining {
   });
   void round();
   return {
+    learn(learnt) {
+      peers = [...new Set([...deps.peers, ...learnt])];
+      retryMs = FIRST_RETRY_MS;
+      if (!running && !stopped) void round();
+    },
     stop() {
       stopped = true;
       timer?.cancel();

@@ -1,11 +1,11 @@
 /** A host's part in node groups: follows the ConfigMap of its group and claims the group for its Node. */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { GROUP_CLAIM } from '../../api/kinds/nodes/own-labels.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/types.ts';
 import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
-import { GROUP_CLAIM } from './keeper.ts';
 
 export interface GroupFollowerOptions {
   readonly informers: InformerFactory;

@@ -4,7 +4,7 @@
  * Node without it gets the group that its host claims, once. Labels of masters are never given for a claim.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
-import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
+import { GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -13,9 +13,6 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/types.ts';
 import { defaultGroups, GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
 
-/** Annotation with the group that a host claims for its Node. */
-export const GROUP_CLAIM = 'hyperedge.dev/node-group';
-export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
 const MASTER_LABELS = /^node-role\.kubernetes\.io\/(master|control-plane)$/;
 const RETRY_MS = 5_000;
 

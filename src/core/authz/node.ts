@@ -130,7 +130,8 @@ function ownObject(nodeName: string, action: ResourceAction, what: string): Deci
 const nodes: Rule = (_graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource === '' && verb === 'create') return ALLOWED;
-  const verbs = subresource === '' ? ['get', 'list', 'watch', 'update', 'patch'] : ['get', 'update', 'patch'];
+  // A host that leaves deletes its Node: admission refuses where that would shed a taint.
+  const verbs = subresource === '' ? ['get', 'list', 'watch', 'update', 'patch', 'delete'] : ['get', 'update', 'patch'];
   if ((subresource !== '' && subresource !== 'status') || !verbs.includes(verb)) {
     return denied('can only register, read and update its own node');
   }

@@ -332,7 +332,7 @@ export function settingsOf(
       ttlSeconds: file?.dns?.ttlSeconds ?? 5,
       link: `${bridge.slice(0, 11)}-dns`,
     },
-    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
+    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring, joined),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
     restoreDamaged: file?.etcd?.restoreDamaged ?? true,
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
@@ -377,7 +377,12 @@ function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined):
 /** Serf's port. */
 const GOSSIP_PORT = 7946;
 
-function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: string): Settings['gossip'] {
+function gossipOf(
+  file: BootstrapFile | undefined,
+  nodeIp: string,
+  keyringFile: string,
+  joined: Joined | undefined,
+): Settings['gossip'] {
   const given = file?.gossip;
   const bindAddress = given?.bindAddress ?? (nodeIp.includes(':') ? '::' : '0.0.0.0');
   const any = bindAddress === '::' || bindAddress === '0.0.0.0';
@@ -387,9 +392,14 @@ function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: 
     bindAddress,
     port: given?.port ?? GOSSIP_PORT,
     advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
-    join: given?.join ?? [],
+    join: given?.join ?? (joined === undefined ? [] : mastersOf(undefined, joined).map((url) => hostOf(url))),
     keyringFile: given?.keyringFile ?? keyringFile,
   };
+}
+
+/** As a peer of the ring, with the ring's default port. */
+function hostOf(url: string): string {
+  return new URL(url).hostname;
 }
 
 /** Host names may have characters that are invalid in node names. */

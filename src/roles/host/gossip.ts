@@ -6,6 +6,7 @@ import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { AgentMember } from '../../components/membership/agent-port.ts';
 import { type Agent, answerKeyQueries, createAgent, createMembership } from '../../components/membership/index.ts';
+import type { KeyStore } from '../../components/membership/port.ts';
 import { edgeConfig } from '../../core/gossip/index.ts';
 import { serveAgent } from '../../io/agent/index.ts';
 import {
@@ -27,6 +28,10 @@ export interface HostGossip {
   clockOffsetMs(): number | undefined;
   /** Calls back with the `host:port` of the API servers of the ring's masters, at first and after each change. */
   followMasters(changed: (masters: RingMasters) => void): void;
+  /** Calls at every change of the keyring of this host, and at once; undefined: there is no gossip. */
+  readonly followKeys: ((changed: () => void) => void) | undefined;
+  /** `host` or `host:port` of further members to join; replaces those of the last call. */
+  learn(peers: readonly string[]): void;
   /** Sends the leave message and stops. */
   stop(): Promise<void>;
 }
@@ -38,7 +43,10 @@ export interface RingMasters {
   readonly failed: string | undefined;
 }
 
-type GossipSettings = Pick<Settings, 'bootstrapFile' | 'gossip' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'>;
+type GossipSettings = Pick<
+  Settings,
+  'bootstrapFile' | 'gossip' | 'joined' | 'nodeName' | 'paths' | 'ports' | 'roles' | 'storage'
+>;
 
 const METADATA_INTERVAL_MS = 5000;
 const FAREWELL_TIMEOUT_MS = 1500;
@@ -51,10 +59,20 @@ const QUERY_TIMEOUT_MS = 2000;
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
-  const off = { note: undefined, clockOffsetMs: () => undefined, followMasters: () => {}, stop: async () => {} };
+  const off: HostGossip = {
+    note: undefined,
+    clockOffsetMs: () => undefined,
+    followMasters: () => {},
+    followKeys: undefined,
+    learn: () => {},
+    stop: async () => {},
+  };
   if (!gossip.enabled) return off;
   const keyring = await keyringOf(settings);
-  const agent = agentOf(settings, keyring, log);
+  if (keyring === undefined) return { ...off, note: `${gossip.keyringFile} does not exist; gossip is disabled` };
+  let changed = (): void => {};
+  const store = notifying(keyring.store, () => changed());
+  const agent = agentOf(settings, { ...keyring, store }, log);
   try {
     const { ip, port } = await agent.start();
     log.v(2, 'gossip started', { name: settings.nodeName, address: ip, port, join: gossip.join.join(',') });
@@ -72,6 +90,11 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
       note: undefined,
       clockOffsetMs: () => agent.clockOffsetMs,
       followMasters: (changed) => followMasters(agent, changed),
+      followKeys: (listener) => {
+        changed = listener;
+        listener();
+      },
+      learn: (peers) => agent.learn(peers),
       stop: async () => {
         await agent.stop();
         await server.stop();
@@ -83,9 +106,20 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
   }
 }
 
-async function keyringOf({ gossip, bootstrapFile }: GossipSettings): Promise<OpenedKeyring> {
+function notifying(store: KeyStore, changed: () => void): KeyStore {
+  return {
+    keys: () => store.keys(),
+    install: (key) => store.install(key).then(changed),
+    use: (key) => store.use(key).then(changed),
+    remove: (key) => store.remove(key).then(changed),
+  };
+}
+
+/** Undefined: the cluster that this host has joined has no ring. */
+async function keyringOf({ gossip, bootstrapFile, joined }: GossipSettings): Promise<OpenedKeyring | undefined> {
   const found = await openKeyring(gossip.keyringFile);
   if (found !== undefined) return found;
+  if (joined && !gossip.configured) return undefined;
   // The members to join would reject a new key.
   if (gossip.join.length > 0)
     throw new CodedError(

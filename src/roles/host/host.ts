@@ -57,6 +57,7 @@ import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
+import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { holdSharedAddress } from './shared-address.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
@@ -132,6 +133,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
+  joinMasters(gossip, informers);
+  const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
@@ -189,6 +192,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
     versions.stop();
@@ -306,6 +310,7 @@ function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeNam
     nodeName,
     labels: { 'node-role.kubernetes.io/master': 'true' },
     openAdmin: () => openClient(adminKubeconfig, 'hyperedge', { clock, random, log }),
+    clock,
     log,
   });
 }

@@ -20,7 +20,7 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { discover } from './discovery.ts';
 import { enrol } from './enrol.ts';
 import { checkIdentity } from './host-identity.ts';
-import { learnCluster, learnRoles, receiveKeys, serverVersion } from './learn.ts';
+import { learnCluster, learnRoles, receiveKeyring, receiveKeys, serverVersion } from './learn.ts';
 import { type MasterKeys, writeMasterKeys } from './sealed-keys.ts';
 import { parseToken, type Token } from './token-format.ts';
 
@@ -93,8 +93,11 @@ async function joinWith(
       `${nodeFiles(settings.root).bootstrapKubeconfig}: names no certificate-authority`,
     );
   const keys = needsKeys(roles) ? await receiveKeys(client, token) : undefined;
-  if (keys === undefined) await enrol(client, settings, { caPem, note: context.note, signal: context.signal });
-  else await writeMasterKeys(settings, keys);
+  if (keys === undefined) {
+    const keyring = await receiveKeyring(client);
+    if (keyring !== undefined) await writeWhole(settings.gossip.keyringFile, keyring);
+    await enrol(client, settings, { caPem, note: context.note, signal: context.signal });
+  } else await writeMasterKeys(settings, keys);
   const etcd = keys === undefined ? undefined : storeOf(settings, roles, keys);
   await writeJoined(settings.paths.joined, {
     server,

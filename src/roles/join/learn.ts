@@ -7,6 +7,7 @@ import type { ApiClient } from '../../client/index.ts';
 import { SETTINGS_MAP } from '../../core/reconcile/cluster-info/plan.ts';
 import type { Role } from '../config/bootstrap.ts';
 import { type ClusterSettings, parseClusterSettings } from '../config/joined.ts';
+import { KEYRING_FIELD, KEYRING_SECRET } from '../host/ring-keyring.ts';
 import { type MasterKeys, SEALED_FIELD, sealedName, unseal } from './sealed-keys.ts';
 import { rolesOf, type Token } from './token-format.ts';
 
@@ -62,6 +63,20 @@ export async function learnCluster(client: ApiClient, server: string): Promise<L
   }
   const apiServers = (map.data?.['apiServers'] ?? '').split(',').filter((url) => /^https:\/\/[^/,=]+:\d+$/.test(url));
   return { cluster: parseClusterSettings(`${namespace}/${name}`, map.data ?? {}), apiServers };
+}
+
+/** The keyring of the gossip ring; undefined: the masters have none. */
+export async function receiveKeyring(client: ApiClient): Promise<string | undefined> {
+  const { namespace, name } = KEYRING_SECRET;
+  try {
+    const { data } = await client.resource(resources.secrets).get(name, namespace);
+    const content = data?.[KEYRING_FIELD];
+    return content === undefined ? undefined : Buffer.from(content, 'base64').toString('utf8');
+  } catch (error) {
+    // Masters of a release that does not publish it.
+    if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
+    throw error;
+  }
 }
 
 /** Throws CodedError 'bad-token'. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { GROUP_CLAIM, GROUP_LABEL } from '../../../src/api/kinds/nodes/own-labels.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient } from '../../../src/client/types.ts';
-import { defaultGroups, GROUP_CLAIM, GROUP_LABEL, keepNodeGroups } from '../../../src/components/nodegroups/index.ts';
+import { defaultGroups, keepNodeGroups } from '../../../src/components/nodegroups/index.ts';
 import { groupLabels } from '../../../src/roles/config/node-group.ts';
 import { systemClock } from '../../../src/roles/process.ts';
 import { fedInformers } from '../dns/harness.ts';

@@ -16,12 +16,23 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
+/** Annotation with the group that a host claims for its Node. */
+export const GROUP_CLAIM = 'hyperedge.dev/node-group';
+/** Label with the group that a Node has. */
+export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
+
+/** A label that isolates workloads from nodes: none may set or shed it on itself. */
+export function isRestrictedLabel(label: string): boolean {
+  const prefix = label.slice(0, Math.max(0, label.indexOf('/')));
+  return prefix === RESTRICTED_PREFIX || prefix.endsWith(`.${RESTRICTED_PREFIX}`);
+}
+
 export function mayKubeletLabel(label: string): boolean {
   const slash = label.indexOf('/');
   if (slash < 0) return true;
   const prefix = label.slice(0, slash);
   const within = (domain: string): boolean => prefix === domain || prefix.endsWith(`.${domain}`);
-  if (within(RESTRICTED_PREFIX)) return false;
+  if (isRestrictedLabel(label)) return false;
   if (!within('kubernetes.io') && !within('k8s.io')) return true;
   return OWN_LABELS.has(label) || OWN_LABEL_PREFIXES.some(within);
 }

@@ -6,7 +6,7 @@
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
-import { mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
+import { GROUP_CLAIM, GROUP_LABEL, isRestrictedLabel, mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -48,13 +48,19 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
   };
 }
 
+/** Of the node lifecycle controller, which sets them again. */
+const LIFECYCLE_TAINTS = 'node.kubernetes.io/';
+
 const nameOf = (request: AdmissionRequest): string => request.object?.metadata?.name ?? request.name;
 
 function checkNode(request: AdmissionRequest, nodeName: string): void {
   const name = nameOf(request);
   if (name !== nodeName)
     throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify node ${JSON.stringify(name)}`);
-  if (request.operation === 'DELETE') return;
+  if (request.operation === 'DELETE') {
+    checkDeletedNode(request, nodeName);
+    return;
+  }
   const node = request.object as Node;
   const old = request.old as Node | undefined;
   if (request.operation === 'CREATE') {
@@ -80,6 +86,20 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
   if (wrong.length > 0) {
     throw forbid(request, `is not allowed to modify labels: ${wrong.sort().join(', ')}`);
   }
+}
+
+/** Registered again, the Node would lack what an administrator has set against its host. */
+function checkDeletedNode(request: AdmissionRequest, nodeName: string): void {
+  const { metadata, spec } = (request.old ?? {}) as Node;
+  const taint = spec?.taints?.find(({ key }) => !key.startsWith(LIFECYCLE_TAINTS));
+  // The label of the group that the host itself has claimed is set again.
+  const group = metadata?.annotations?.[GROUP_CLAIM];
+  const label = Object.entries(metadata?.labels ?? {}).find(
+    ([name, value]) => isRestrictedLabel(name) && !(name === GROUP_LABEL && value === group),
+  )?.[0];
+  if (taint === undefined && label === undefined) return;
+  const what = taint === undefined ? `label ${label}` : `taint ${taint.key}`;
+  throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to delete its node with the ${what}`);
 }
 
 function changedLabels(node: Node, old: Node | undefined): string[] {

@@ -4,6 +4,7 @@
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../../client/index.ts';
@@ -14,13 +15,17 @@ export interface NodeRoleLabelsOptions {
   readonly labels: Readonly<Record<string, string>>;
   /** A client with the administrator's credentials. Throws CodedErrors of its kubeconfig. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
+const RETRY_MS = 2_000;
+
 /** Sets missing labels whenever the Node is added or updated. Returns the function that stops it. */
 export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
-  const { nodeName, labels, log } = options;
+  const { nodeName, labels, clock, log } = options;
   let busy = false;
+  let timer: Timer | undefined;
   const label = async (): Promise<void> => {
     const admin = await options.openAdmin();
     try {
@@ -34,11 +39,20 @@ export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
     if (!missing || busy) return;
     busy = true;
     label()
-      .catch((error: unknown) => log.warn('node role labels not set', { node: nodeName, error: messageOf(error) }))
+      .catch((error: unknown) => {
+        // The API server of a joining master starts after its Node is registered; no further update need come.
+        log.warn('node role labels not set; retrying', { node: nodeName, error: messageOf(error) });
+        timer?.cancel();
+        timer = clock.setTimer(RETRY_MS, () => setMissing(node));
+      })
       .finally(() => {
         busy = false;
       });
   };
   const informer = options.informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
-  return informer.onChange({ added: setMissing, updated: setMissing });
+  const unsubscribe = informer.onChange({ added: setMissing, updated: setMissing });
+  return () => {
+    timer?.cancel();
+    unsubscribe();
+  };
 }

@@ -109,6 +109,8 @@ const roles: readonly Role[] = [
   role(SYSTEM, 'system:cluster-settings-reader', [rule('get', 'core', 'configmaps', 'hyperedge-config')]),
   role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
   role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
+  // Every member of the gossip ring has its keys.
+  role(SYSTEM, 'system:gossip-keyring-reader', [rule('get', 'core', 'secrets', 'hyperedge-gossip-keyring')]),
   leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
 ];
@@ -116,6 +118,7 @@ const roles: readonly Role[] = [
 const roleBindings: readonly RoleBinding[] = [
   roleBinding(PUBLIC, 'system:cluster-info-reader', [UNAUTHENTICATED, AUTHENTICATED]),
   roleBinding(SYSTEM, 'system:cluster-settings-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER, group('system:nodes')]),
+  roleBinding(SYSTEM, 'system:gossip-keyring-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   roleBinding(
     SYSTEM,
     'extension-apiserver-authentication-reader',

@@ -1,0 +1,214 @@
+/**
+ * Blank Debian hosts, the executable and a switch: three masters and a node are installed and joined, run an
+ * application, and each is lost and comes back. Run by `npm run test:lab`.
+ */
+import assert from 'node:assert/strict';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { eventually, executable, sleep } from '../e2e/harness.ts';
+import { LabCluster } from './lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import type { RequestReport } from './requests.child.ts';
+
+const missing = await whyNoNspawn();
+if (missing !== undefined) console.log(`not run: ${missing}`);
+
+const READY_MS = 60_000;
+const ERROR_WINDOW_MS = 1_000;
+const WITHOUT_FAULT_MS = 1_000;
+const AFTER_FAULT_MS = 8_000;
+
+describe('a person with blank hosts', { skip: missing ?? false }, () => {
+  let cluster: LabCluster;
+  let masters: readonly NspawnHost[];
+  let a: NspawnHost;
+  let node: NspawnHost;
+  let forNodes: string[];
+  let forMasters: string[];
+
+  before(async () => {
+    cluster = await LabCluster.create(4, 'hosts');
+    masters = cluster.hosts.slice(0, 3);
+    a = cluster.host(0);
+    node = cluster.host(3);
+  });
+  after(() => cluster?.stop());
+
+  const tokens = async (by: NspawnHost): Promise<void> => {
+    forNodes = await cluster.joinCommand(by, '--roles', 'node', '--ttl', '24h');
+    forMasters = await cluster.joinCommand(by, '--roles', 'master,etcd,node', '--ttl', '1h');
+  };
+
+  /** What a client at the node sees while `act` runs. */
+  async function underLoad(what: string, by: NspawnHost, act: () => Promise<unknown>): Promise<RequestReport> {
+    const client = cluster.load(node === by ? a : node, by);
+    let report: RequestReport;
+    try {
+      await sleep(WITHOUT_FAULT_MS);
+      await act();
+    } finally {
+      report = await client.stop();
+    }
+    const { requests, errors, errorWindowMs, slowestMs, written } = report;
+    const lost = await cluster.lostWrites(by, report);
+    cluster.line.note(
+      `${what}: ${requests} requests, ${errors.length} failed within ${errorWindowMs} ms, slowest ${slowestMs} ms, ` +
+        `${written.length} writes, ${lost.length} lost`,
+    );
+    for (const { atMs, what: error } of errors.slice(0, 5)) cluster.line.note(`  at ${atMs}: ${error}`);
+    assert.deepEqual(lost, []);
+    return report;
+  }
+
+  test('install and join: all Ready', async () => {
+    const { line } = cluster;
+    const began = performance.now();
+    await line.step('A: install', () => cluster.install(a));
+    await line.step('A: token create, for nodes and for masters', () => tokens(a));
+    await Promise.all(
+      cluster
+        .others(a)
+        .map((host) =>
+          line.step(`${host.name}: install --join`, () => cluster.install(host, host === node ? forNodes : forMasters)),
+        ),
+    );
+    await line.step('all nodes Ready', () => cluster.untilReady(a, cluster.hosts));
+    const ms = performance.now() - began;
+    line.note(`all hosts Ready ${(ms / 1000).toFixed(1)} s after the first install`);
+    await line.step('three voters', () => cluster.untilVoters(a, masters));
+    await line.step('one ring', () => cluster.untilRing(cluster.hosts));
+    assert.ok(ms <= READY_MS, `${ms} ms`);
+  });
+
+  test('each host shows the cluster as it is', async () => {
+    for (const host of masters) {
+      assert.deepEqual(await cluster.readyNodes(host), cluster.hosts.map(({ name }) => name).sort());
+      // Roles are labels, which the controllers set a moment later.
+      await eventually('roles and addresses of all nodes', 20_000, async () => {
+        const wide = await host.mustKubectl(['get', 'nodes', '-o', 'wide']);
+        const shows = ({ name, address }: NspawnHost, roles: string): boolean =>
+          new RegExp(`^${name} +Ready +${roles} +\\S+ +\\S+ +${address.replaceAll('.', '\\.')} `, 'm').test(wide);
+        if (masters.every((each) => shows(each, '\\S*master')) && shows(node, 'compute')) return true;
+        throw new Error(wide);
+      });
+      await cluster.untilVoters(host, masters);
+      const status = await host.must('hyperedge', ['status']);
+      assert.match(status, new RegExp(`^node ${host.name} \\(${host.address}\\): Ready$`, 'm'));
+      for (const component of ['api', 'controllers', 'etcd'])
+        assert.match(status, new RegExp(`^${component} +running`, 'm'), status);
+    }
+    const status = await node.must('hyperedge', ['status']);
+    assert.match(status, new RegExp(`^node ${node.name} \\(${node.address}\\): Ready$`, 'm'));
+    assert.doesNotMatch(status, /undefined|admin\.kubeconfig/);
+    const refused = await node.inside('hyperedge', ['members']);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^hyperedge: .*this host has no store/);
+  });
+
+  test('an application over the hosts, by name and by address, from each host', async () => {
+    const { line } = cluster;
+    await line.step('image imported on each host', () => cluster.importImage());
+    await line.step('application Ready', () => cluster.deployWeb(a));
+    const served = await line.step('reached from a pod on each host', () => cluster.reachWeb(a, cluster.hosts));
+    assert.equal(served.length, 3, served.join());
+  });
+
+  test('a master dies: at most a second of errors, and no write is lost', async () => {
+    const leader = await cluster.leader(a);
+    const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
+    const report = await underLoad(`power of the leader ${leader.name} cut`, other, async () => {
+      await leader.cutPower();
+      await sleep(AFTER_FAULT_MS);
+    });
+    await cluster.line.step(`${leader.name}: boot, Ready, voter, in the ring`, async () => {
+      await leader.boot();
+      await cluster.untilBack(leader, masters);
+    });
+    assert.ok(report.errorWindowMs <= ERROR_WINDOW_MS, JSON.stringify(report.errors.slice(0, 5)));
+  });
+
+  test('each host loses its power and comes back by itself', async () => {
+    for (const host of cluster.hosts) {
+      const by = masters.find((each) => each !== host) ?? a;
+      await host.cutPower();
+      const ms = await cluster.writable(by, `without-${host.name}`);
+      cluster.line.note(`written ${Math.round(ms)} ms after the power of ${host.name} was cut`);
+      await cluster.line.step(`${host.name}: boot, Ready, voter, in the ring`, async () => {
+        await host.boot();
+        await cluster.untilBack(host, masters);
+      });
+    }
+    await cluster.line.step('the application answers everywhere', async () => {
+      await eventually('the application', 60_000, async () =>
+        (await cluster.reachWeb(a, cluster.hosts)).length === 3 ? true : undefined,
+      );
+    });
+  });
+
+  test('a host is cut off, its cable is pulled, it is paused: the others serve, and it comes back', async () => {
+    const faults: readonly [string, (host: NspawnHost, on: boolean) => Promise<void>][] = [
+      ['cut off', (host, on) => cluster.lan.cutOff(host, on)],
+      ['unplugged', (host, on) => cluster.lan.cable(host, !on)],
+      ['paused', (host, on) => host.pause(on)],
+    ];
+    for (const [what, fault] of faults) {
+      const host = await cluster.leader(a);
+      const [by] = masters.filter((each) => each !== host) as [NspawnHost];
+      const report = await underLoad(`${host.name}, the leader, ${what}`, by, async () => {
+        await fault(host, true);
+        await sleep(AFTER_FAULT_MS);
+      });
+      await fault(host, false);
+      await cluster.line.step(`${host.name} is back`, () => cluster.untilBack(host, masters));
+      assert.ok(report.requests > 50);
+    }
+  });
+
+  test('reset and rejoin: a node, then a master', async () => {
+    for (const host of [node, cluster.host(2)]) {
+      const ran = await cluster.line.step(`${host.name}: reset`, () =>
+        host.inside('hyperedge', ['reset'], { timeoutMs: 180_000 }),
+      );
+      assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
+      assert.match(ran.stdout, new RegExp(`node ${host.name} is drained`));
+      assert.match(ran.stdout, new RegExp(`node ${host.name} is deleted`));
+      const names = await a.mustKubectl(['get', 'nodes', '-o', 'name']);
+      assert.doesNotMatch(names, new RegExp(host.name));
+      await tokens(a);
+      const command = host === node ? forNodes : forMasters;
+      await cluster.line.step(`${host.name}: install --join`, () => cluster.install(host, command));
+      await cluster.line.step(`${host.name} is back`, () => cluster.untilBack(host, masters));
+    }
+  });
+
+  test('a new executable on one host after the other, under load', async () => {
+    for (const host of cluster.hosts) {
+      // Another build of the executable: bytes after its end change nothing but its digest.
+      await copyFile(executable, join(host.root, 'root/upgrade'));
+      await host.must('sh', ['-c', 'chmod 755 /root/upgrade; echo >> /root/upgrade']);
+    }
+    const report = await underLoad('executable replaced on all hosts', a, async () => {
+      for (const host of cluster.hosts)
+        await cluster.line.step(`${host.name}: install of the new executable`, async () => {
+          await cluster.install(host, ['install'], '/root/upgrade');
+          await cluster.untilBack(host, masters);
+        });
+    });
+    assert.deepEqual(report.errors, []);
+    assert.equal((await cluster.reachWeb(a, cluster.hosts)).length, 3);
+  });
+
+  test('a host’s address changes', async () => {
+    await cluster.line.step(`${node.name}: another address`, async () => {
+      await node.changeAddress('192.0.2.77');
+      await eventually('the address of the Node', 60_000, async () => {
+        const path = 'jsonpath={.status.addresses[?(@.type=="InternalIP")].address}';
+        if ((await a.mustKubectl(['get', 'node', node.name, '-o', path])) === node.address) return true;
+        throw new Error((await node.journal()).slice(-3_000));
+      });
+      await cluster.untilBack(node, masters);
+    });
+    await cluster.line.step('the application answers from it', () => cluster.reachWeb(a, [node]));
+  });
+});
