@@ -41,6 +41,8 @@ export interface NodeBalancer {
   learn(source: 'api' | 'gossip', targets: readonly string[]): void;
   /** Probes an API server now: another observer reports that it is lost. */
   doubt(target: string): void;
+  /** Ends the connections from addresses that this host has lost. */
+  addressesChanged(isOwn: (address: string) => boolean): void;
   backends(): readonly Backend[];
   /** Resets what is open. */
   stop(): Promise<void>;
@@ -105,6 +107,10 @@ class Balancer implements NodeBalancer {
     this.#remember(known.filter(isRemote));
     this.#probeAll();
     this.#apply();
+  }
+
+  addressesChanged(isOwn: (address: string) => boolean): void {
+    this.#listener?.resetFrom(isOwn);
   }
 
   doubt(target: string): void {

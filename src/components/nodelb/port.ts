@@ -25,6 +25,8 @@ export interface BalancedListener {
   end(target: string, how: 'drain' | 'reset'): void;
   /** Stops a `drain` of connections that have not ended yet. */
   keep(target: string): void;
+  /** Resets connections whose source address this host no longer has: TCP alone takes minutes to give them up. */
+  resetFrom(isOwn: (address: string) => boolean): void;
   /** Resets what is open. */
   close(): Promise<void>;
 }

@@ -20,6 +20,8 @@ export interface ConnectionEvents {
  */
 export class BalancedConnection {
   readonly target: string;
+  /** Of this host, towards the server. */
+  readonly sourceAddress: string;
   readonly #client: Socket;
   readonly #backend: Socket;
   readonly #ended: () => void;
@@ -44,6 +46,7 @@ export class BalancedConnection {
     this.target = target;
     this.#client = sockets.client;
     this.#backend = sockets.backend;
+    this.sourceAddress = sockets.backend.localAddress ?? '';
     this.#ended = events.ended;
     let answered = false;
     this.#join(this.#client, this.#backend, () => {

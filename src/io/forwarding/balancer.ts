@@ -72,6 +72,10 @@ class BalancerServer implements BalancedListener {
     for (const connection of this.#connections) if (connection.target === target) connection.drainingMs = undefined;
   }
 
+  resetFrom(isOwn: (address: string) => boolean): void {
+    for (const connection of this.#connections) if (!isOwn(connection.sourceAddress)) connection.reset();
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#ticking);
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));

@@ -71,10 +71,14 @@ export function followApiServers(balancer: NodeBalancer, informers: InformerFact
     .onChange({ added: learn, updated: learn });
 }
 
+export function isOwnAddress(address: string): boolean {
+  return Object.values(networkInterfaces()).some((each) => each?.some((own) => own.address === address));
+}
+
 function isOwn(target: string, apiPort: number): boolean {
   const { host, port } = parseTarget(target) ?? {};
   if (port !== apiPort) return false;
-  return Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === host));
+  return host !== undefined && isOwnAddress(host);
 }
 
 /** `host:port`, one a line. */

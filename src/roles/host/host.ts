@@ -33,7 +33,7 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
-import { followApiServers, startBalancer } from './balancer.ts';
+import { followApiServers, isOwnAddress, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
@@ -149,7 +149,10 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdSharedAddress(settings, log.named('vip'));
-  addresses.onChange(() => kubelet.addressesChanged());
+  addresses.onChange(() => {
+    balancer.addressesChanged(isOwnAddress);
+    kubelet.addressesChanged();
+  });
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
