@@ -41,6 +41,8 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
   { program: 'serf', debianPackage: 'serf' },
   { program: 'protoc', debianPackage: 'protobuf-compiler' },
   { program: 'unzip', debianPackage: 'unzip' },
+  { program: 'systemd-nspawn', debianPackage: 'systemd-container' },
+  { program: 'mmdebstrap', debianPackage: 'mmdebstrap' },
 ];
 
 async function onPath(program: string): Promise<boolean> {

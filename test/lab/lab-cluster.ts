@@ -217,10 +217,11 @@ export class LabCluster {
     const ip = await by.mustKubectl(['get', 'service', 'web', '-o', 'jsonpath={.spec.clusterIP}']);
     const served = new Set<string>();
     // The static busybox resolves names with nslookup only: glibc loads libraries for everything else.
+    const address = '$' + '{a:-$1}';
     const fetch =
       'a=$(nslookup $1 | sed -n "s/^Address: *\\([0-9.]*\\)$/\\1/p" | tail -1); n=0; ' +
       'while [ $n -lt $2 ]; do n=$((n+1)); ' +
-      'printf "GET / HTTP/1.0\\r\\n\\r\\n" | nc -w 5 ${a:-$1} 80 | grep served || { echo "failed $1 $a"; exit 1; }; done';
+      `printf "GET / HTTP/1.0\\r\\n\\r\\n" | nc -w 5 ${address} 80 | grep served || { echo "failed $1 $a"; exit 1; }; done`;
     for (const { name } of from) {
       for (const target of ['web.default.svc.cluster.local', ip]) {
         const args = ['exec', `look-${name}`, '--', '/bin/sh', '-c', fetch, 'sh', target, String(attempts)];
