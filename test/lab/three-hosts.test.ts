@@ -209,7 +209,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
         if ((await a.mustKubectl(['get', 'node', node.name, '-o', path])) === node.address) return true;
         throw new Error((await node.journal()).slice(-3_000));
       });
-      await cluster.untilBack(node, masters);
+      await cluster.untilReady(a, cluster.hosts);
     });
     await cluster.line.step('the application answers from it', () => cluster.reachWeb(a, [node]));
   });

@@ -149,10 +149,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdSharedAddress(settings, log.named('vip'));
-  addresses.onChange(() => {
-    balancer.addressesChanged(isOwnAddress);
-    kubelet.addressesChanged();
-  });
+  addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
+  addresses.onChange(() => kubelet.addressesChanged());
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
   void network.synced.then(() => progress.step('API server answers'));
