@@ -22,6 +22,7 @@ import { jobController } from './job.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
+import { volumeBinderController } from './persistentvolume-binder.ts';
 import { volumeProtectionController } from './persistentvolume-protection.ts';
 import { claimProtectionController } from './persistentvolumeclaim-protection.ts';
 import { podGcController } from './pod-garbage-collector.ts';
@@ -66,6 +67,7 @@ export const controllers: readonly ControllerSpec[] = [
   csrCleanerController,
   tokenSecretController,
   resourceQuotaController,
+  volumeBinderController,
   claimProtectionController,
   volumeProtectionController,
   serviceCidrsController,
