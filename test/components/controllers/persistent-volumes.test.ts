@@ -52,3 +52,61 @@ test('many claims get as many volumes, one each', async () => {
   const bound = await Promise.all(names.map((name) => phaseOfClaim(name, 'Bound')));
   assert.equal(new Set(bound.map(({ spec }) => spec?.volumeName)).size, 20);
 });
+
+test('a pod is bound only after its claim is, on the node of the volume', async () => {
+  await plane.of(resources.storageClasses).create({
+    metadata: { name: 'late' },
+    provisioner: 'kubernetes.io/no-provisioner',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  });
+  await plane.addNode('near');
+  await plane.addNode('far');
+  await newClaim('waits', 'late');
+  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'waits' } }];
+  const pods = plane.of(resources.pods);
+  await pods.create({
+    metadata: { name: 'user', namespace },
+    spec: { containers: [{ name: 'c', image: 'i' }], volumes },
+  });
+  const refused = await eventually(async () => {
+    const pod = await pods.get('user', namespace);
+    return pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  }, 'the pod to be unschedulable');
+  assert.match(refused.message ?? '', /didn't find available persistent volumes to bind/);
+  const far = {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['far'] }] }],
+  };
+  await newVolume('of-far', { storageClassName: 'late', nodeAffinity: { required: far } });
+  const claimAtBinding = await eventually(async () => {
+    if ((await pods.get('user', namespace)).spec?.nodeName === undefined) return undefined;
+    return plane.of(resources.persistentVolumeClaims).get('waits', namespace);
+  }, 'the pod to be bound');
+  assert.equal(claimAtBinding.status?.phase, 'Bound');
+  assert.equal((await pods.get('user', namespace)).spec?.nodeName, 'far');
+});
+
+test('a claim of a provisioner gets the node; its pod waits for the volume without blocking other pods', async () => {
+  await plane.of(resources.storageClasses).create({
+    metadata: { name: 'made' },
+    provisioner: 'example.com/disks',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  });
+  await newClaim('ordered', 'made');
+  const pods = plane.of(resources.pods);
+  const newPod = (name: string, volumes: object[]) =>
+    pods.create({ metadata: { name, namespace }, spec: { containers: [{ name: 'c', image: 'i' }], volumes } } as never);
+  await newPod('buyer', [{ name: 'v', persistentVolumeClaim: { claimName: 'ordered' } }]);
+  const node = await eventually(async () => {
+    const claim = await plane.of(resources.persistentVolumeClaims).get('ordered', namespace);
+    return claim.metadata?.annotations?.['volume.kubernetes.io/selected-node'];
+  }, 'the selected node');
+  await newPod('other', []);
+  await eventually(async () => (await pods.get('other', namespace)).spec?.nodeName, 'the other pod');
+  assert.equal((await pods.get('buyer', namespace)).spec?.nodeName, undefined);
+  await newVolume('delivered', { storageClassName: 'made' });
+  await plane.of(resources.persistentVolumes).patch('delivered', undefined, 'merge', {
+    spec: { claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name: 'ordered' } },
+  });
+  const bound = await eventually(async () => (await pods.get('buyer', namespace)).spec?.nodeName, 'the pod');
+  assert.equal(bound, node);
+});
