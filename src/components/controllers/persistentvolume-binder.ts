@@ -3,6 +3,8 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-ty
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { defaultClassOf } from '../../api/volumes/binding.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
 import type { ResourceClient } from '../../client/types.ts';
 import {
   type BinderPlan,
@@ -10,8 +12,6 @@ import {
   planClaim,
   planVolume,
 } from '../../core/reconcile/persistentvolume-binder/plan.ts';
-import { claimNames } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
-import { defaultClassOf } from '../../core/volumes/binding.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from './indices.ts';

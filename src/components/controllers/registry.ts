@@ -15,10 +15,12 @@ import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
 import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
+import { ephemeralVolumeController } from './ephemeral-volume.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
+import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
@@ -68,6 +70,8 @@ export const controllers: readonly ControllerSpec[] = [
   tokenSecretController,
   resourceQuotaController,
   volumeBinderController,
+  ephemeralVolumeController,
+  localVolumeProvisioner,
   claimProtectionController,
   volumeProtectionController,
   serviceCidrsController,

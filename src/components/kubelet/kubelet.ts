@@ -27,6 +27,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
+import { ClaimVolumes } from './volumes/claims.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -213,6 +214,7 @@ class NodeKubelet implements Kubelet {
     const { client, informers, recorder } = api;
     services.events.connect(recorder);
     services.config.connect(client);
+    services.volumes.connect(client);
     services.tokens.connect(client);
     services.statuses.connect(client);
     access.connect(client);
@@ -345,6 +347,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       files: deps.files.volumes,
       mounts: deps.mounts,
       config: configObjects,
+      claims: new ClaimVolumes(deps.files.volumes, () => nodeInformer.current?.list()[0]),
       tokens,
       clock,
       allocatable: () => allocatable,

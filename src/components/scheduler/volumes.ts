@@ -1,18 +1,18 @@
 /** Binds the claims of a pod on its node before the pod itself is bound. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
-import type { Informer } from '../../client/types.ts';
-import { claimNames } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
-import type { PodInfo } from '../../core/scheduling/pod-info.ts';
-import { unboundVolumesOn, type VolumeLister, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
 import {
   annotationOf,
   BOUND_BY_CONTROLLER,
   isFullyBound,
   SELECTED_NODE,
   withAnnotations,
-} from '../../core/volumes/binding.ts';
-import { reaches } from '../../core/volumes/match.ts';
+} from '../../api/volumes/binding.ts';
+import { reaches } from '../../api/volumes/match.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
+import type { Informer } from '../../client/types.ts';
+import type { PodInfo } from '../../core/scheduling/pod-info.ts';
+import { unboundVolumesOn, type VolumeLister, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
 import type { SchedulerDeps } from './deps.ts';
 
 /** Upstream's BindTimeoutSeconds. */
@@ -53,8 +53,8 @@ export class VolumeBinder {
   }
 
   /**
-   * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this node,
-   * when the pod is deleted, and after ten minutes.
+   * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this
+   * node, when the pod is deleted, and after ten minutes.
    */
   bind(info: PodInfo, node: Node): Promise<void> | undefined {
     const unbound = volumesOfPod(info.pod, this.#lister)?.unbound ?? [];

@@ -1,9 +1,9 @@
 /**
- * What a pod's claims ask of its node, and what binds them there. Source: pkg/scheduler/framework/plugins/volumebinding.
+ * What a pod's claims ask of its node, and what binds them there. Source:
+ * pkg/scheduler/framework/plugins/volumebinding.
  */
 import type { Node, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
-import { controllerOf } from '../reconcile/ownership.ts';
 import {
   annotationOf,
   classNameOf,
@@ -11,8 +11,8 @@ import {
   NO_PROVISIONER,
   SELECTED_NODE,
   waitsForConsumer,
-} from '../volumes/binding.ts';
-import { findMatchingVolume } from '../volumes/match.ts';
+} from '../../api/volumes/binding.ts';
+import { findMatchingVolume } from '../../api/volumes/match.ts';
 
 /** Claims, volumes and classes, where the server has them. */
 export interface VolumeLister {
@@ -58,7 +58,10 @@ export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVol
     }
     const wrong = problemOf(claim, claimName);
     if (wrong !== undefined) return problem(wrong);
-    if (ephemeral !== undefined && controllerOf(claim)?.uid !== pod.metadata?.uid) {
+    if (
+      ephemeral !== undefined &&
+      claim.metadata?.ownerReferences?.find(({ controller }) => controller === true)?.uid !== pod.metadata?.uid
+    ) {
       const key = `${pod.metadata?.namespace ?? ''}/${claimName}`;
       return problem(`PVC "${key}" was not created for pod "${pod.metadata?.name ?? ''}" (pod is not owner)`);
     }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
+import { defaultClassOf } from '../../../src/api/volumes/binding.ts';
 import { type BinderPlan, planClaim, planVolume } from '../../../src/core/reconcile/persistentvolume-binder/plan.ts';
-import { defaultClassOf } from '../../../src/core/volumes/binding.ts';
 import { seeded } from './objects.ts';
 
 const claim = (name: string, size = '1Gi', spec: object = {}, metadata: object = {}): PersistentVolumeClaim =>

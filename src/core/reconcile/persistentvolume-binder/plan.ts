@@ -19,8 +19,8 @@ import {
   takesDefaultClass,
   waitsForConsumer,
   withAnnotations,
-} from '../../volumes/binding.ts';
-import { findMatchingVolume, mismatchOf } from '../../volumes/match.ts';
+} from '../../../api/volumes/binding.ts';
+import { findMatchingVolume, mismatchOf } from '../../../api/volumes/match.ts';
 import { semanticEqual } from '../equality.ts';
 
 export interface BinderEvent {

@@ -1,7 +1,7 @@
 /** Claims of pods: where their volumes can be reached, and which pods may share them. */
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import { claimNames } from '../../reconcile/persistentvolumeclaim-protection/plan.ts';
-import { matchesTerm } from '../node-affinity.ts';
+import { matchesTerm } from '../../../api/podspec/node-terms.ts';
+import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import { unboundVolumesOn, volumesOfPod } from '../pod-volumes.ts';
 import { type Filter, reject } from './filter.ts';
 

@@ -2,7 +2,7 @@
 import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
-import { matchesTerm } from '../scheduling/node-affinity.ts';
+import { matchesTerm } from '../podspec/node-terms.ts';
 import { classNameOf, isBoundToClaim } from './binding.ts';
 
 const NONE = quantityOf(0);
