@@ -307,10 +307,9 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  if (hostInfo.oomScoreFloor > -1000) {
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', {
-      floor: hostInfo.oomScoreFloor,
-    });
+  const { oomScoreFloor: floor } = hostInfo;
+  if (floor > -1000) {
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
   }
   const directories = new PodDirectories(config.paths, deps.trees);
   await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
