@@ -32,6 +32,7 @@ import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
 import { serviceCidrs } from './kinds/servicecidrs/index.ts';
 import { services } from './kinds/services/index.ts';
 import { statefulSets } from './kinds/statefulsets/index.ts';
+import { storageClasses } from './kinds/storageclasses/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
 import type { KindDefinition } from './registry/definition.ts';
 
@@ -83,4 +84,5 @@ export const resources = {
   clusterRoleBindings: typeOf(clusterRoleBindings),
   certificateSigningRequests: typeOf(certificateSigningRequests),
   priorityClasses: typeOf(priorityClasses),
+  storageClasses: typeOf(storageClasses),
 } as const;

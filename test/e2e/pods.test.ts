@@ -1,5 +1,6 @@
 /** Everything that a pod's specification can ask of its node, with real containers. */
 import { after, before, describe } from 'node:test';
+import { claimTests } from './pods/claims.ts';
 import { environmentTests, volumeTests } from './pods/content.ts';
 import { nameTests } from './pods/dns.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
@@ -25,6 +26,7 @@ describe('pods', { concurrency: 4 }, () => {
   probeTests(current);
   containerOrderTests(current);
   volumeTests(current);
+  claimTests(current);
   environmentTests(current);
   securityTests(current);
   namespaceTests(current);

@@ -45,6 +45,8 @@ export interface ControllersOptions {
    * addresses by then.
    */
   readonly serviceCidrGraceMs: number;
+  /** Whether the storage class of the embedded local provisioner is created at start. */
+  readonly localVolumes: boolean;
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];
 }
@@ -60,6 +62,7 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   terminatedPodThreshold: 12_500,
   certificateLifetimeMs: 365 * 24 * 3_600_000,
   serviceCidrGraceMs: 10_000,
+  localVolumes: true,
   disabled: [],
 };
 

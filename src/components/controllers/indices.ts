@@ -1,9 +1,9 @@
 /** The indices controllers share on common informers; each is added once per informer. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
 import type { Informer } from '../../client/types.ts';
 import { controllerOf } from '../../core/reconcile/ownership.ts';
-import { claimNames } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
 
 const added = new WeakMap<object, Set<string>>();
 

@@ -1,8 +1,9 @@
 /** Removes the protection finalizer of deleted claims once no pod on a node uses them. */
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
 import { CLAIM_PROTECTION } from '../../api/volumes/protection.ts';
-import { claimNames, planClaim } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
+import { planClaim } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
 import { withPlan } from '../../core/reconcile/protection-finalizer.ts';
 import type { ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';

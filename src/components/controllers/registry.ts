@@ -15,13 +15,16 @@ import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
 import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
+import { ephemeralVolumeController } from './ephemeral-volume.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
+import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
+import { volumeBinderController } from './persistentvolume-binder.ts';
 import { volumeProtectionController } from './persistentvolume-protection.ts';
 import { claimProtectionController } from './persistentvolumeclaim-protection.ts';
 import { podGcController } from './pod-garbage-collector.ts';
@@ -66,6 +69,9 @@ export const controllers: readonly ControllerSpec[] = [
   csrCleanerController,
   tokenSecretController,
   resourceQuotaController,
+  volumeBinderController,
+  ephemeralVolumeController,
+  localVolumeProvisioner,
   claimProtectionController,
   volumeProtectionController,
   serviceCidrsController,

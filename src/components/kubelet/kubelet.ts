@@ -27,6 +27,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
+import { ClaimVolumes } from './volumes/claims.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -213,6 +214,7 @@ class NodeKubelet implements Kubelet {
     const { client, informers, recorder } = api;
     services.events.connect(recorder);
     services.config.connect(client);
+    services.volumes.connect(client);
     services.tokens.connect(client);
     services.statuses.connect(client);
     access.connect(client);
@@ -305,10 +307,9 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  if (hostInfo.oomScoreFloor > -1000) {
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', {
-      floor: hostInfo.oomScoreFloor,
-    });
+  const { oomScoreFloor: floor } = hostInfo;
+  if (floor > -1000) {
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
   }
   const directories = new PodDirectories(config.paths, deps.trees);
   await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
@@ -345,6 +346,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       files: deps.files.volumes,
       mounts: deps.mounts,
       config: configObjects,
+      claims: new ClaimVolumes(deps.files.volumes, () => nodeInformer.current?.list()[0]),
       tokens,
       clock,
       allocatable: () => allocatable,

@@ -20,7 +20,9 @@ import {
   type OptionalSources,
   type Sources,
   viewSupport,
+  volumeLister,
 } from './sources.ts';
+import { VolumeBinder } from './volumes.ts';
 import { createWrites } from './writes.ts';
 
 /** Bindings under way at a time. */
@@ -46,6 +48,7 @@ class Epoch {
   readonly #unsubscribes: (() => void)[] = [];
   #more: OptionalSources = noOptionalSources;
   #support: Omit<ClusterView, 'nodes'>;
+  #volumeBinder: VolumeBinder | undefined;
   #bindings = 0;
   #isPumping = false;
   #stopped = false;
@@ -91,6 +94,7 @@ class Epoch {
     this.#stopped = true;
     this.#timer?.cancel();
     this.#discoveryTimer?.cancel();
+    this.#volumeBinder?.stop();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await Promise.all(this.#active);
   }
@@ -103,6 +107,7 @@ class Epoch {
         if (this.#stopped) return;
         this.#more = more;
         this.#support = viewSupport(this.#sources, more);
+        this.#bindVolumesWith(more);
         for (const informer of [more.claims, more.volumes, more.classes]) {
           const changed = (): void => this.#happened('VolumesChanged');
           if (informer !== undefined) {
@@ -116,6 +121,12 @@ class Epoch {
         this.#discoveryTimer = this.#deps.clock.setTimer(DISCOVERY_RETRY_MS, () => this.#discover());
       },
     );
+  }
+
+  #bindVolumesWith({ claims, volumes, classes }: OptionalSources): void {
+    if (claims === undefined || volumes === undefined) return;
+    const sources = { pods: this.#sources.pods, claims, volumes };
+    this.#volumeBinder = new VolumeBinder(this.#deps, sources, volumeLister(claims, volumes, classes));
   }
 
   #nodeChanged(node: Node, old: Node): void {
@@ -247,8 +258,10 @@ class Epoch {
   #bind(info: PodInfo, node: string): void {
     const { log, recorder } = this.#deps;
     this.#cluster.assume(info, node);
-    this.#bindings++;
+    const host = this.#cluster.node(node)?.node;
+    const volumes = host === undefined ? undefined : this.#volumeBinder?.bind(info, host);
     const bind = async (): Promise<void> => {
+      this.#bindings++;
       try {
         await this.#writes.bind(info.pod, node);
         this.#queue.remove(info.uid);
@@ -262,13 +275,22 @@ class Epoch {
         this.#pump();
       }
     };
-    this.#track(bind());
+    if (volumes === undefined) {
+      this.#track(bind());
+      return;
+    }
+    // A pod that waits for a volume is no binding under way: a slow provisioner must not keep other pods waiting.
+    const bindAfterVolumes = volumes.then(bind, async (error: unknown) => {
+      await this.#bindingFailed(info, node, error);
+      this.#pump();
+    });
+    this.#track(bindAfterVolumes);
   }
 
   async #bindingFailed(info: PodInfo, node: string, error: unknown): Promise<void> {
     this.#cluster.forget(info.uid);
     if (this.#stopped) return;
-    if (isApiError(error, 'NotFound') && this.#sources.pods.get(info.key)?.metadata?.uid !== info.uid) {
+    if (this.#sources.pods.get(info.key)?.metadata?.uid !== info.uid) {
       this.#queue.remove(info.uid);
       return;
     }

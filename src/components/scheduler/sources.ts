@@ -19,27 +19,11 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
-import type { ClusterView, VolumeLister } from '../../core/scheduling/cluster.ts';
+import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
+import type { VolumeLister } from '../../core/scheduling/pod-volumes.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
-
-const optional = {
-  budgets: resources.podDisruptionBudgets,
-  claims: kind<PersistentVolumeClaim>('', 'v1', 'PersistentVolumeClaim', 'persistentvolumeclaims', true),
-  volumes: kind<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', false),
-  classes: kind<StorageClass>('storage.k8s.io', 'v1', 'StorageClass', 'storageclasses', false),
-};
-
-function kind<T extends KubeObject>(
-  group: string,
-  version: string,
-  kindName: string,
-  plural: string,
-  namespaced: boolean,
-): ResourceType<T> {
-  return { group, version, kind: kindName, plural, namespaced };
-}
 
 export interface Sources {
   readonly pods: Informer<Pod>;
@@ -86,10 +70,10 @@ export async function discoverOptionalSources(deps: SchedulerDeps): Promise<Opti
     return informer;
   };
   const [budgets, claims, volumes, classes] = await Promise.all([
-    open(optional.budgets),
-    open(optional.claims),
-    open(optional.volumes),
-    open(optional.classes),
+    open(resources.podDisruptionBudgets),
+    open(resources.persistentVolumeClaims),
+    open(resources.persistentVolumes),
+    open(resources.storageClasses),
   ]);
   return { budgets, claims, volumes, classes };
 }
@@ -118,29 +102,16 @@ export function viewSupport(sources: Sources, more: OptionalSources): Omit<Clust
   };
 }
 
-function volumeLister(
+export function volumeLister(
   claims: Informer<PersistentVolumeClaim>,
   volumes: Informer<PersistentVolume>,
   classes: Informer<StorageClass> | undefined,
 ): VolumeLister {
   return {
-    claim: (namespace, name) => {
-      const claim = claims.get(`${namespace}/${name}`);
-      if (claim === undefined) return undefined;
-      const volumeName = claim.spec?.volumeName ?? '';
-      const storageClass = classes?.get(claim.spec?.storageClassName ?? '');
-      return {
-        volumeName: volumeName === '' ? undefined : volumeName,
-        deleting: claim.metadata?.deletionTimestamp !== undefined,
-        waitsForConsumer: storageClass?.volumeBindingMode === 'WaitForFirstConsumer',
-      };
-    },
-    volume: (name) => {
-      const volume = volumes.get(name);
-      return volume === undefined
-        ? undefined
-        : { nodeSelectorTerms: volume.spec?.nodeAffinity?.required?.nodeSelectorTerms };
-    },
+    claim: (namespace, name) => claims.get(`${namespace}/${name}`),
+    volume: (name) => volumes.get(name),
+    volumes: () => volumes.list(),
+    storageClass: (name) => classes?.get(name),
   };
 }
 

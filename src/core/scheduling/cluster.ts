@@ -2,9 +2,10 @@
  * The scheduler's picture of the cluster: nodes and the pods on them, including those whose binding is still under way
  * (assumed) and those a preemption has made room for (nominated).
  */
-import type { Node, NodeSelectorTerm, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { NodeInfo } from './node-info.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';
+import type { VolumeLister } from './pod-volumes.ts';
 
 /** What filters and scorers may look at. */
 export interface ClusterView {
@@ -13,24 +14,6 @@ export interface ClusterView {
   readonly volumes: VolumeLister | undefined;
   /** The selector of the services and controllers a pod belongs to, for spreading by default; undefined: none. */
   peersOf?(pod: Pod): ((other: PodInfo) => boolean) | undefined;
-}
-
-/** Claims and volumes, where the server has them. */
-export interface VolumeLister {
-  claim(namespace: string, name: string): ClaimFacts | undefined;
-  volume(name: string): VolumeFacts | undefined;
-}
-
-export interface ClaimFacts {
-  readonly volumeName: string | undefined;
-  readonly deleting: boolean;
-  /** The claim is bound only once its pod has a node (a storage class with WaitForFirstConsumer). */
-  readonly waitsForConsumer: boolean;
-}
-
-export interface VolumeFacts {
-  /** The volume's required node affinity; undefined: reachable from every node. */
-  readonly nodeSelectorTerms: readonly NodeSelectorTerm[] | undefined;
 }
 
 export class Cluster {

@@ -1,5 +1,6 @@
 /** Node selectors of pods. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
-import type { Node, NodeSelectorRequirement, NodeSelectorTerm, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { matchesTerm } from '../../api/podspec/node-terms.ts';
 
 /** The pod's nodeSelector and required node affinity hold for the node. */
 export function matchesNode(pod: Pod, node: Node): boolean {
@@ -9,43 +10,4 @@ export function matchesNode(pod: Pod, node: Node): boolean {
   }
   const required = pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
-}
-
-/** Requirements are ANDed; a term without any matches nothing. */
-export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
-  const expressions = term.matchExpressions ?? [];
-  const fields = term.matchFields ?? [];
-  if (expressions.length === 0 && fields.length === 0) return false;
-  const labels = node.metadata?.labels ?? {};
-  return (
-    expressions.every((each) => holds(each, Object.hasOwn(labels, each.key) ? labels[each.key] : undefined)) &&
-    fields.every((each) => each.key === 'metadata.name' && holds(each, node.metadata?.name))
-  );
-}
-
-function holds(requirement: NodeSelectorRequirement, value: string | undefined): boolean {
-  const values = requirement.values ?? [];
-  switch (requirement.operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    case 'Gt':
-    case 'Lt': {
-      const left = integer(value);
-      const right = integer(values[0]);
-      if (left === undefined || right === undefined || values.length !== 1) return false;
-      return requirement.operator === 'Gt' ? left > right : left < right;
-    }
-    default:
-      return false;
-  }
-}
-
-function integer(text: string | undefined): bigint | undefined {
-  return text !== undefined && /^[+-]?\d{1,19}$/.test(text) ? BigInt(text) : undefined;
 }

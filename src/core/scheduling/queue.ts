@@ -31,6 +31,7 @@ const INTERESTS: Readonly<Record<FilterName, readonly ClusterEvent[]>> = {
   NodeAffinity: ['NodeAdded', 'NodeLabelsChanged'],
   NodePorts: ['NodeAdded', 'PodLeft'],
   NodeResourcesFit: ['NodeAdded', 'NodeAllocatableChanged', 'PodLeft'],
+  VolumeRestrictions: ['PodLeft', 'VolumesChanged'],
   VolumeBinding: ['NodeAdded', 'NodeLabelsChanged', 'VolumesChanged'],
   PodTopologySpread: [
     'NodeAdded',

@@ -81,6 +81,8 @@ function checkBesideNominated(
 function explain(nodes: number, rejections: ReadonlyMap<string, Rejection>): string {
   const counts = new Map<string, number>();
   for (const rejection of rejections.values()) {
+    // Upstream's PreFilter: no node was looked at.
+    if (rejection.isOfPod === true) return `0/${nodes} nodes are available: ${rejection.reasons.join(', ')}.`;
     for (const reason of rejection.reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }
   const texts = [...counts].map(([reason, count]) => `${count} ${reason}`).sort();

@@ -114,6 +114,7 @@ const shape = {
   }),
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
+  localVolumes: object({ enabled: boolean() }),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -50,6 +50,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ...group('podNetwork', podNetwork),
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
+    ['localVolumes.enabled', settings.localVolumes],
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -5,7 +5,17 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
-import { checkedString, dictionary, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+import {
+  boolean,
+  checkedString,
+  dictionary,
+  integer,
+  list,
+  object,
+  oneOf,
+  readConfigFile,
+  string,
+} from './strict-yaml.ts';
 
 /** `address:port`, IPv6 in brackets. */
 export const bindAddress = (): Field<string> =>
@@ -69,6 +79,8 @@ const shape = {
   ]),
   controllerConfig: object({
     healthBindAddress: bindAddress(),
+    /** Whether the storage class `hyperedge-local` is created. Default true. */
+    localVolumes: boolean(),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
   }),
   networkConfig: object({

@@ -40,6 +40,8 @@ export interface Settings {
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
   /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
   readonly hostTools: boolean;
+  /** The storage class of the embedded local provisioner is created. */
+  readonly localVolumes: boolean;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -153,6 +155,8 @@ export interface Paths {
   readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
+  /** Data of volumes of the local provisioner. */
+  readonly localVolumes: string;
   readonly images: string;
   readonly containers: string;
   readonly networkState: string;
@@ -197,6 +201,7 @@ export function pathsBelow(root: string): Paths {
     submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),
+    localVolumes: at('var/lib/origin/local-volumes'),
     images: at('var/lib/origin/images'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
@@ -301,6 +306,7 @@ export function settingsOf(
     join: file?.join,
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
+    localVolumes: file?.localVolumes?.enabled ?? true,
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,

@@ -118,6 +118,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
           },
         }),
     options: {
+      localVolumes: config.controllerConfig?.localVolumes ?? true,
       ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
       ...maskSizes(clusters),
       ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),

@@ -44,6 +44,7 @@ import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
+import { keepLocalVolumes } from './local-volumes.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -162,12 +163,11 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
   const stopGroups = await followHostGroup({
-    ...{ settings, nodeName, informers, clock, random },
-    client: api.client,
-    cgroupDriver: driver.name,
+    ...{ settings, nodeName, informers, client: api.client, cgroupDriver: driver.name, clock, random },
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
+  await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;

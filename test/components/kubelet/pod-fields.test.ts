@@ -50,8 +50,9 @@ function walk(node: SchemaNode, path: string, into: Walk): void {
     const refusal = REFUSED[type]?.[field];
     if (refusal !== undefined) into.refused.push({ ...refusal, path: plain });
     else if (FORBIDDEN_BY_VALIDATION[type]?.includes(field) === true) into.forbidden.push(plain);
+    else if (honouredBy(type, field).length > 0) continue;
     else if (below.kind === 'object') walk(below, at, into);
-    else if (honouredBy(type, field).length === 0) into.missing.add(`${type}.${field}`);
+    else into.missing.add(`${type}.${field}`);
   }
 }
 
@@ -171,6 +172,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
       files: createKubeletFiles(createMounter()).volumes,
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
+      claims: {} as never,
       tokens: {} as never,
       clock: realClock,
       allocatable: () => ({}),

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import { claimNames } from '../../../src/api/volumes/pod-claims.ts';
 import { planVolume } from '../../../src/core/reconcile/persistentvolume-protection/plan.ts';
-import { claimNames, planClaim, usesClaim } from '../../../src/core/reconcile/persistentvolumeclaim-protection/plan.ts';
+import { planClaim, usesClaim } from '../../../src/core/reconcile/persistentvolumeclaim-protection/plan.ts';
 import { withPlan } from '../../../src/core/reconcile/protection-finalizer.ts';
 
 const CLAIM = 'kubernetes.io/pvc-protection';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
-import { matchesNode, matchesTerm } from '../../../src/core/scheduling/node-affinity.ts';
+import { matchesTerm } from '../../../src/api/podspec/node-terms.ts';
+import { matchesNode } from '../../../src/core/scheduling/node-affinity.ts';
 import { tolerates, untoleratedTaint } from '../../../src/core/scheduling/tolerations.ts';
 import { node, pod } from './cluster-objects.ts';
 

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, PodAffinityTerm, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import type {
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PodAffinityTerm,
+  TopologySpreadConstraint,
+} from 'kubernetes-types/core/v1';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
+import type { VolumeLister } from '../../../src/core/scheduling/pod-volumes.ts';
 import { boundTo, cluster, decide, messageOf, node, pod } from './cluster-objects.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
@@ -144,16 +151,64 @@ test('claims must exist and be bound, and their volume reachable', () => {
   const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const made = cluster([node('a'), node('b')]);
   assert.match(messageOf(decide(claimed, made)), /persistentvolumeclaim "c" not found/);
-  const claim = { volumeName: undefined, deleting: false, waitsForConsumer: false };
-  const volumes = { claim: () => claim, volume: () => undefined };
-  assert.match(messageOf(decide(claimed, made, { volumes })), /unbound immediate PersistentVolumeClaims/);
-  const bound = {
-    claim: () => ({ ...claim, volumeName: 'pv' }),
-    volume: () => ({
-      nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] }],
-    }),
+  const claim: PersistentVolumeClaim = { metadata: { name: 'c' }, spec: { storageClassName: 's' } };
+  const lister: VolumeLister = {
+    claim: () => claim,
+    volume: () => undefined,
+    volumes: () => [],
+    storageClass: () => undefined,
   };
-  assert.equal(boundTo(decide(claimed, made, { volumes: bound })), 'b');
+  assert.match(
+    messageOf(decide(claimed, made, { volumes: lister })),
+    /^0\/2 nodes are available: pod has unbound immediate PersistentVolumeClaims\. preemption/,
+  );
+  const onlyB = {
+    required: { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] }] },
+  };
+  const volume = (name: string): PersistentVolume => ({
+    metadata: { name },
+    spec: { storageClassName: 's', nodeAffinity: onlyB },
+    status: { phase: 'Available' },
+  });
+  const completed = { ...claim.metadata, annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } };
+  const bound = { metadata: completed, spec: { ...claim.spec, volumeName: 'pv' } };
+  const withBound: VolumeLister = { ...lister, claim: () => bound, volume };
+  assert.equal(boundTo(decide(claimed, made, { volumes: withBound })), 'b');
+  // A claim that waits for its pod goes where a volume is, or where one can be made.
+  const late = (provisioner: string): VolumeLister['storageClass'] => {
+    return () => ({ provisioner, volumeBindingMode: 'WaitForFirstConsumer' });
+  };
+  const none = { ...lister, storageClass: late('kubernetes.io/no-provisioner') };
+  assert.match(
+    messageOf(decide(claimed, made, { volumes: none })),
+    /2 node\(s\) didn't find available persistent volumes/,
+  );
+  const free = { ...none, volumes: () => [volume('pv')] };
+  assert.equal(boundTo(decide(claimed, made, { volumes: free })), 'b');
+  const selected = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'a' } }, spec: claim.spec ?? {} };
+  const made2 = { ...lister, storageClass: late('example.com/disks'), claim: () => selected };
+  assert.equal(boundTo(decide(claimed, made, { volumes: made2 })), 'a');
+});
+
+test('a ReadWriteOncePod claim has one pod', () => {
+  const user = (name: string) =>
+    pod({ name, spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
+  const claim: PersistentVolumeClaim = {
+    metadata: { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },
+    spec: { accessModes: ['ReadWriteOncePod'], volumeName: 'pv' },
+  };
+  const volumes: VolumeLister = {
+    claim: () => claim,
+    volume: () => ({}),
+    volumes: () => [],
+    storageClass: () => undefined,
+  };
+  const made = cluster([node('a'), node('b')]);
+  const first = podInfoOf(user('first'));
+  made.assume(first, 'a');
+  assert.match(messageOf(decide(user('second'), made, { volumes })), /ReadWriteOncePod access mode/);
+  made.forget(first.uid);
+  assert.notEqual(boundTo(decide(user('second'), made, { volumes })), undefined);
 });
 
 test('an assumed pod takes its room at once, and gives it back when the binding fails', () => {

@@ -2,6 +2,7 @@ import type { Container, Pod, Volume, VolumeMount } from 'kubernetes-types/core/
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes, type Quantity } from '../../../base/quantity.ts';
+import type { ApiClient } from '../../../client/types.ts';
 import { podAmount } from '../../../core/cgroup/resources.ts';
 import type { Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
@@ -9,6 +10,7 @@ import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/expansion.ts';
 import type { Mounter } from '../port.ts';
+import { ClaimError, type ClaimVolumes, claimNameOf } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { prepareHostPath } from './host-path.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
@@ -17,7 +19,8 @@ import type { TokenSource } from './tokens.ts';
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
   constructor(volume: string, cause: unknown) {
-    super(`MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, { cause });
+    const isWhole = cause instanceof ClaimError;
+    super(isWhole ? cause.message : `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, { cause });
     this.name = 'VolumeError';
   }
 }
@@ -32,6 +35,7 @@ export interface VolumeManagerOptions {
   readonly files: VolumeFiles;
   readonly mounts: Mounter;
   readonly config: ConfigReader;
+  readonly claims: Pick<ClaimVolumes, 'connect' | 'prepare'>;
   readonly tokens: TokenSource;
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
@@ -43,6 +47,10 @@ export class VolumeManager {
   private readonly options: VolumeManagerOptions;
   constructor(options: VolumeManagerOptions) {
     this.options = options;
+  }
+
+  connect(client: ApiClient): void {
+    this.options.claims.connect(client);
   }
 
   /**
@@ -74,6 +82,11 @@ export class VolumeManager {
     const uid = pod.metadata?.uid ?? '';
     if (volume.hostPath !== undefined) {
       await prepareHostPath(volume.hostPath, this.options.files);
+      return;
+    }
+    const claimName = claimNameOf(pod, volume);
+    if (claimName !== undefined) {
+      await this.setUpClaim(pod, volume, claimName);
       return;
     }
     const plugin = pluginOf(volume);
@@ -108,6 +121,19 @@ export class VolumeManager {
       nowMs: this.options.clock.nowMs(),
       ...(fsGroup === undefined ? {} : { gid: fsGroup }),
     });
+  }
+
+  /** Bound once: what runs already needs no API server after a restart of the kubelet. */
+  private async setUpClaim(pod: Pod, volume: Volume, claimName: string): Promise<void> {
+    const { files, mounts, claims, directories } = this.options;
+    const target = directories.volume(pod.metadata?.uid ?? '', CLAIM_PLUGIN, volume.name);
+    if (await mounts.isMountPoint(target)) return;
+    const { path, takesGroup } = await claims.prepare(pod, volume, claimName);
+    const fsGroup = pod.spec?.securityContext?.fsGroup;
+    if (takesGroup && fsGroup !== undefined && volume.persistentVolumeClaim?.readOnly !== true) {
+      await files.ownByGroup(path, fsGroup);
+    }
+    await files.bindSubPath(path, '', target);
   }
 
   /** What the container sees. Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -182,7 +208,10 @@ export class VolumeManager {
   }
 }
 
+const CLAIM_PLUGIN = 'local-volume';
+
 function pluginOf(volume: Volume): string | undefined {
+  if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return CLAIM_PLUGIN;
   if (volume.emptyDir !== undefined) return 'empty-dir';
   if (volume.configMap !== undefined) return 'configmap';
   if (volume.secret !== undefined) return 'secret';
@@ -192,6 +221,7 @@ function pluginOf(volume: Volume): string | undefined {
 }
 
 const alwaysReadOnly = (volume: Volume): boolean =>
+  volume.persistentVolumeClaim?.readOnly === true ||
   volume.configMap !== undefined ||
   volume.secret !== undefined ||
   volume.downwardAPI !== undefined ||

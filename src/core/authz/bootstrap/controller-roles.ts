@@ -195,6 +195,16 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   [
+    'local-volume-provisioner',
+    [
+      rule('create delete get list update watch', 'core', 'persistentvolumes'),
+      rule('get list update watch', 'core', 'persistentvolumeclaims'),
+      rule('create get list watch', 'storage.k8s.io', 'storageclasses'),
+      rule('get list patch watch', 'core', 'nodes'),
+      eventsRule,
+    ],
+  ],
+  [
     'persistent-volume-binder',
     [
       rule('create delete get list update watch', 'core', 'persistentvolumes'),

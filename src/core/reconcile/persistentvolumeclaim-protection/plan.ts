@@ -4,14 +4,6 @@ import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
 import { controllerOf } from '../ownership.ts';
 import { type ProtectionPlan, planFinalizer } from '../protection-finalizer.ts';
 
-/** Names of the claims that a pod names, or has for itself. */
-export function claimNames({ metadata, spec }: Pod): string[] {
-  return (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
-    if (persistentVolumeClaim !== undefined) return [persistentVolumeClaim.claimName];
-    return ephemeral === undefined ? [] : [`${metadata?.name ?? ''}-${name}`];
-  });
-}
-
 /** Only a pod on a node holds a claim: no other can come to use one that is being deleted. */
 export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   if ((pod.spec?.nodeName ?? '') === '') return false;

@@ -10,6 +10,7 @@ export type FilterName =
   | 'NodeAffinity'
   | 'NodePorts'
   | 'NodeResourcesFit'
+  | 'VolumeRestrictions'
   | 'VolumeBinding'
   | 'PodTopologySpread'
   | 'InterPodAffinity';
@@ -19,6 +20,8 @@ export interface Rejection {
   readonly reasons: readonly string[];
   /** True when evicting pods from the node cannot help. */
   readonly unresolvable: boolean;
+  /** The pod itself is at fault, whatever the node: the message counts no nodes. */
+  readonly isOfPod?: boolean;
 }
 
 /** Work done once per pod; the result judges single nodes. */

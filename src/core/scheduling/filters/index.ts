@@ -3,16 +3,9 @@ import type { ClusterView } from '../cluster.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Filter, NodeCheck } from './filter.ts';
 import { interPodAffinity } from './inter-pod-affinity.ts';
-import {
-  nodeAffinity,
-  nodeName,
-  nodePorts,
-  nodeResourcesFit,
-  nodeUnschedulable,
-  taintToleration,
-  volumeBinding,
-} from './node.ts';
+import { nodeAffinity, nodeName, nodePorts, nodeResourcesFit, nodeUnschedulable, taintToleration } from './node.ts';
 import { topologySpread } from './topology-spread.ts';
+import { volumeBinding, volumeRestrictions } from './volumes.ts';
 
 const FILTERS: readonly Filter[] = [
   nodeUnschedulable,
@@ -21,6 +14,7 @@ const FILTERS: readonly Filter[] = [
   nodeAffinity,
   nodePorts,
   nodeResourcesFit,
+  volumeRestrictions,
   volumeBinding,
   topologySpread,
   interPodAffinity,

@@ -1,6 +1,5 @@
 /** Filters that look at one node and the pods on it. */
-import type { NodeSelectorTerm } from 'kubernetes-types/core/v1';
-import { matchesNode, matchesTerm } from '../node-affinity.ts';
+import { matchesNode } from '../node-affinity.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { type HostPort, portsConflict } from '../pod-info.ts';
 import { CPU, EPHEMERAL_STORAGE, MEMORY, PODS } from '../resources.ts';
@@ -80,35 +79,3 @@ export const nodeResourcesFit: Filter = (pod) => {
 };
 
 const allocatablePods = (node: NodeInfo): number => node.allocatable.get(PODS) ?? 0;
-
-/** Claims must exist and be bound, and their volumes reachable from the node. */
-export const volumeBinding: Filter = (pod, view) => {
-  const names = (pod.pod.spec?.volumes ?? []).flatMap((volume) => {
-    if (volume.persistentVolumeClaim !== undefined) return [volume.persistentVolumeClaim.claimName];
-    return volume.ephemeral !== undefined ? [`${pod.pod.metadata?.name ?? ''}-${volume.name}`] : [];
-  });
-  if (names.length === 0) return undefined;
-  const terms: (readonly NodeSelectorTerm[])[] = [];
-  for (const name of names) {
-    const claim = view.volumes?.claim(pod.namespace, name);
-    if (claim === undefined) return always(`persistentvolumeclaim "${name}" not found`);
-    if (claim.deleting) return always(`persistentvolumeclaim "${name}" is being deleted`);
-    if (claim.volumeName === undefined) {
-      if (claim.waitsForConsumer) continue;
-      return always('pod has unbound immediate PersistentVolumeClaims');
-    }
-    const volume = view.volumes?.volume(claim.volumeName);
-    if (volume === undefined)
-      return always('node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)');
-    if (volume.nodeSelectorTerms !== undefined) terms.push(volume.nodeSelectorTerms);
-  }
-  if (terms.length === 0) return undefined;
-  return (node) =>
-    terms.every((alternatives) => alternatives.some((term) => matchesTerm(term, node.node)))
-      ? undefined
-      : reject('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity", true);
-};
-
-function always(reason: string) {
-  return () => reject('VolumeBinding', reason, true);
-}

@@ -2,7 +2,7 @@
  * Scorers that look at single nodes. Source: upstream's noderesources, nodeaffinity, tainttoleration and imagelocality
  * plug-ins.
  */
-import { matchesTerm } from '../node-affinity.ts';
+import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { type NodeInfo, normalizedImage } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { CPU, MEMORY } from '../resources.ts';

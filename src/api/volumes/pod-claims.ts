@@ -1,0 +1,9 @@
+import type { Pod } from 'kubernetes-types/core/v1';
+
+/** Names of the claims that a pod names, or has for itself. */
+export function claimNames({ metadata, spec }: Pod): string[] {
+  return (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
+    if (persistentVolumeClaim !== undefined) return [persistentVolumeClaim.claimName];
+    return ephemeral === undefined ? [] : [`${metadata?.name ?? ''}-${name}`];
+  });
+}

@@ -1,0 +1,136 @@
+/** Binds the claims of a pod on its node before the pod itself is bound. */
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import {
+  annotationOf,
+  BOUND_BY_CONTROLLER,
+  isFullyBound,
+  SELECTED_NODE,
+  withAnnotations,
+} from '../../api/volumes/binding.ts';
+import { reaches } from '../../api/volumes/match.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
+import type { Informer } from '../../client/types.ts';
+import type { PodInfo } from '../../core/scheduling/pod-info.ts';
+import { unboundVolumesOn, type VolumeLister, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
+import type { SchedulerDeps } from './deps.ts';
+
+/** Upstream's BindTimeoutSeconds. */
+const BIND_TIMEOUT_MS = 600_000;
+
+export interface VolumeSources {
+  readonly pods: Informer<Pod>;
+  readonly claims: Informer<PersistentVolumeClaim>;
+  readonly volumes: Informer<PersistentVolume>;
+}
+
+export class VolumeBinder {
+  readonly #deps: SchedulerDeps;
+  readonly #sources: VolumeSources;
+  readonly #lister: VolumeLister;
+  readonly #waiting = new Set<() => void>();
+  readonly #unsubscribes: (() => void)[];
+  #stopped = false;
+
+  constructor(deps: SchedulerDeps, sources: VolumeSources, lister: VolumeLister) {
+    this.#deps = deps;
+    this.#sources = sources;
+    this.#lister = lister;
+    const changed = (): void => {
+      for (const check of this.#waiting) check();
+    };
+    this.#unsubscribes = [
+      sources.claims.onChange({ updated: changed, deleted: changed }),
+      sources.volumes.onChange({ added: changed }),
+      sources.pods.onChange({ deleted: changed }),
+    ];
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    for (const check of this.#waiting) check();
+  }
+
+  /**
+   * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this
+   * node, when the pod is deleted, and after ten minutes.
+   */
+  bind(info: PodInfo, node: Node): Promise<void> | undefined {
+    const unbound = volumesOfPod(info.pod, this.#lister)?.unbound ?? [];
+    return unbound.length === 0 ? undefined : this.#bind(info, node, unbound);
+  }
+
+  async #bind(info: PodInfo, node: Node, unbound: readonly PersistentVolumeClaim[]): Promise<void> {
+    const { client } = this.#deps;
+    const plan = unboundVolumesOn(node, unbound, this.#lister);
+    if (plan === undefined) throw new Error("node(s) didn't find available persistent volumes to bind");
+    for (const { claim, volume } of plan.reserve) {
+      const { name = '', namespace = '', uid = '' } = claim.metadata ?? {};
+      const claimRef = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid };
+      const reserved: PersistentVolume = { ...volume, spec: { ...volume.spec, claimRef } };
+      const isChosen = volume.spec?.claimRef === undefined;
+      await client
+        .resource(resources.persistentVolumes)
+        .update(isChosen ? withAnnotations(reserved, { [BOUND_BY_CONTROLLER]: 'yes' }) : reserved);
+    }
+    const nodeName = node.metadata?.name ?? '';
+    for (const claim of plan.provision) {
+      if (annotationOf(claim, SELECTED_NODE) === nodeName) continue;
+      const selected = withAnnotations(claim, { [SELECTED_NODE]: nodeName });
+      await client.resource(resources.persistentVolumeClaims).update(selected);
+    }
+    await this.#allBound(info, node, new Set(plan.provision.map(({ metadata }) => metadata?.name ?? '')));
+  }
+
+  #allBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      /** Claims whose annotation the informer has shown: without it, the provisioner has given up on the node. */
+      const selected = new Set<string>();
+      const end = (error?: unknown): void => {
+        this.#waiting.delete(check);
+        timer.cancel();
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const check = (): void => {
+        try {
+          if (this.#stopped) throw new Error('scheduler is stopping');
+          if (this.#isBound(info, node, provisioned, selected)) end();
+        } catch (error) {
+          end(error);
+        }
+      };
+      const timer = this.#deps.clock.setTimer(BIND_TIMEOUT_MS, () =>
+        end(new Error(`binding volumes: claims of the pod are not bound after ${BIND_TIMEOUT_MS / 1000}s`)),
+      );
+      this.#waiting.add(check);
+      check();
+    });
+  }
+
+  #isBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>, selected: Set<string>): boolean {
+    const { pods, claims, volumes } = this.#sources;
+    if (pods.get(info.key)?.metadata?.uid !== info.uid) throw new Error(`pod ${info.key} is deleted`);
+    let all = true;
+    for (const name of claimNames(info.pod)) {
+      const claim = claims.get(`${info.namespace}/${name}`);
+      if (claim === undefined || claim.metadata?.deletionTimestamp !== undefined) {
+        throw new Error(`binding volumes: persistentvolumeclaim "${name}" is deleted`);
+      }
+      if (isFullyBound(claim)) {
+        const volume = volumes.get(claim.spec?.volumeName ?? '');
+        if (volume === undefined) all = false;
+        else if (!reaches(volume, node)) {
+          throw new Error(`binding volumes: node affinity of volume "${volume.metadata?.name}" excludes the node`);
+        }
+        continue;
+      }
+      all = false;
+      if (!provisioned.has(name)) continue;
+      if (annotationOf(claim, SELECTED_NODE) !== undefined) selected.add(name);
+      else if (selected.has(name)) throw new Error(`binding volumes: provisioning failed for PVC "${name}"`);
+    }
+    return all;
+  }
+}

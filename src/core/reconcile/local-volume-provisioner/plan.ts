@@ -1,0 +1,115 @@
+/** Volumes of the embedded local provisioner: what to make for a claim, and when the data of a volume is deleted. */
+import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { StorageClass } from 'kubernetes-types/storage/v1';
+import { annotationOf, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER } from '../../../api/volumes/binding.ts';
+import {
+  LOCAL_CLASS,
+  LOCAL_DELETED,
+  LOCAL_DIRECTORY,
+  LOCAL_FINALIZER,
+  LOCAL_NODE,
+  LOCAL_PROVISIONER,
+  volumeNames,
+} from '../../../api/volumes/local.ts';
+
+const HOSTNAME = 'kubernetes.io/hostname';
+const ACCESS_MODES = ['ReadWriteOnce', 'ReadWriteOncePod'];
+
+export type ClaimPlan =
+  | { readonly kind: 'keep' }
+  | { readonly kind: 'create'; readonly volume: PersistentVolume }
+  /** The node is gone: the scheduler chooses another. */
+  | { readonly kind: 'deselect'; readonly claim: PersistentVolumeClaim }
+  | { readonly kind: 'fail'; readonly message: string };
+
+/** The default class of clusters that do not switch the provisioner off. */
+export const localStorageClass: StorageClass = {
+  metadata: { name: LOCAL_CLASS, annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+  provisioner: LOCAL_PROVISIONER,
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'WaitForFirstConsumer',
+};
+
+/** `node`: by name; undefined: there is none. */
+export function planLocalClaim(
+  claim: PersistentVolumeClaim,
+  storageClass: StorageClass | undefined,
+  node: (name: string) => Node | undefined,
+): ClaimPlan {
+  const { metadata, spec } = claim;
+  // The binder asks for a volume with this annotation, once none that is there fits.
+  if (annotationOf(claim, STORAGE_PROVISIONER) !== LOCAL_PROVISIONER || storageClass === undefined) return KEEP;
+  if (metadata?.deletionTimestamp !== undefined || (spec?.volumeName ?? '') !== '') return KEEP;
+  const className = storageClass.metadata?.name ?? '';
+  const fail = (why: string): ClaimPlan => ({
+    kind: 'fail',
+    message: `failed to provision volume with StorageClass "${className}": ${why}`,
+  });
+  const wrongMode = spec?.accessModes?.find((mode) => !ACCESS_MODES.includes(mode));
+  if (wrongMode !== undefined) return fail(`accessModes: a local volume cannot be ${wrongMode}; use ReadWriteOnce`);
+  if (spec?.volumeMode === 'Block') return fail('volumeMode: a local volume is a directory; use Filesystem');
+  if (spec?.dataSource !== undefined) return fail('dataSource: a local volume starts empty; leave it out');
+  const selected = annotationOf(claim, SELECTED_NODE);
+  if (selected === undefined)
+    return fail('no node is selected; use a class with volumeBindingMode WaitForFirstConsumer');
+  const target = node(selected);
+  if (target === undefined) {
+    const { [SELECTED_NODE]: _node, ...annotations } = metadata?.annotations ?? {};
+    return { kind: 'deselect', claim: { ...claim, metadata: { ...metadata, annotations } } };
+  }
+  const directory = target.metadata?.annotations?.[LOCAL_DIRECTORY];
+  if (directory === undefined) return fail(`node ${selected} offers no local volumes yet`);
+  return { kind: 'create', volume: localVolume(claim, storageClass, target, directory) };
+}
+
+const KEEP: ClaimPlan = { kind: 'keep' };
+
+function localVolume(
+  claim: PersistentVolumeClaim,
+  storageClass: StorageClass,
+  node: Node,
+  directory: string,
+): PersistentVolume {
+  const { name = '', namespace = '', uid = '' } = claim.metadata ?? {};
+  const nodeName = node.metadata?.name ?? '';
+  const volumeName = `pvc-${uid}`;
+  const hostname = node.metadata?.labels?.[HOSTNAME] ?? nodeName;
+  return {
+    metadata: {
+      name: volumeName,
+      annotations: { [PROVISIONED_BY]: LOCAL_PROVISIONER, [LOCAL_NODE]: nodeName },
+      finalizers: [LOCAL_FINALIZER],
+    },
+    spec: {
+      capacity: { storage: claim.spec?.resources?.requests?.['storage'] ?? '0' },
+      accessModes: claim.spec?.accessModes ?? ['ReadWriteOnce'],
+      volumeMode: 'Filesystem',
+      storageClassName: storageClass.metadata?.name ?? '',
+      persistentVolumeReclaimPolicy: storageClass.reclaimPolicy ?? 'Delete',
+      local: { path: `${directory}/${volumeName}` },
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: HOSTNAME, operator: 'In', values: [hostname] }] }],
+        },
+      },
+    },
+  };
+}
+
+/** What becomes of a volume: `deleteData` asks its host, `release` removes the finalizer. */
+export type VolumePlan = 'keep' | 'delete' | 'deleteData' | 'release';
+
+export function planLocalVolume(volume: PersistentVolume, node: Node | undefined): VolumePlan {
+  if (annotationOf(volume, PROVISIONED_BY) !== LOCAL_PROVISIONER) return 'keep';
+  const { metadata, spec, status } = volume;
+  const deletes = spec?.persistentVolumeReclaimPolicy === 'Delete';
+  if (metadata?.deletionTimestamp === undefined) {
+    return deletes && status?.phase === 'Released' ? 'delete' : 'keep';
+  }
+  if (metadata.finalizers?.includes(LOCAL_FINALIZER) !== true || status?.phase === 'Bound') return 'keep';
+  // Data of a retained volume stays where it is, and that of a node that is gone went with it.
+  if (!deletes || node === undefined) return 'release';
+  const deleted = volumeNames(node.metadata?.annotations?.[LOCAL_DELETED]);
+  return deleted.includes(metadata.name ?? '') ? 'release' : 'deleteData';
+}
