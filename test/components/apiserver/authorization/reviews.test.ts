@@ -165,8 +165,14 @@ describe('authorization by others', () => {
   });
 
   it('lets the node authorizer see them too', async () => {
-    const pods = { verb: 'list', version: 'v1', resource: 'pods', namespace: 'broken' };
-    const of = (node: string) => ({ ...pods, fieldSelector: { rawSelector: `spec.nodeName=${node}` } });
+    const slices = {
+      verb: 'list',
+      group: 'resource.k8s.io',
+      version: 'v1',
+      resource: 'resourceslices',
+      namespace: 'broken',
+    };
+    const of = (node: string) => ({ ...slices, fieldSelector: { rawSelector: `spec.nodeName=${node}` } });
     assert.equal((await review(of('n1'), 'system:node:n1', 'system:nodes')).status['allowed'], true);
     assert.equal((await review(of('n2'), 'system:node:n1', 'system:nodes')).status['allowed'], false);
   });
