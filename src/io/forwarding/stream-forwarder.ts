@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Listener, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
+import { resetSocket } from './reset.ts';
 
 const execute = promisify(execFile);
 
@@ -61,7 +62,7 @@ function listenTcp(address: string | undefined, port: number, pick: PickTarget, 
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const target = pick(plainAddress(client.remoteAddress));
     if (target === undefined) {
-      client.resetAndDestroy();
+      resetSocket(client);
       return;
     }
     const backend = tcpConnect({ host: target.ip, port: target.port, allowHalfOpen: true });
@@ -74,7 +75,7 @@ function listenTcp(address: string | undefined, port: number, pick: PickTarget, 
       open.add(socket);
       socket.on('error', (error) => {
         log.v(4, 'forwarded stream broke', { target: `${target.ip}:${target.port}`, error });
-        other.resetAndDestroy();
+        resetSocket(other);
       });
       socket.on('close', () => {
         clearTimeout(timer);
