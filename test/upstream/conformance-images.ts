@@ -1,6 +1,6 @@
 /**
  * The images that upstream's end-to-end suite asks for, made on this host: agnhost and sample-apiserver from upstream's own sources,
- * the rest of busybox and Debian's programs under the names that the suite knows. Registries are never asked.
+ * the rest of busybox and Debian's programs under the names that the suite knows. No registry is asked. What names its base says what the suite expects: Alpine.
  */
 import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
@@ -71,7 +71,12 @@ export interface UpstreamPlaces {
   readonly sources: string;
 }
 
-const E2E = 'registry.k8s.io/e2e-test-images';
+/** Images of this registry are made on the host: the node never asks for them, whatever the pull policy says. */
+const REGISTRY = 'hyperedge.local';
+const E2E = `${REGISTRY}/e2e-test-images`;
+
+/** What `KUBE_TEST_REPO_LIST` names for the suite to ask for these images. */
+export const REPOSITORIES = `promoterE2eRegistry: ${E2E}\ngcRegistry: ${REGISTRY}\ngcEtcdRegistry: ${REGISTRY}\n`;
 
 /** The versions that the suite asks for, by the name of the field in `test/utils/image/manifest.go`. */
 async function versions(sources: string): Promise<(field: string) => string> {
@@ -90,6 +95,7 @@ export async function writeConformanceImages(path: string, { programs, sources }
   const porter = join(sources, 'test/images/agnhost/porter');
   const users = new LayerBuilder()
     .add(file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n'))
+    .add(file('etc/os-release', 'NAME="Alpine Linux"\nID=alpine\n'))
     .add(file('etc/group', 'root:x:0:\ngroup-defined-in-image:x:50000:user-defined-in-image\n'));
   const agnhost = new LayerBuilder()
     .add(file('agnhost', await readFile(join(programs, 'agnhost')), 0o755))
@@ -135,7 +141,7 @@ export async function writeConformanceImages(path: string, { programs, sources }
       config: agnhostConfig,
     })),
     { tag: `${E2E}/${image('BusyBox')}`, layers: [base], config: shell },
-    { tag: `registry.k8s.io/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
+    { tag: `${REGISTRY}/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
     { tag: `${E2E}/${image('NonRoot')}`, layers: [base], config: { ...shell, User: '1234' } },
     {
       tag: `${E2E}/${image('Nonewprivs')}`,
@@ -155,7 +161,7 @@ export async function writeConformanceImages(path: string, { programs, sources }
         file('usr/share/nginx/html/index.html', page),
       ]),
     ),
-    { tag: `registry.k8s.io/${image('Etcd')}`, layers: [base, etcd.entries], config: shell },
+    { tag: `${REGISTRY}/${image('Etcd')}`, layers: [base, etcd.entries], config: shell },
     {
       tag: `${E2E}/${image('APIServer')}`,
       layers: [base, apiServer.entries],

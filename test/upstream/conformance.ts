@@ -7,15 +7,15 @@
  *       [--limit MINUTES] [--reports DIR] [--programs DIR] [--kubectl PATH] [--hold]
  *
  * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
- * It ends with one line a group of special interest and one a failure; exit code 1 when anything failed.
+ * It ends with one line a special interest group and one a failure; exit code 1 when anything failed.
  */
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Appliance } from '../e2e/harness.ts';
-import { writeConformanceImages } from './conformance-images.ts';
+import { REPOSITORIES, writeConformanceImages } from './conformance-images.ts';
 import { buildPrograms, PROGRAMS } from './modules.ts';
 
 const { values: flags } = parseArgs({
@@ -64,6 +64,8 @@ async function runGroup(appliance: Appliance, programs: string, focus: string, r
   await rm(reports, { recursive: true, force: true });
   await mkdir(reports, { recursive: true });
   const child = appliance.spawnInside('nice', [
+    'env',
+    `KUBE_TEST_REPO_LIST=${join(appliance.root, 'repositories.yaml')}`,
     join(programs, 'ginkgo'),
     `--procs=${flags.processes}`,
     `--focus=${focus}`,
@@ -98,7 +100,7 @@ const ended = (child: ChildProcess): Promise<void> =>
     child.on('exit', () => resolve());
   });
 
-/** One line a group of special interest, then one a failure with its first line. */
+/** One line a special interest group, then one a failure with its first line. */
 function print(outcomes: readonly Outcome[]): void {
   const groups = Map.groupBy(outcomes, ({ name }) => /\[(sig-[\w-]+)\]/.exec(name)?.[1] ?? 'other');
   for (const [group, ran] of [...groups].sort(([left], [right]) => (left < right ? -1 : 1))) {
@@ -120,6 +122,7 @@ async function main(): Promise<number> {
     const imported = await appliance.hyperedge(['image', 'import', '--root', appliance.root, archive]);
     if (imported.code !== 0) throw new Error(`image import: ${imported.stdout}${imported.stderr}`);
     await rm(archive);
+    await writeFile(join(appliance.root, 'repositories.yaml'), REPOSITORIES);
     if (flags.hold) {
       const { root, kubeconfig, hostPid, holderPid } = appliance;
       console.log(JSON.stringify({ root, kubeconfig, hostPid, holderPid }));
