@@ -112,6 +112,7 @@ export async function writeConformanceImages(path: string, { programs, sources }
     '/bin/ss',
     '/bin/bash',
     '/usr/bin/ipcs',
+    '/usr/bin/getent',
     '/usr/bin/ipcmk',
   ]) {
     const target = await realpath(each);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -125,7 +126,10 @@ class EmbeddedRuntime implements OciRuntime {
       bootTimeMs,
       cgroupMounts,
       own,
-      features: { recursiveReadOnlyMounts: hasRecursiveAttributes() && (await runc.mountOptions()).includes('rro') },
+      features: {
+        recursiveReadOnlyMounts: hasRecursiveAttributes() && (await runc.mountOptions()).includes('rro'),
+        selinux: existsSync('/sys/fs/selinux/enforce'),
+      },
       changed: (sandboxId) => {
         for (const listener of this.#listeners) listener({ sandboxId });
       },
