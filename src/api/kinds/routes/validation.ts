@@ -1,4 +1,7 @@
-/** Rules for routes. Source: openshift/openshift-apiserver pkg/route/apis/route/validation. Certificates are judged by the router. */
+/**
+ * Rules for routes; certificates are judged by the router. Source: openshift/openshift-apiserver
+ * pkg/route/apis/route/validation.
+ */
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
@@ -26,7 +29,7 @@ export function validateRoute(route: Route): FieldError[] {
   ];
 }
 
-/** The host belongs to the route for good, unless the router hands it out; who may change it is decided by admission. */
+/** Changes of the host are decided by admission, which knows what the user may do. */
 export function validateRouteUpdate(route: Route, old: Route): FieldError[] {
   const policy = route.spec?.wildcardPolicy;
   if (policy === old.spec?.wildcardPolicy) return [];

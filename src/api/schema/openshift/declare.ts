@@ -1,12 +1,13 @@
 /**
- * Types of OpenShift's groups, declared by hand with their documentation: no client package carries them. Field names are those of
- * openshift/api 4.10; names of types are those of OpenShift's published OpenAPI documents, `com.github.openshift.api.GROUP.VERSION.KIND`.
+ * Types of OpenShift's groups, declared by hand with their documentation: no client package carries them. Field names
+ * are those of openshift/api 4.10; names of types are those of OpenShift's published OpenAPI documents,
+ * `com.github.openshift.api.GROUP.VERSION.KIND`.
  */
 import type { Descriptions, GeneratedType } from '../types-format.ts';
 
 /**
- * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of the same package,
- * `#core.Name` one of the core group, `#meta.Name` one of the machinery.
+ * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
+ * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery.
  */
 export type DeclaredField = readonly [type: string, documentation: string];
 

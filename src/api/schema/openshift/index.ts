@@ -1,2 +1,1 @@
-export { type DeclaredPackage, declarePackage } from './declare.ts';
 export { openshiftDescriptions, openshiftTypes } from './packages.ts';
