@@ -27,6 +27,7 @@ import { replicationControllers } from './kinds/replicationcontrollers/index.ts'
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
+import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
 import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
 import { serviceCidrs } from './kinds/servicecidrs/index.ts';
@@ -56,6 +57,7 @@ export const resources = {
   pods: typeOf(pods),
   services: typeOf(services),
   persistentVolumeClaims: typeOf(persistentVolumeClaims),
+  runtimeClasses: typeOf(runtimeClasses),
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),

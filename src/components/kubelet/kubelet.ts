@@ -12,6 +12,7 @@ import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller } from './pods/image-puller.ts';
 import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
@@ -216,6 +217,7 @@ class NodeKubelet implements Kubelet {
     services.config.connect(client);
     services.volumes.connect(client);
     services.tokens.connect(client);
+    services.runtimeClasses.connect(client);
     services.statuses.connect(client);
     access.connect(client);
     const pods = followApiPods({
@@ -357,6 +359,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
     ),
+    runtimeClasses: new RuntimeClasses(),
     probeNetwork: deps.probeNetwork,
     prober: new Prober({
       runtime,

@@ -122,6 +122,7 @@ const shape = {
     labels: dictionary(string()),
     maxPods: integer(1, 10_000),
     systemReserved: dictionary(string()),
+    runtimeHandlers: dictionary(absolutePath()),
   }),
   ports: object({
     api: port(),

@@ -61,6 +61,8 @@ export interface Settings {
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
+  /** Programs of the handlers of runtime classes. */
+  readonly runtimeHandlers: Readonly<Record<string, string>>;
   readonly ports: {
     readonly api: number;
     readonly kubelet: number;
@@ -313,6 +315,7 @@ export function settingsOf(
     podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
+    runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
     ports: {
       api: file?.ports?.api ?? 8443,
       kubelet: file?.ports?.kubelet ?? 10_250,
