@@ -33,6 +33,7 @@ import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
+import { serviceLbController } from './service-lb.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
@@ -79,4 +80,5 @@ export const controllers: readonly ControllerSpec[] = [
   ttlController,
   ttlAfterFinishedController,
   tokenCleanerController,
+  serviceLbController,
 ];

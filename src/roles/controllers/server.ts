@@ -119,6 +119,8 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
         }),
     options: {
       localVolumes: config.controllerConfig?.localVolumes ?? true,
+      loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],
+      disabled: config.controllerConfig?.serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
       ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
       ...maskSizes(clusters),
       ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
