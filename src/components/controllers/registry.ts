@@ -11,6 +11,7 @@ import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
+import { deviceTaintEvictionController } from './device-taint-eviction.ts';
 import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
@@ -31,6 +32,7 @@ import { podGcController } from './pod-garbage-collector.ts';
 import { replicaSetController } from './replicaset.ts';
 import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
+import { resourceClaimController } from './resourceclaim.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceLbController } from './service-lb.ts';
@@ -81,4 +83,6 @@ export const controllers: readonly ControllerSpec[] = [
   ttlAfterFinishedController,
   tokenCleanerController,
   serviceLbController,
+  resourceClaimController,
+  deviceTaintEvictionController,
 ];
