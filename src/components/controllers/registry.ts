@@ -21,6 +21,7 @@ import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
+import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -84,5 +85,6 @@ export const controllers: readonly ControllerSpec[] = [
   tokenCleanerController,
   serviceLbController,
   resourceClaimController,
+  legacyTokenCleanerController,
   deviceTaintEvictionController,
 ];

@@ -138,7 +138,8 @@ export function planClaim(claim: ResourceClaim, pod: (name: string) => Pod | und
   const isProtected = metadata?.finalizers?.includes(CLAIM_FINALIZER) === true;
   const deallocate = valid.length === 0 && isProtected;
   if (valid.length < reservedFor.length) return { kind: 'release', reservedFor: valid, deallocate };
-  if (deallocate && (metadata?.deletionTimestamp !== undefined || status?.allocation === undefined))
+  // A finalizer without allocation may be the scheduler's, which allocates next.
+  if (deallocate && metadata?.deletionTimestamp !== undefined)
     return { kind: 'release', reservedFor: valid, deallocate };
   if (valid.length > 0 || metadata?.deletionTimestamp !== undefined) return { kind: 'keep' };
   const owner = metadata?.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'Pod');
