@@ -24,7 +24,10 @@ import { pods } from './kinds/pods/index.ts';
 import { priorityClasses } from './kinds/priorityclasses/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
+import { resourceClaims } from './kinds/resourceclaims/index.ts';
+import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
+import { resourceSlices } from './kinds/resourceslices/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
 import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
@@ -87,4 +90,7 @@ export const resources = {
   certificateSigningRequests: typeOf(certificateSigningRequests),
   priorityClasses: typeOf(priorityClasses),
   storageClasses: typeOf(storageClasses),
+  resourceClaims: typeOf(resourceClaims),
+  resourceClaimTemplates: typeOf(resourceClaimTemplates),
+  resourceSlices: typeOf(resourceSlices),
 } as const;

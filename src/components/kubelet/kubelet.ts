@@ -269,7 +269,9 @@ class NodeKubelet implements Kubelet {
       onReady: () => this.becomeReady(),
     });
     parts.reportNode.current = () => agent.kick();
-    this.closers.push(() => agent.stop());
+    const observe = (node: Node): void => agent.observe(node);
+    const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
+    this.closers.push(() => agent.stop(), unfollow);
     void agent.start();
   }
 
