@@ -43,7 +43,6 @@ const CONTAINER_RULES: readonly Rule[] = [
   { field: 'restartPolicyRules' },
   { field: 'securityContext.seLinuxOptions' },
   { field: 'securityContext.windowsOptions' },
-  { field: 'volumeDevices' },
 ];
 
 /**
