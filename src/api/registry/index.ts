@@ -70,6 +70,7 @@ import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from '../kinds/volumeattributesclasses/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from './definition.ts';
+import { openshiftKinds } from './openshift.ts';
 
 /** Everything that has a path of its own, in the order of discovery documents. */
 export const builtinKinds: readonly KindDefinition[] = [
@@ -140,6 +141,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   validatingAdmissionPolicyBindings,
   mutatingAdmissionPolicies,
   mutatingAdmissionPolicyBindings,
+  ...openshiftKinds,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

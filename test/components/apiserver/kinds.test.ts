@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
-import { defaulted, sample, storedKinds } from '../../api/kinds/samples.ts';
+import { defaulted, sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
 import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
 
@@ -15,7 +15,7 @@ const created = storedKinds.filter(
 );
 
 function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeObject {
-  const stored = alias === undefined ? sample(kind.kind) : defaulted(kind.kind);
+  const stored = alias === undefined ? sample(sampleNameOf(kind)) : defaulted(sampleNameOf(kind));
   delete stored['status'];
   const shown = alias === undefined ? stored : alias.convertFrom(stored);
   return {

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import type { KindDefinition } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
-import { sample, storedKinds } from '../../api/kinds/samples.ts';
+import { sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
 import { Choices } from '../../core/patch/choices.ts';
 import { type Body, jsonBody, largeText, patchBody, protobufBody, yamlBody } from './bodies.ts';
 import { customResource, definition, GROUP, PLURALS } from './definitions.ts';
@@ -193,7 +193,7 @@ function targetOf(choices: Choices): Target {
   const kind = choices.one(stored);
   const alias = choices.chance(0.1) ? choices.one<{ group: string; version: string }>(kind.aliases ?? [kind]) : kind;
   const document = (name: string): Record<string, unknown> => {
-    const made = sample(kind.kind);
+    const made = sample(sampleNameOf(kind));
     harmless(made);
     const metadata = made.metadata as Record<string, unknown>;
     if (kind.kind !== 'CustomResourceDefinition') metadata['name'] = name;

@@ -1,0 +1,9 @@
+/** All packages of OpenShift's groups. */
+import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { routePackage } from './route.ts';
+
+const packages = [routePackage];
+
+export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
+
+export const openshiftDescriptions: Descriptions = Object.assign({}, ...packages.map((each) => each.descriptions));
