@@ -65,6 +65,7 @@ import { type HostRuntime, startRuntime } from './runtime.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { linkDriverRoot, volumeDeps } from './volumes.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -350,8 +351,9 @@ async function hostKubelet({
   const files = nodeFiles(settings.root);
   const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
   const mounts = createMounter();
+  const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -359,6 +361,7 @@ async function hostKubelet({
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
+    volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
     streaming,

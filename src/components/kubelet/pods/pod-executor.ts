@@ -265,6 +265,7 @@ export class PodExecutor {
         image,
         env,
         mounts,
+        devices: services.volumes.devicesOf(pod, container as Container),
         memoryCapacityBytes: services.hostInfo.memoryBytes,
         oomScoreFloor: services.hostInfo.oomScoreFloor,
         cpuCfsQuota: services.settings.cpuCfsQuota,

@@ -37,7 +37,6 @@ const CONTAINER_RULES: readonly Rule[] = [
   { field: 'resources.claims' },
   { field: 'securityContext.seLinuxOptions' },
   { field: 'securityContext.windowsOptions' },
-  { field: 'volumeDevices' },
 ];
 
 /**
