@@ -29,8 +29,6 @@ type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
   { field: 'hostUsers', unless: (value) => value !== false },
-  { field: 'runtimeClassName' },
-  { field: 'resources' },
   { field: 'resourceClaims' },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
@@ -40,14 +38,9 @@ const POD_RULES: readonly Rule[] = [
 
 const CONTAINER_RULES: readonly Rule[] = [
   { field: 'env[].valueFrom.fileKeyRef' },
-  { field: 'lifecycle.postStart.tcpSocket' },
-  { field: 'lifecycle.preStop.tcpSocket' },
   { field: 'resources.claims' },
-  { field: 'restartPolicy', unless: isPodsRestartPolicy },
-  { field: 'restartPolicyRules' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.windowsOptions' },
-  { field: 'volumeDevices' },
 ];
 
 /**
@@ -88,11 +81,6 @@ const refuse = (field: string): Rejection => ({
 
 function withoutSelinux(_value: unknown, { features }: Place): boolean {
   return !features.selinux;
-}
-
-/** Without an own policy a container follows its pod; a sidecar is the one exception this node has. */
-function isPodsRestartPolicy(value: unknown, { pod, list }: Place): boolean {
-  return value === (pod.spec?.restartPolicy ?? 'Always') || (list === 'initContainers' && value === 'Always');
 }
 
 /** The runtime loads no AppArmor profiles: a pod that insists on one must not run without. */
