@@ -13,6 +13,8 @@ import type { VolumeLister } from './pod-volumes.ts';
 export interface ClusterView {
   readonly nodes: readonly NodeInfo[];
   readonly counts: PodCounts;
+  /** Values that the nodes have for a label. */
+  domains(topologyKey: string): ReadonlySet<string>;
   /** How many nodes have an image. */
   imageHolders(image: string): number;
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
@@ -22,7 +24,7 @@ export interface ClusterView {
 }
 
 /** What a view needs beside the cluster itself. */
-export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'imageHolders'>;
+export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
 
 const ZONE = 'topology.kubernetes.io/zone';
 
@@ -37,6 +39,7 @@ export class Cluster {
   readonly #assumed = new Set<string>();
   readonly #nominated = new Map<string, string>();
   readonly #nominatedOn = new Map<string, Map<string, PodInfo>>();
+  readonly #domains = new Map<string, Set<string>>();
   #list: NodeInfo[] | undefined;
   #cursor = 0;
 
@@ -50,6 +53,7 @@ export class Cluster {
       ...support,
       nodes: this.nodes,
       counts: this.#counts,
+      domains: (topologyKey) => this.#domainsOf(topologyKey),
       imageHolders: (image) => this.#imageHolders.get(image) ?? 0,
     };
   }
@@ -84,6 +88,7 @@ export class Cluster {
     for (const pod of info.pods.values()) this.#counts.add(pod, info);
     this.#countImages(info, 1);
     this.#list = undefined;
+    this.#domains.clear();
   }
 
   removeNode(name: string): void {
@@ -92,6 +97,7 @@ export class Cluster {
     this.#forgetNode(known);
     this.#nodes.delete(name);
     this.#list = undefined;
+    this.#domains.clear();
     if (known.pods.size > 0) this.#homeless.set(name, new Map(known.pods));
   }
 
@@ -154,6 +160,18 @@ export class Cluster {
 
   nominatedOn(node: string): PodInfo[] {
     return [...(this.#nominatedOn.get(node)?.values() ?? [])];
+  }
+
+  #domainsOf(topologyKey: string): ReadonlySet<string> {
+    const known = this.#domains.get(topologyKey);
+    if (known !== undefined) return known;
+    const values = new Set<string>();
+    for (const node of this.#nodes.values()) {
+      const value = node.label(topologyKey);
+      if (value !== undefined) values.add(value);
+    }
+    this.#domains.set(topologyKey, values);
+    return values;
   }
 
   #forgetNode(info: NodeInfo): void {

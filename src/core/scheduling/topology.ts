@@ -75,6 +75,17 @@ function readConstraint(constraint: TopologySpreadConstraint, pod: PodInfo): Spr
   };
 }
 
+/**
+ * Whether all nodes that have the constraint's label take part in the counting for it: then counts by domain serve, and
+ * no node has to be visited.
+ */
+export function countsAllNodes(constraint: SpreadConstraint, { pod }: PodInfo): boolean {
+  const { nodeSelector, affinity } = pod.spec ?? {};
+  const isFree =
+    nodeSelector === undefined && affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
+  return !constraint.honorsTaints && (isFree || !constraint.honorsAffinity);
+}
+
 /** True when a node takes part in the counting for this constraint. */
 export function isEligible(constraint: SpreadConstraint, pod: Pod, node: NodeInfo): boolean {
   if (constraint.honorsAffinity && !matchesNode(pod, node.node)) return false;

@@ -2,7 +2,7 @@
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { constraintsOf, isEligible, type SpreadConstraint } from '../topology.ts';
+import { constraintsOf, countsAllNodes, isEligible, type SpreadConstraint } from '../topology.ts';
 import { type FilterFactory, reject } from './filter.ts';
 
 const MISMATCH = "node(s) didn't match pod topology spread constraints";
@@ -14,7 +14,10 @@ export const topologySpread: FilterFactory = (args) => (pod, view) => {
     constraints.every((constraint) => node.label(constraint.topologyKey) !== undefined);
   const judged = constraints.map((constraint) => ({
     constraint,
-    counts: countDomains(constraint, pod, view, hasAllKeys),
+    counts:
+      constraints.length === 1 && countsAllNodes(constraint, pod)
+        ? domainCounts(constraint, view)
+        : countDomains(constraint, pod, view, hasAllKeys),
   }));
   const minimums = judged.map(({ constraint, counts }) => minimum(constraint, counts));
   return (node) => {
@@ -27,6 +30,12 @@ export const topologySpread: FilterFactory = (args) => (pod, view) => {
     return undefined;
   };
 };
+
+function domainCounts({ topologyKey, selection }: SpreadConstraint, view: ClusterView): Map<string, number> {
+  const selected = view.counts.selected(selection);
+  const values = [...view.domains(topologyKey)];
+  return new Map(values.map((value) => [value, selected.inDomain(topologyKey, value)]));
+}
 
 function countDomains(
   constraint: SpreadConstraint,

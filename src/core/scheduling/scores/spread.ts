@@ -2,7 +2,7 @@
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { constraintsOf, isEligible, type SpreadConstraint } from '../topology.ts';
+import { constraintsOf, countsAllNodes, isEligible, type SpreadConstraint } from '../topology.ts';
 import { MAX_SCORE, type ScorerFactory } from './score.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
@@ -14,24 +14,28 @@ export const spreadPreference: ScorerFactory = (args) => (pod, nodes, view) => {
     areSystemDefaults || constraints.every((constraint) => node.label(constraint.topologyKey) !== undefined);
   const participates = nodes.map(takesPart);
   const raw = nodes.map(() => 0);
+  const isAlone = areSystemDefaults || constraints.length === 1;
   for (const constraint of constraints) {
-    const { size, countOf } = countDomains(constraint, pod, nodes, view, takesPart);
+    const { size, countOf } = countDomains(constraint, pod, nodes, view, takesPart, isAlone);
+    if (size === 0) continue;
     const weight = Math.log(size + 2);
-    nodes.forEach((node, index) => {
-      const domain = node.label(constraint.topologyKey);
-      if (domain === undefined || participates[index] !== true) return;
+    for (let index = 0; index < nodes.length; index++) {
+      const node = nodes[index];
+      const domain = node?.label(constraint.topologyKey);
+      if (node === undefined || domain === undefined || participates[index] !== true) continue;
       raw[index] = (raw[index] ?? 0) + countOf(node, domain) * weight + (constraint.maxSkew - 1);
-    });
+    }
   }
   let max = 0;
   let min = Number.POSITIVE_INFINITY;
-  const scores = raw.map(Math.round);
-  scores.forEach((score, index) => {
-    if (participates[index] !== true) return;
-    max = Math.max(max, score);
-    min = Math.min(min, score);
-  });
-  return scores.map((score, index) => {
+  for (let index = 0; index < raw.length; index++) {
+    const score = Math.round(raw[index] ?? 0);
+    raw[index] = score;
+    if (participates[index] !== true) continue;
+    if (score > max) max = score;
+    if (score < min) min = score;
+  }
+  return raw.map((score, index) => {
     if (participates[index] !== true) return 0;
     return max === 0 ? MAX_SCORE : Math.floor((MAX_SCORE * (max + min - score)) / max);
   });
@@ -49,6 +53,7 @@ function countDomains(
   feasible: readonly NodeInfo[],
   view: ClusterView,
   takesPart: (node: NodeInfo) => boolean,
+  isAlone: boolean,
 ): Domains {
   const selected = view.counts.selected(constraint.selection);
   // A host is a domain of its own: the pods on it are all there is to count.
@@ -56,6 +61,14 @@ function countDomains(
     return { size: feasible.length, countOf: (node) => selected.on(node) };
   }
   const domains = new Map<string, number>();
+  const { topologyKey } = constraint;
+  if (isAlone && countsAllNodes(constraint, pod)) {
+    for (const node of feasible) {
+      const domain = node.label(topologyKey);
+      if (domain !== undefined && !domains.has(domain)) domains.set(domain, selected.inDomain(topologyKey, domain));
+    }
+    return { size: domains.size, countOf: (_, domain) => domains.get(domain) ?? 0 };
+  }
   for (const node of feasible) {
     const domain = node.label(constraint.topologyKey);
     if (domain !== undefined && takesPart(node)) domains.set(domain, 0);
