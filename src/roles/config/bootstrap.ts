@@ -115,6 +115,7 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

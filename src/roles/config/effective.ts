@@ -51,6 +51,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
     ['localVolumes.enabled', settings.localVolumes],
+    ['scheduler.configFile', settings.schedulerConfigFile],
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -82,6 +82,8 @@ const shape = {
     /** Whether the storage class `hyperedge-local` is created. Default true. */
     localVolumes: boolean(),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
+    /** A KubeSchedulerConfiguration. */
+    schedulerConfigFile: string(),
   }),
   networkConfig: object({
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),

@@ -42,6 +42,8 @@ export interface Settings {
   readonly hostTools: boolean;
   /** The storage class of the embedded local provisioner is created. */
   readonly localVolumes: boolean;
+  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -307,6 +309,7 @@ export function settingsOf(
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
+    schedulerConfigFile: file?.scheduler?.configFile,
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,

@@ -19,6 +19,7 @@ import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
   /** Resolves when the component has stopped. */
@@ -61,6 +62,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
   // Controllers and scheduler share informers: they read nearly the same kinds.
   const informers = controllersClient.newInformers();
   const identity = await candidateIdentity(configFile);
+  const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
   const recorders = {
     controllers: createEventRecorder({
       client: controllersClient.client,
@@ -132,6 +134,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
     log: log.named('scheduler'),
     clock,
     random,
+    ...configured.deps,
   });
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
@@ -147,6 +150,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
       await Promise.all([controllers.stop(), scheduler.stop()]);
       await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
       await informers.stop();
+      await configured.close();
       await Promise.all([controllersClient.close(), schedulerClient.close()]);
       await health.stop();
     },
