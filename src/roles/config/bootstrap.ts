@@ -127,6 +127,7 @@ const shape = {
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
+  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -53,6 +53,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['localVolumes.enabled', settings.localVolumes],
     ['serviceLoadBalancer.enabled', settings.serviceLoadBalancer.enabled],
     ['serviceLoadBalancer.addresses', settings.serviceLoadBalancer.addresses],
+    ['scheduler.configFile', settings.schedulerConfigFile],
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

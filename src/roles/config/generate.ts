@@ -92,6 +92,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       healthBindAddress: `127.0.0.1:${ports.controllers}`,
       ...(settings.localVolumes ? {} : { localVolumes: false }),
       ...serviceLoadBalancerOf(settings),
+      ...(settings.schedulerConfigFile === undefined ? {} : { schedulerConfigFile: settings.schedulerConfigFile }),
       signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
     },
     networkConfig: {

@@ -48,6 +48,8 @@ export interface Settings {
     readonly addresses: readonly string[];
     readonly link: string | undefined;
   };
+  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -315,6 +317,7 @@ export function settingsOf(
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
     serviceLoadBalancer: serviceLoadBalancerOf(file),
+    schedulerConfigFile: file?.scheduler?.configFile,
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
