@@ -27,6 +27,7 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === 'apiregistration.k8s.io') {
     return `io.k8s.kube-aggregator.pkg.apis.apiregistration.${gvk.version}.${gvk.kind}`;
   }
+  if (gvk.group === 'metrics.k8s.io') return `io.k8s.metrics.pkg.apis.metrics.${gvk.version}.${gvk.kind}`;
   const dot = gvk.group.indexOf('.');
   const pkg = gvk.group === '' ? 'core' : dot < 0 ? gvk.group : gvk.group.slice(0, dot);
   return `io.k8s.api.${pkg}.${gvk.version}.${gvk.kind}`;

@@ -409,6 +409,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager),
+    config,
+    probeMetrics: () => services.prober.metrics(),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,
