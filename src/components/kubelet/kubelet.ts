@@ -358,6 +358,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       () => manager.isCutOff,
     ),
     probeNetwork: deps.probeNetwork,
+    credentials: deps.credentials,
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
