@@ -56,6 +56,8 @@ export interface Runtime {
 export interface RuntimeFeatures {
   /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
+  /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
+  readonly selinux: boolean;
   /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
   readonly handlers?: readonly RuntimeHandler[];
 }

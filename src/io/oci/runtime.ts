@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -133,6 +134,7 @@ class EmbeddedRuntime implements OciRuntime {
       features: {
         recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
         handlers: described,
+        selinux: existsSync('/sys/fs/selinux/enforce'),
       },
       changed: (sandboxId) => {
         for (const listener of this.#listeners) listener({ sandboxId });

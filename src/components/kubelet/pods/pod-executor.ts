@@ -244,7 +244,7 @@ export class PodExecutor {
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
     try {
-      const unsupported = unsupportedContainerField(pod, container);
+      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,
