@@ -286,7 +286,8 @@ class EmbeddedRuntime implements OciRuntime {
 /** The host-root image is always there and never pulled. */
 function withHostRoot(images: ImageService): ImageService {
   return {
-    pull: (image, auth) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
+    pull: (image, auth, onProgress) =>
+      isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth, onProgress),
     status: (image) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
     list: async () => [HOST_ROOT_STATUS, ...(await images.list())],
     remove: (image) => (isHostRootImage(image) ? Promise.resolve() : images.remove(image)),

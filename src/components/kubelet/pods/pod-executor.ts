@@ -379,7 +379,7 @@ export class PodExecutor {
       const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
       if (secret !== undefined) secrets.push(secret);
     }
-    return registryAuth(secrets, image);
+    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 
