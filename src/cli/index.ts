@@ -40,6 +40,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'print the JSON schema of the bootstrap file',
     load: async () => (await import('./commands/config.ts')).schemaCommand,
   },
+  'keep-balancer': {
+    summary: 'keep the API balancer’s port open while the host process restarts; started by it',
+    load: async () => (await import('./commands/keep-balancer.ts')).keepBalancerCommand,
+  },
   proxy: {
     summary: 'run the service proxy alone',
     load: async () => (await import('./commands/proxy.ts')).proxyCommand,

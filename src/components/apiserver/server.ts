@@ -20,6 +20,7 @@ import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
+import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
@@ -257,6 +258,7 @@ class Server implements ApiServer {
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
       createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
+      rememberGroup: (node, group) => rememberGroup(this.#context, node, group),
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);

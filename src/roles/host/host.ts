@@ -33,7 +33,7 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
-import { followApiServers, isOwnAddress, startBalancer } from './balancer.ts';
+import { followApiServers, isOwnAddress, isPortKept, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
@@ -50,13 +50,13 @@ import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
+import { followOwnAddress } from './own-address.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
-import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
@@ -147,7 +147,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   await kubelet.start();
   certificates.start(kubelet);
   const onRenewed = (): void => void kubelet.reloadCertificate();
-  const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
+  const named = { reinstall: prepared.reinstall, onRenewed, log };
+  const own = followOwnAddress({ settings, reload: options.reload, addresses, gossip, time, ...named });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdSharedAddress(settings, log.named('vip'));
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
@@ -176,7 +177,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const control = await serveControl(
     settings.paths.controlSocket,
     controlHandlers({
-      settings,
+      settings: own.settings,
       runtime,
       kubelet,
       startedAt,
@@ -200,7 +201,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     stopGroups();
     await lastKnown.stop();
     snapshots.stop();
-    renewal.stop();
+    own.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
@@ -214,7 +215,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await Promise.all([informers.stop(), left]);
     network.stop();
     await Promise.all([api.close(), control.stop()]);
-    await balancer.stop();
+    await balancer.stop({ handOver: keepPods });
     await runtime.stop({ keepPods });
     await lock.release();
   };
@@ -254,6 +255,8 @@ interface PreparedHost {
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
   readonly submitted: SubmittedPods;
+  /** Writes certificates, configuration and manifests again for these settings. */
+  reinstall(settings: Settings): Promise<void>;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -265,14 +268,12 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
-  await checkPorts(settings, await runningComponents(runtime));
+  const kept = (await isPortKept(settings)) ? ['kube-system/balancer-keeper'] : [];
+  await checkPorts(settings, new Set([...(await runningComponents(runtime)), ...kept]));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
-  const report = await installHost(settings, {
-    nowMs: time.nowMs(),
-    cgroupDriver: driver.name,
-    assets: assets.directory,
-    log,
-  });
+  const install = (current: Settings) =>
+    installHost(current, { nowMs: time.nowMs(), cgroupDriver: driver.name, assets: assets.directory, log });
+  const report = await install(settings);
   reservedPorts = allPorts(await ownPorts(settings, log));
   for (const path of report.kept) progress.note(`${path} was edited and is kept`);
   progress.step(
@@ -281,7 +282,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
-  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
+  const reinstall = async (current: Settings): Promise<void> => void (await install(current));
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, reinstall };
 }
 
 function hostPodNetwork(
