@@ -3,6 +3,7 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
+import type { ServerIdentity } from './bootstrap/identity-leases.ts';
 import type { BrowserSettings } from './http/browsers.ts';
 import type { NamedCertificate, TlsMaterial } from './port.ts';
 
@@ -63,6 +64,8 @@ export interface ApiServerConfig {
   readonly port: number;
   /** Written into the `kubernetes` service's endpoints; clients in the cluster reach this server by it. */
   readonly advertiseAddress: string;
+  /** Name and label of the Lease that shows this server; undefined: none is written. */
+  readonly identity?: ServerIdentity;
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };

@@ -19,6 +19,7 @@ import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
+import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
@@ -191,6 +192,7 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
+  readonly #identityLeases: IdentityLeases;
   readonly #masters: MasterEndpoints;
   readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
@@ -323,6 +325,7 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
+    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
@@ -425,6 +428,7 @@ class Server implements ApiServer {
         this.#registration.start(),
         this.#authenticationMap.start(),
         ensureTokenTracking(this.#context),
+        this.#identityLeases.start(),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();

@@ -51,6 +51,8 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
     ['localVolumes.enabled', settings.localVolumes],
+    ['serviceLoadBalancer.enabled', settings.serviceLoadBalancer.enabled],
+    ['serviceLoadBalancer.addresses', settings.serviceLoadBalancer.addresses],
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

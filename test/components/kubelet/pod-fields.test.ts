@@ -140,7 +140,7 @@ test('a pod that sets a field which the node does not honour is refused with the
 });
 
 test('a container that sets one does not start, as its pod may be older than this kubelet', () => {
-  const pod = podWith('containers[].volumeDevices', [{ name: 'v', devicePath: '/d' }]);
+  const pod = podWith('containers[].restartPolicyRules', [{ action: 'Restart' }]);
   const [container] = pod.spec?.containers ?? [];
   assert.equal(unsupportedContainerField(pod, container as Container)?.reason, 'PodFieldNotSupported');
 });
@@ -160,7 +160,11 @@ test('a container is not made with less than a field asks for', () => {
       cpuCfsQuota: true,
       pidNamespaceOf: undefined,
     };
-    assert.throws(() => containerConfig({ ...input, ...limits, env: [], mounts: [] }), new RegExp(String(value)), path);
+    assert.throws(
+      () => containerConfig({ ...input, ...limits, env: [], mounts: [], devices: [] }),
+      new RegExp(String(value)),
+      path,
+    );
   }
 });
 
@@ -172,7 +176,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
       files: createKubeletFiles(createMounter()).volumes,
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
-      claims: {} as never,
+      plugins: { isFor: () => false } as never,
       tokens: {} as never,
       clock: realClock,
       allocatable: () => ({}),

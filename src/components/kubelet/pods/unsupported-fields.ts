@@ -25,8 +25,6 @@ type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
   { field: 'hostUsers', unless: (value) => value !== false },
-  { field: 'runtimeClassName' },
-  { field: 'resources' },
   { field: 'resourceClaims' },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions' },
@@ -36,14 +34,9 @@ const POD_RULES: readonly Rule[] = [
 
 const CONTAINER_RULES: readonly Rule[] = [
   { field: 'env[].valueFrom.fileKeyRef' },
-  { field: 'lifecycle.postStart.tcpSocket' },
-  { field: 'lifecycle.preStop.tcpSocket' },
   { field: 'resources.claims' },
-  { field: 'restartPolicy', unless: isPodsRestartPolicy },
-  { field: 'restartPolicyRules' },
   { field: 'securityContext.seLinuxOptions' },
   { field: 'securityContext.windowsOptions' },
-  { field: 'volumeDevices' },
 ];
 
 /**
@@ -77,11 +70,6 @@ const refuse = (field: string): Rejection => ({
   reason: FIELD_NOT_SUPPORTED,
   message: `${field}: not supported by this node; remove the field`,
 });
-
-/** Without an own policy a container follows its pod; a sidecar is the one exception this node has. */
-function isPodsRestartPolicy(value: unknown, { pod, list }: Place): boolean {
-  return value === (pod.spec?.restartPolicy ?? 'Always') || (list === 'initContainers' && value === 'Always');
-}
 
 /** The runtime loads no AppArmor profiles: a pod that insists on one must not run without. */
 function appArmor(pod: Pod, containers: readonly (Container | EphemeralContainer)[]): Rejection | undefined {
