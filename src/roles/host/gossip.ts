@@ -36,6 +36,8 @@ export interface HostGossip {
   followMasters(changed: (masters: RingMasters) => void): void;
   /** Calls at every change of the keyring of this host, and at once; undefined: there is no gossip. */
   readonly followKeys: ((changed: () => void) => void) | undefined;
+  /** Makes these the keys of this host, the first one for encryption. */
+  adoptKeys(keys: readonly Uint8Array[]): Promise<void>;
   /** `host` or `host:port` of further members to join; replaces those of the last call. */
   learn(peers: readonly string[]): void;
   /** This host has another address. */
@@ -72,6 +74,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     clockOffsetMs: () => undefined,
     followMasters: () => {},
     followKeys: undefined,
+    adoptKeys: async () => {},
     learn: () => {},
     readvertise: async () => {},
     stop: async () => {},
@@ -103,6 +106,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
         changed = listener;
         listener();
       },
+      adoptKeys: (keys) => adoptKeys(keyring.store, keys).then(() => changed()),
       learn: (peers) => agent.learn(peers),
       readvertise,
       stop: async () => {
@@ -114,6 +118,15 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     await agent.stop();
     throw error;
   }
+}
+
+async function adoptKeys(store: KeyStore, keys: readonly Uint8Array[]): Promise<void> {
+  const [first] = keys;
+  if (first === undefined) return;
+  const isSame = (left: Uint8Array, right: Uint8Array): boolean => Buffer.from(left).equals(right);
+  for (const key of keys) await store.install(key);
+  await store.use(first);
+  for (const old of store.keys()) if (!keys.some((key) => isSame(key, old))) await store.remove(old);
 }
 
 function notifying(store: KeyStore, changed: () => void): KeyStore {

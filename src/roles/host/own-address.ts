@@ -6,13 +6,16 @@ import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { EtcdMember, StoreAccess } from '../../components/etcd/administration/port.ts';
+import { masterFiles } from '../../io/pki/index.ts';
+import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { etcdAccess, ownEtcd } from '../etcd/access.ts';
-import { systemClock as clock } from '../process.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
 import type { HostGossip } from './gossip.ts';
 import { ownsStore } from './issue-certificates.ts';
 import type { NodeAddresses } from './node-addresses.ts';
 import { renewCertificates } from './renew-certificates.ts';
+import { followAuthorities } from './shared-authorities.ts';
 import type { TrustedTime } from './trusted-time.ts';
 
 export interface OwnAddressOptions {
@@ -87,11 +90,23 @@ export function followOwnAddress(options: OwnAddressOptions): OwnAddress {
   // The address may have changed while the host was off.
   follow();
   const current = (): Settings => settings;
+  const stopFollowing = settings.roles.has('master')
+    ? followAuthorities({
+        settings: current,
+        openAdmin: () => openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge', { clock, random, log }),
+        onAdopted: async () => {
+          await options.reinstall(settings);
+          onRenewed();
+        },
+        log: options.log.named('authorities'),
+      })
+    : () => {};
   const renewal = renewCertificates({ settings: current, time, onRenewed, log: options.log.named('certificates') });
   return {
     settings: current,
     stop: () => {
       renewal.stop();
+      stopFollowing();
       stopped = true;
       timer?.cancel();
     },
