@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { Routing } from '../../components/nodelb/port.ts';
-import { BackendPool } from '../../core/balancing/index.ts';
 import { BalancerServer } from './balancer.ts';
 import { resetSocket } from './reset.ts';
 
@@ -92,21 +91,20 @@ function keepingOf(child: ChildProcess): Keeping {
   };
 }
 
-/** In the keeper's process. `socket`: where the next host process announces itself. Resolves when all has ended. */
-export async function runKeeper(socket: string): Promise<void> {
-  const pool = new BackendPool();
-  const routing: Routing = {
-    choose: (tried) => pool.choose(tried, Math.random()),
-    opened: (target) => pool.opened(target),
-    closed: (target) => pool.closed(target),
-    doubt: (target) => void pool.found(target, 'silent'),
-  };
+/**
+ * In the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the servers
+ * that `routing` may choose from. Resolves when all has ended.
+ */
+export async function runKeeper(
+  socket: string,
+  { routing, learn }: { readonly routing: Routing; readonly learn: (targets: readonly string[]) => void },
+): Promise<void> {
   const balancer = new BalancerServer(routing, {});
   const relieved = Promise.withResolvers<void>();
   let client: Socket | undefined;
   process.on('message', (message: Message, handle) => {
     if (message.kind === 'listen') {
-      pool.learn('saved', message.targets);
+      learn(message.targets);
       void balancer.adopt(handle as Server).then(() => process.send?.('listening'));
     } else if (message.kind === 'client') client = handle as Socket | undefined;
     else {

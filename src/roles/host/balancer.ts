@@ -7,7 +7,7 @@ import { resources } from '../../api/resources.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../components/nodelb/index.ts';
-import { parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
+import { BackendPool, parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
 import {
   askKeeper,
   createKeeper,
@@ -70,7 +70,17 @@ export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> 
 
 /** Runs as that process. */
 export async function keepBalancer(root: string | undefined): Promise<void> {
-  await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }));
+  const pool = new BackendPool();
+  await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
+    learn: (targets) => pool.learn('saved', targets),
+    routing: {
+      choose: (tried) => pool.choose(tried, random.random()),
+      opened: (target) => pool.opened(target),
+      closed: (target) => pool.closed(target),
+      // Not probed: one that fails is tried last.
+      doubt: (target) => void pool.found(target, 'silent'),
+    },
+  });
 }
 
 /** Keeps the balancer to the endpoints of the service `kubernetes`; the informer is the service proxy's. */
