@@ -30,10 +30,12 @@ import { mutatingAdmissionPolicyBindings } from '../kinds/mutatingadmissionpolic
 import { mutatingWebhookConfigurations } from '../kinds/mutatingwebhookconfigurations/index.ts';
 import { namespaces } from '../kinds/namespaces/index.ts';
 import { networkPolicies } from '../kinds/networkpolicies/index.ts';
+import { nodeMetrics } from '../kinds/nodemetrics/index.ts';
 import { nodes } from '../kinds/nodes/index.ts';
 import { persistentVolumeClaims } from '../kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from '../kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from '../kinds/poddisruptionbudgets/index.ts';
+import { podMetrics } from '../kinds/podmetrics/index.ts';
 import { pods } from '../kinds/pods/index.ts';
 import { podSecurityPolicies } from '../kinds/podsecuritypolicies/index.ts';
 import { podTemplates } from '../kinds/podtemplates/index.ts';
@@ -143,6 +145,8 @@ export const builtinKinds: readonly KindDefinition[] = [
   mutatingAdmissionPolicies,
   mutatingAdmissionPolicyBindings,
   ...openshiftKinds,
+  nodeMetrics,
+  podMetrics,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

@@ -387,6 +387,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ),
     runtimeClasses: new RuntimeClasses(),
     probeNetwork: deps.probeNetwork,
+    credentials: deps.credentials,
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
@@ -438,6 +439,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager),
+    config,
+    probeMetrics: () => services.prober.metrics(),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

@@ -4,6 +4,7 @@
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
+import { openshiftField } from './openshift.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
 import {
   boolean,
@@ -84,11 +85,14 @@ const shape = {
     /** Addresses of services of type LoadBalancer. Default: enabled, with the addresses of the nodes. */
     serviceLoadBalancer: object({ enabled: boolean(), addresses: list(string()) }),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
+    /** A KubeSchedulerConfiguration. */
+    schedulerConfigFile: string(),
   }),
   networkConfig: object({
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),
     serviceNetworkCIDR: string(),
   }),
+  openshift: openshiftField(),
   /** Settings that joining hosts learn; published as config map `kube-system/hyperedge-config`. */
   clusterSettings: dictionary(string()),
 } as const;

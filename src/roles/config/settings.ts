@@ -8,9 +8,11 @@ import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
+import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 
 export interface Settings {
   readonly root: string;
@@ -48,6 +50,10 @@ export interface Settings {
     readonly addresses: readonly string[];
     readonly link: string | undefined;
   };
+  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
+  readonly embedded: Embedded;
+  readonly openshift: OpenShiftSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -315,6 +321,9 @@ export function settingsOf(
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
     serviceLoadBalancer: serviceLoadBalancerOf(file),
+    schedulerConfigFile: file?.scheduler?.configFile,
+    embedded: embeddedOf(root, file),
+    openshift: openshiftOf(file?.openshift),
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
+import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
 import { stream } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
@@ -29,6 +30,7 @@ export function dispatch(
   if (warning !== undefined) exchange.warnings.push(warning);
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
+  if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     // Virtual kinds support create only; there is no path with a name.
     if (info.name !== '') throw noSuchResource();

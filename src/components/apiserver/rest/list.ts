@@ -96,11 +96,25 @@ export function listMeta(snapshot: Pick<Snapshot, 'revision' | 'continueToken' |
   return `${text}}`;
 }
 
+/** A list of objects that are made for the request. */
+export async function sendComputed(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  form: AnswerForm,
+  objects: readonly CachedObject[],
+): Promise<void> {
+  const { revision } = context.cache;
+  const snapshot = { revision, objects, continueToken: undefined, remaining: undefined, whole: false };
+  await send(context, exchange, kind, undefined, undefined, form, snapshot);
+}
+
 function send(
   context: RestContext,
   exchange: Exchange,
   kind: ServedKind,
-  cache: KindCache,
+  /** Undefined: the objects are not stored. */
+  cache: KindCache | undefined,
   namespace: string | undefined,
   form: AnswerForm,
   snapshot: Snapshot,
@@ -126,7 +140,7 @@ function send(
   const head = Buffer.from(
     `{"kind":"${kind.presented.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
-  if (snapshot.whole && kind.alias === undefined && kind.view === undefined) {
+  if (cache !== undefined && snapshot.whole && kind.alias === undefined && kind.view === undefined) {
     const items = listsOf(context).items(kind, cache, namespace, snapshot);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }

@@ -244,7 +244,7 @@ export class PodExecutor {
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
     try {
-      const unsupported = unsupportedContainerField(pod, container);
+      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,
@@ -379,7 +379,7 @@ export class PodExecutor {
       const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
       if (secret !== undefined) secrets.push(secret);
     }
-    return registryAuth(secrets, image);
+    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 
