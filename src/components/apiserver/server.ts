@@ -1,5 +1,7 @@
 /** Composes the API server, starts its parts in order and stops them in reverse order. */
+
 import { setMaxListeners } from 'node:events';
+import type { KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
@@ -73,6 +75,18 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
 /** Applies `--event-ttl` to Events, the only kind whose objects expire. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+}
+
+/** What admission reads and writes itself. */
+function admissionStore(context: () => RestContext) {
+  return {
+    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
+    rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
+    storedNamespace: (name: string) => {
+      const { definition } = context().kinds.stored('namespaces', '');
+      return context().objects.readStored({ definition, namespace: '', name });
+    },
+  };
 }
 
 function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
@@ -244,7 +258,6 @@ class Server implements ApiServer {
     });
     this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
-    const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
       authorization,
@@ -259,9 +272,7 @@ class Server implements ApiServer {
       log,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
-      createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
-      rememberGroup: (node, group) => rememberGroup(this.#context, node, group),
-      storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
+      ...admissionStore(() => this.#context),
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;

@@ -1,7 +1,8 @@
 /**
  * A master's part in node groups (row B7): keeps the ConfigMaps and gives each Node the labels of its group, which
  * NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change; a
- * Node without it gets the group that it had when its host deleted it, else the one that its host claims, once. Labels of masters are never given for a claim.
+ * Node without it gets the group that it had when its host deleted it, else the one that its host claims, once. Labels
+ * of masters are never given for a claim.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
 import { GROUP_CLAIM, GROUP_LABEL, LEFT_NODES, mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';

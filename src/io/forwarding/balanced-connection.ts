@@ -84,8 +84,8 @@ export class BalancedConnection {
   }
 
   /**
-   * The sockets, for another process: neither has bytes in this one, and nothing more is read here. Undefined: bytes are
-   * under way, or one side has ended.
+   * The sockets, for another process: neither has bytes in this one, and nothing more is read here. Undefined: bytes
+   * are under way, or one side has ended.
    */
   detach(): { readonly client: Socket; readonly backend: Socket } | undefined {
     const both = [this.#client, this.#backend];

@@ -92,8 +92,8 @@ function keepingOf(child: ChildProcess): Keeping {
 }
 
 /**
- * In the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the servers
- * that `routing` may choose from. Resolves when all has ended.
+ * In the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the
+ * servers that `routing` may choose from. Resolves when all has ended.
  */
 export async function runKeeper(
   socket: string,

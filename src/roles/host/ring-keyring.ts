@@ -38,7 +38,8 @@ type PublishSettings = Pick<Settings, 'gossip' | 'roles' | 'root'>;
 
 /**
  * A master publishes the keyring after each rotation, and at its start where none is published: a published one that
- * differs then is newer, because the ring rotated its keys while this host was down. Returns the function that stops it.
+ * differs then is newer, because the ring rotated its keys while this host was down. Returns the function that
+ * stops it.
  */
 export function publishKeyring(
   settings: PublishSettings,
