@@ -157,8 +157,8 @@ export interface ApiServerConfig {
   /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
   readonly clusterCa?: string;
   /**
-   * True when this is the only API server writing to the store: a read at "now" is then satisfied by this process's own
-   * writes, and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
+   * True when this may be the only API server that writes to the store: while no other server has announced itself, a
+   * read at "now" is satisfied by this process's own writes. False: every read asks the store.
    */
   readonly soleWriter: boolean;
   /** How long events live, in whole seconds. Default: an hour. */

@@ -25,6 +25,7 @@ import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
+import { SoleWriter } from './bootstrap/sole-writer.ts';
 import { certificatesOf, tlsOf } from './certificates.ts';
 import type { ApiServerConfig } from './config.ts';
 import { DefinitionController } from './customresources/controller.ts';
@@ -104,7 +105,13 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
           nowMs: () => clock.monotonicMs(),
         });
   const store = new StoredForms(encrypted ?? deps.store, log);
-  const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
+  const soleWriter = new SoleWriter({
+    ...{ store, clock, log },
+    identity: `${config.advertiseAddress}:${config.advertisePort ?? config.port}`,
+    advertiseAddress: config.advertiseAddress,
+    mayClaim: config.soleWriter,
+  });
+  const cache = new WatchCache({ store, clock, log, soleWriter: () => soleWriter.current }, cacheOptions());
   const operations = new StoreMetrics();
   const objects = new ObjectStore(
     store,
@@ -117,7 +124,7 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
     },
   );
   metrics.addGauge(() => operations.render());
-  return { encrypted, store, cache, objects };
+  return { encrypted, store, cache, objects, soleWriter };
 }
 
 function serviceAccountTokens(
@@ -186,6 +193,7 @@ class Server implements ApiServer {
   readonly #frontend: Frontend;
   readonly #identityLeases: IdentityLeases;
   readonly #masters: MasterEndpoints;
+  readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
@@ -205,7 +213,7 @@ class Server implements ApiServer {
     // Every watch listens to it.
     setMaxListeners(0, this.#stopping.signal);
     const { clock, random, config, log } = deps;
-    const { encrypted, store, cache, objects } = assembleStorage(deps, this.#metrics);
+    const { encrypted, store, cache, objects, soleWriter } = assembleStorage(deps, this.#metrics);
     const tokenUses = new TokenUses();
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
@@ -255,6 +263,7 @@ class Server implements ApiServer {
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
+    this.#soleWriter = soleWriter;
     const audit = deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random);
     if (audit !== undefined) this.#metrics.addGauge(() => audit.metrics());
     this.#context = {
@@ -326,6 +335,7 @@ class Server implements ApiServer {
     const { config, http, log, clock } = this.#deps;
     const began = clock.monotonicMs();
     await this.#load();
+    await this.#soleWriter.announce();
     this.#context.authorization.follow(this.#cache);
     this.#apiServices.start();
     await this.#customKinds.start();
@@ -463,6 +473,7 @@ class Server implements ApiServer {
       await this.#frontend.settled();
       await this.#listener.close(STOP_GRACE_MS);
     }
+    await this.#soleWriter.stop();
     this.#customKinds.stop();
     this.#apiServices.stop();
     this.#fairness.stop();

@@ -2,6 +2,7 @@
  * Every controller of the process, in the order in which they start: first those whose objects the other controllers
  * wait for.
  */
+import { attachDetachController } from './attachdetach.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
@@ -27,6 +28,7 @@ import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { volumeBinderController } from './persistentvolume-binder.ts';
+import { volumeExpanderController } from './persistentvolume-expander.ts';
 import { volumeProtectionController } from './persistentvolume-protection.ts';
 import { claimProtectionController } from './persistentvolumeclaim-protection.ts';
 import { podGcController } from './pod-garbage-collector.ts';
@@ -44,6 +46,7 @@ import { taintEvictionController } from './taint-eviction.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
+import { attributesClassProtectionController } from './volumeattributesclass-protection.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -78,6 +81,9 @@ export const controllers: readonly ControllerSpec[] = [
   localVolumeProvisioner,
   claimProtectionController,
   volumeProtectionController,
+  attachDetachController,
+  volumeExpanderController,
+  attributesClassProtectionController,
   serviceCidrsController,
   podGcController,
   ttlController,

@@ -30,7 +30,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
       {
         referredToBy: configFile,
         ownHost: true,
-        // The only API server of a host's own store is its only writer; a shared store needs consistent reads.
+        // The only API server of a host's own store is its only writer until another one announces itself.
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,

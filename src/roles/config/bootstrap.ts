@@ -7,6 +7,7 @@ import { parseAddressRange } from '../../base/address-pool.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
+import { embeddedShape } from './embedded.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -127,6 +128,8 @@ const shape = {
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
+  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
+  ...embeddedShape,
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -134,6 +137,7 @@ const shape = {
     labels: dictionary(string()),
     maxPods: integer(1, 10_000),
     systemReserved: dictionary(string()),
+    runtimeHandlers: dictionary(absolutePath()),
   }),
   ports: object({
     api: port(),

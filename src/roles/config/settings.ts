@@ -8,6 +8,7 @@ import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
@@ -48,6 +49,9 @@ export interface Settings {
     readonly addresses: readonly string[];
     readonly link: string | undefined;
   };
+  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
+  readonly embedded: Embedded;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -67,6 +71,8 @@ export interface Settings {
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
+  /** Programs of the handlers of runtime classes. */
+  readonly runtimeHandlers: Readonly<Record<string, string>>;
   readonly ports: {
     readonly api: number;
     readonly kubelet: number;
@@ -313,12 +319,15 @@ export function settingsOf(
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
     serviceLoadBalancer: serviceLoadBalancerOf(file),
+    schedulerConfigFile: file?.scheduler?.configFile,
+    embedded: embeddedOf(root, file),
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
     podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
+    runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
     ports: {
       api: file?.ports?.api ?? 8443,
       kubelet: file?.ports?.kubelet ?? 10_250,

@@ -25,6 +25,7 @@ import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
   /** Resolves when the component has stopped. */
@@ -74,6 +75,7 @@ export async function startControllers({
   // Controllers and scheduler share informers: they read nearly the same kinds.
   const informers = controllersClient.newInformers();
   const identity = await candidateIdentity(configFile);
+  const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
   const recorders = {
     controllers: createEventRecorder({
       client: controllersClient.client,
@@ -147,6 +149,7 @@ export async function startControllers({
     log: log.named('scheduler'),
     clock,
     random,
+    ...configured.deps,
   });
   const ring =
     agentSocket === undefined
@@ -175,6 +178,7 @@ export async function startControllers({
       await Promise.all([controllers.stop(), scheduler.stop()]);
       await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
       await informers.stop();
+      await configured.close();
       await Promise.all([controllersClient.close(), schedulerClient.close()]);
       await health.stop();
     },

@@ -40,13 +40,14 @@ import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
+import { credentialProviders } from './credentials.ts';
+import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
-import { keepLocalVolumes } from './local-volumes.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -65,6 +66,7 @@ import { type HostRuntime, startRuntime } from './runtime.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { linkDriverRoot, volumeDeps } from './volumes.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -94,6 +96,7 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
+const EMBEDDED_STOP_MS = 3_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -168,7 +171,16 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
+  const { client } = api;
+  const stopEmbedded = await startEmbedded({
+    settings,
+    images: runtime.images,
+    nodeName,
+    informers,
+    client,
+    recorder,
+    log,
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -194,6 +206,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    await within(stopEmbedded(), EMBEDDED_STOP_MS);
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
@@ -350,8 +363,9 @@ async function hostKubelet({
   const files = nodeFiles(settings.root);
   const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
   const mounts = createMounter();
+  const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -359,10 +373,12 @@ async function hostKubelet({
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
+    volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
     streaming,
     probeNetwork,
+    credentials: await credentialProviders(settings, log),
     api: { client: api.client, informers: api.newInformers(lastKnown), recorder },
     lastKnown,
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
