@@ -1,23 +1,28 @@
+import { dirname } from 'node:path';
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
+import { type Quantity, quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
+import type { TreeOptions } from '../../core/cgroup/tree.ts';
 import { PodCgroups } from './cgroups.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
+import { isSystemCritical } from './pods/critical.ts';
 import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller } from './pods/image-puller.ts';
-import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { PodManager } from './pods/pod-manager.ts';
 import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
+import { ContainerManager } from './resources/container-manager.ts';
+import { Placements } from './resources/placements.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
@@ -61,6 +66,8 @@ const LOG_ROTATION_MS = 10_000;
 /** How often it is looked whose local storage is due to be measured. */
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
+/** As upstream's cpuManagerReconcilePeriod. */
+const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
@@ -121,6 +128,7 @@ class NodeKubelet implements Kubelet {
       mirrors.kick();
     });
     this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    if (services.containers.enabled) this.every('placements', PLACEMENTS_MS, () => parts.placements.apply());
     const limits = new StorageLimits(services, manager);
     this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());
     this.every('eviction', deps.config.evictionMonitoringMs, () => eviction.synchronize());
@@ -301,6 +309,7 @@ interface Parts {
   readonly hostInfo: HostInfo;
   readonly images: ImageCollector;
   readonly eviction: EvictionManager;
+  readonly placements: Placements;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
 }
@@ -319,7 +328,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
   const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
   const { cpu, memory } = allocatable;
-  await cgroups.start({
+  const levels: TreeOptions = {
     root: rootComponents(config.cgroupRoot),
     allocatable: {
       cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
@@ -327,7 +336,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     },
     podPidsLimit: config.podPidsLimit,
     cpuCfsQuota: config.cpuCfsQuota,
-  });
+    memoryQos: config.resources.memoryThrottlingFactor !== undefined,
+  };
+  await cgroups.start(levels, config.reservedCgroups);
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
@@ -343,6 +354,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     view: new RuntimeView({ runtime, clock, log, onChanged: (uids) => manager.wake(uids) }),
     cgroups,
+    containers: await containerManager(deps, () => placements.kick()),
     volumes: new VolumeManager({
       directories,
       files: deps.files.volumes,
@@ -418,6 +430,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log: log.named('server'),
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
+  const placements = new Placements(services, manager);
   const reportNode = { current: () => {} };
   const eviction = new EvictionManager({
     services,
@@ -425,7 +438,24 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     images,
     onPressures: () => reportNode.current(),
   });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode };
+}
+
+/** Throws an Error naming the argument that asks for more than the host has. */
+async function containerManager(deps: KubeletDeps, onChanged: () => void): Promise<ContainerManager> {
+  const { config, files, host, log } = deps;
+  const cpu = [config.systemReserved['cpu'], config.kubeReserved['cpu']].map((text) => tryParseQuantity(text ?? '0'));
+  const made = new ContainerManager({
+    policies: config.resources,
+    machine: await host.topology(),
+    reservedMilli: cpu.reduce((sum, each) => sum + (each === undefined ? 0 : quantityMilliValue(each)), 0),
+    directory: dirname(config.paths.volumes),
+    files: { read: (path) => files.manifests.read(path).catch(() => ''), replace: files.pods.replace },
+    log: log.named('resources'),
+    onChanged,
+  });
+  await made.start();
+  return made;
 }
 
 /** Of a pod and its host, as the Downward API has them now. */
