@@ -11,6 +11,8 @@ import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from './resources/po
 export interface KubeletPaths {
   /** `/var/lib/origin/openshift.local.volumes`: pods live in `pods/<uid>` below it. */
   readonly volumes: string;
+  /** `/var/lib/kubelet` where that leads to `volumes`: the paths that CSI drivers are handed. */
+  readonly driverRoot?: string;
   /** `/var/log/pods`. */
   readonly podLogs: string;
   /** `/var/log/containers`: a link per container. */

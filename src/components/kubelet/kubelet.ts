@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -21,7 +20,7 @@ import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
-import { ContainerManager } from './resources/container-manager.ts';
+import { openContainerManager } from './resources/open.ts';
 import { Placements } from './resources/placements.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
@@ -33,7 +32,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
-import { ClaimVolumes } from './volumes/claims.ts';
+import { type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -69,6 +68,8 @@ const COLLECTION_MS = 60_000;
 /** As upstream's cpuManagerReconcilePeriod. */
 const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
+/** How often mounted claims are looked at for a new size. */
+const EXPANSION_MS = 10_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -136,6 +137,7 @@ class NodeKubelet implements Kubelet {
       await collectContainers(services);
       await collectOrphans(services, manager);
     });
+    this.every('volumes', EXPANSION_MS, () => parts.volumes.expansion.run());
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
@@ -224,6 +226,7 @@ class NodeKubelet implements Kubelet {
     services.events.connect(recorder);
     services.config.connect(client);
     services.volumes.connect(client);
+    parts.volumes.expansion.connect(client);
     services.tokens.connect(client);
     services.runtimeClasses.connect(client);
     services.statuses.connect(client);
@@ -273,12 +276,26 @@ class NodeKubelet implements Kubelet {
           nowMs: deps.clock.nowMs(),
         });
       },
-      onRegistered: (node) => mirrors.connect(client, node),
+      onRegistered: (node) => {
+        mirrors.connect(client, node);
+        void this.followPlugins(parts);
+      },
       onReady: () => this.becomeReady(),
     });
     parts.reportNode.current = () => agent.kick();
-    this.closers.push(() => agent.stop());
+    const observe = (node: Node): void => agent.observe(node);
+    const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
+    this.closers.push(() => agent.stop(), unfollow);
     void agent.start();
+  }
+
+  /** Drivers are reported on the Node, which exists by now. */
+  private async followPlugins({ services, volumes }: Parts): Promise<void> {
+    const { plugins, pluginRegistry } = services.directories;
+    for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);
+    if (this.stopping.signal.aborted) return;
+    volumes.registrations.start();
+    this.closers.push(() => volumes.registrations.stop());
   }
 
   private every(name: string, periodMs: number, work: () => Promise<void>): void {
@@ -310,6 +327,7 @@ interface Parts {
   readonly images: ImageCollector;
   readonly eviction: EvictionManager;
   readonly placements: Placements;
+  readonly volumes: NodeVolumes;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
 }
@@ -348,19 +366,26 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ...{ clock, log: log.named('config'), lastKnown: deps.lastKnown },
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
+  const volumes = nodeVolumes({
+    ...deps.volumes,
+    ...{ directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
+    node: () => nodeInformer.current?.list()[0],
+    pod: (uid) => manager.worker(uid)?.pod,
+  });
   const services: Parts['services'] = {
     config: configObjects,
     settings: config,
     runtime,
     view: new RuntimeView({ runtime, clock, log, onChanged: (uids) => manager.wake(uids) }),
     cgroups,
-    containers: await containerManager(deps, () => placements.kick()),
+    containers: await openContainerManager(deps, () => placements.kick()),
     volumes: new VolumeManager({
       directories,
       files: deps.files.volumes,
       mounts: deps.mounts,
       config: configObjects,
-      claims: new ClaimVolumes(deps.files.volumes, () => nodeInformer.current?.list()[0]),
+      plugins: volumes.plugins,
       tokens,
       clock,
       allocatable: () => allocatable,
@@ -373,6 +398,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ),
     runtimeClasses: new RuntimeClasses(),
     probeNetwork: deps.probeNetwork,
+    credentials: deps.credentials,
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
@@ -424,6 +450,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager),
+    config,
+    probeMetrics: () => services.prober.metrics(),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,
@@ -438,24 +466,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     images,
     onPressures: () => reportNode.current(),
   });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode };
-}
-
-/** Throws an Error naming the argument that asks for more than the host has. */
-async function containerManager(deps: KubeletDeps, onChanged: () => void): Promise<ContainerManager> {
-  const { config, files, host, log } = deps;
-  const cpu = [config.systemReserved['cpu'], config.kubeReserved['cpu']].map((text) => tryParseQuantity(text ?? '0'));
-  const made = new ContainerManager({
-    policies: config.resources,
-    machine: await host.topology(),
-    reservedMilli: cpu.reduce((sum, each) => sum + (each === undefined ? 0 : quantityMilliValue(each)), 0),
-    directory: dirname(config.paths.volumes),
-    files: { read: (path) => files.manifests.read(path).catch(() => ''), replace: files.pods.replace },
-    log: log.named('resources'),
-    onChanged,
-  });
-  await made.start();
-  return made;
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
 }
 
 /** Of a pod and its host, as the Downward API has them now. */

@@ -56,6 +56,8 @@ export interface Runtime {
 export interface RuntimeFeatures {
   /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
+  /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
+  readonly selinux: boolean;
   /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
   readonly handlers?: readonly RuntimeHandler[];
 }
@@ -71,11 +73,14 @@ export interface ImageService {
    * Throws RuntimeError 'image-not-found', 'image-pull-denied', 'image-invalid-name' or 'image-pull'. Returns the image
    * id (`sha256:…`).
    */
-  pull(image: string, auth: RegistryAuth | undefined): Promise<string>;
+  pull(image: string, auth: RegistryAuth | undefined, onProgress?: OnPullProgress): Promise<string>;
   status(image: string): Promise<ImageStatus | undefined>;
   list(): Promise<readonly ImageStatus[]>;
   remove(image: string): Promise<void>;
 }
+
+/** Bytes of compressed layers, of those that are missing here. */
+export type OnPullProgress = (doneBytes: number, totalBytes: number) => void;
 
 export interface RegistryAuth {
   readonly username: string;
@@ -87,6 +92,8 @@ export interface ImageStatus {
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
   readonly sizeBytes: number;
+  /** Garbage collection keeps it. */
+  readonly pinned?: boolean;
   /** Numeric user of the image config, if numeric. */
   readonly uid?: number;
   readonly username?: string;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -133,6 +134,7 @@ class EmbeddedRuntime implements OciRuntime {
       features: {
         recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
         handlers: described,
+        selinux: existsSync('/sys/fs/selinux/enforce'),
       },
       changed: (sandboxId) => {
         for (const listener of this.#listeners) listener({ sandboxId });
@@ -284,7 +286,8 @@ class EmbeddedRuntime implements OciRuntime {
 /** The host-root image is always there and never pulled. */
 function withHostRoot(images: ImageService): ImageService {
   return {
-    pull: (image, auth) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
+    pull: (image, auth, onProgress) =>
+      isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth, onProgress),
     status: (image) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
     list: async () => [HOST_ROOT_STATUS, ...(await images.list())],
     remove: (image) => (isHostRootImage(image) ? Promise.resolve() : images.remove(image)),

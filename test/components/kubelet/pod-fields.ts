@@ -59,6 +59,18 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   },
   // The API server's defaults, the binder and the scheduler look at the rest of a claim.
   EphemeralVolumeSource: { 'src/core/reconcile/ephemeral-volume/plan.ts': 'volumeClaimTemplate' },
+  VolumeDevice: { [VOLUMES]: 'devicePath name' },
+  CSIVolumeSource: {
+    [`${KUBELET}/volumes/csi/volumes.ts`]: 'driver volumeAttributes',
+    [`${KUBELET}/volumes/csi/capability.ts`]: 'fsType',
+    [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
+    [VOLUMES]: 'readOnly',
+  },
+  NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
+  ISCSIVolumeSource: {
+    [`${KUBELET}/volumes/network-volumes.ts`]:
+      'chapAuthDiscovery chapAuthSession fsType initiatorName iqn iscsiInterface lun portals readOnly secretRef targetPortal',
+  },
   PersistentVolumeClaimVolumeSource: {
     [`${KUBELET}/volumes/claims.ts`]: 'claimName',
     [`${KUBELET}/volumes/manager.ts`]: 'readOnly',
@@ -170,12 +182,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     windowsOptions: WINDOWS,
   },
   SecurityContext: { appArmorProfile: APP_ARMOR, seLinuxOptions: SELINUX, windowsOptions: WINDOWS },
-  Container: {
-    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
-  },
-  EphemeralContainer: {
-    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
-  },
   EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
   ResourceRequirements: { claims: pod([{ name: 'gpu' }]) },
   VolumeProjection: {
@@ -188,7 +194,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     azureFile: mount({ secretName: 's', shareName: 's' }),
     cephfs: mount({ monitors: ['m'] }),
     cinder: mount({ volumeID: 'v' }),
-    csi: mount({ driver: 'd.example.com' }),
     fc: mount({ wwids: ['w'] }),
     flexVolume: mount({ driver: 'd/d' }),
     flocker: mount({ datasetName: 'd' }),
@@ -196,8 +201,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     gitRepo: mount({ repository: 'r' }),
     glusterfs: mount({ endpoints: 'e', path: 'p' }),
     image: mount({ reference: 'r' }),
-    iscsi: mount({ targetPortal: 't', iqn: 'i', lun: 0 }),
-    nfs: mount({ server: 's', path: '/p' }),
     photonPersistentDisk: mount({ pdID: 'p' }),
     portworxVolume: mount({ volumeID: 'v' }),
     quobyte: mount({ registry: 'r', volume: 'v' }),

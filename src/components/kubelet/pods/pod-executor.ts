@@ -245,7 +245,7 @@ export class PodExecutor {
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
     try {
-      const unsupported = unsupportedContainerField(pod, container);
+      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,
@@ -266,6 +266,7 @@ export class PodExecutor {
         image,
         env,
         mounts,
+        devices: services.volumes.devicesOf(pod, container as Container),
         ...nodeLimits(services, pod, container),
         pidNamespaceOf: this.targetOf(pod, container),
         hostRoot,
@@ -378,7 +379,7 @@ export class PodExecutor {
       const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
       if (secret !== undefined) secrets.push(secret);
     }
-    return registryAuth(secrets, image);
+    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../../core/podp
 import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
+import type { CredentialProviders } from '../credentials-port.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
 import type { ProbeNetwork } from '../probes/port.ts';
@@ -37,6 +38,7 @@ export interface PodServices {
   readonly runtimeClasses: RuntimeClasses;
   readonly prober: Prober;
   readonly probeNetwork: ProbeNetwork;
+  readonly credentials: CredentialProviders | undefined;
   readonly statuses: StatusManager;
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;
