@@ -1,7 +1,7 @@
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { type Quantity, quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
+import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
 import type { TreeOptions } from '../../core/cgroup/tree.ts';

@@ -1,6 +1,6 @@
 /** What the kubelet needs from outside besides the runtime, the cgroup manager and the API. */
 
-import type { Cpu } from '../../core/cpumanager/assignment.ts';
+import type { Cpu } from '../../core/topology/assignment.ts';
 
 /** Facts about the host that end up in the Node object. Source: core/v1 NodeSystemInfo. */
 export interface HostInfo {

@@ -1,8 +1,8 @@
 /** CPUs, memory nodes and huge pages of this machine. Source: sysfs-devices-system-cpu, vm/hugetlbpage.rst. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseCpuSet } from '../../base/cpuset.ts';
 import type { MachineTopology } from '../../components/kubelet/port.ts';
-import { parseCpuSet } from '../../core/cpumanager/cpuset.ts';
 
 const CPUS = '/sys/devices/system/cpu';
 const NODES = '/sys/devices/system/node';

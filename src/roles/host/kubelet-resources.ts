@@ -1,9 +1,10 @@
 /** Arguments of node-config.yaml about CPUs, memory, swap and what is reserved; names and values as upstream's flags. */
+
+import { parseCpuSet } from '../../base/cpuset.ts';
 import { CodedError } from '../../base/errors.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import type { KubeletConfig } from '../../components/kubelet/index.ts';
-import { parseCpuSet } from '../../core/cpumanager/cpuset.ts';
-import { TOPOLOGY_POLICIES } from '../../core/topologymanager/hints.ts';
+import { TOPOLOGY_POLICIES } from '../../core/topology/hints.ts';
 import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;

@@ -2,9 +2,10 @@
  * What containers were given, across restarts of this process: files with upstream's names and fields. Source:
  * pkg/kubelet/cm/cpumanager/state, pkg/kubelet/cm/memorymanager/state.
  */
+
+import { formatCpuSet, parseCpuSet } from '../../../base/cpuset.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { formatCpuSet, parseCpuSet } from '../../../core/cpumanager/cpuset.ts';
-import type { MemoryBlock } from '../../../core/memorymanager/blocks.ts';
+import type { MemoryBlock } from '../../../core/topology/blocks.ts';
 
 /** By pod UID, then by container. */
 export type Entries<T> = Map<string, Map<string, T>>;

@@ -5,14 +5,14 @@
  */
 import { join } from 'node:path';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { formatCpuSet, parseCpuSet } from '../../../base/cpuset.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { exclusiveCpus } from '../../../core/cgroup/exclusive.ts';
 import { amountOf, qosClassOf } from '../../../core/cgroup/resources.ts';
-import { takeCpus } from '../../../core/cpumanager/assignment.ts';
-import { formatCpuSet, parseCpuSet } from '../../../core/cpumanager/cpuset.ts';
-import { exclusiveCpus } from '../../../core/cpumanager/exclusive.ts';
-import { freeOf, type MemoryBlock, type MemoryNode, mayGroup, sumIn } from '../../../core/memorymanager/blocks.ts';
-import { decide, hintsFor, inMask, type TopologyHint } from '../../../core/topologymanager/hints.ts';
+import { takeCpus } from '../../../core/topology/assignment.ts';
+import { freeOf, type MemoryBlock, type MemoryNode, mayGroup, sumIn } from '../../../core/topology/blocks.ts';
+import { decide, hintsFor, inMask, type TopologyHint } from '../../../core/topology/hints.ts';
 import type { Rejection } from '../pods/admission.ts';
 import type { MachineTopology } from '../port.ts';
 import { type Entries, readCpuState, readMemoryState, writeCpuState, writeMemoryState } from './checkpoint.ts';

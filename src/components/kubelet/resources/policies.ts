@@ -1,5 +1,5 @@
 /** How the node's CPUs, memory and swap are given to containers; as KubeletConfiguration names it. */
-import type { TopologyPolicy } from '../../../core/topologymanager/hints.ts';
+import type { TopologyPolicy } from '../../../core/topology/hints.ts';
 
 export interface ResourcePolicies {
   readonly cpuManager: 'none' | 'static';

@@ -1,6 +1,6 @@
 /** Which containers get CPUs for themselves. Source: pkg/kubelet/cm/cpumanager/policy_static.go. */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
-import { amountOf, qosClassOf } from '../cgroup/resources.ts';
+import { amountOf, qosClassOf } from './resources.ts';
 
 /** How many; 0: it runs on the shared ones. Only a Guaranteed pod's container that requests whole CPUs has some. */
 export function exclusiveCpus(pod: Pod, container: Container): number {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { freeOf, mayGroup, sumIn } from '../../../src/core/memorymanager/blocks.ts';
+import { freeOf, mayGroup, sumIn } from '../../../src/core/topology/blocks.ts';
 
 const nodes = [
   { id: 0, allocatable: { memory: 100 } },
@@ -11,7 +11,14 @@ const block = (size: number, ...numaAffinity: number[]) => ({ numaAffinity, type
 
 test('a block of several nodes is taken from the first that have room', () => {
   const free = freeOf(nodes, 'memory', [block(60, 0), block(90, 0, 1), { ...block(5, 2), type: 'hugepages-2Mi' }]);
-  assert.deepEqual([...free], [[0, 0], [1, 50], [2, 100]]);
+  assert.deepEqual(
+    [...free],
+    [
+      [0, 0],
+      [1, 50],
+      [2, 100],
+    ],
+  );
   assert.equal(sumIn(free, 0b110), 150);
 });
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
-import { type Cpu, takeCpus } from '../../../src/core/cpumanager/assignment.ts';
-import { formatCpuSet, parseCpuSet } from '../../../src/core/cpumanager/cpuset.ts';
-import { exclusiveCpus } from '../../../src/core/cpumanager/exclusive.ts';
+import { formatCpuSet, parseCpuSet } from '../../../src/base/cpuset.ts';
+import { exclusiveCpus } from '../../../src/core/cgroup/exclusive.ts';
+import { type Cpu, takeCpus } from '../../../src/core/topology/assignment.ts';
 
 /** Two sockets of two cores with two threads each; siblings are 4 apart, as Linux numbers them. */
 const machine: readonly Cpu[] = Array.from({ length: 8 }, (_, id) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decide, hintsFor, inMask, nodeMask } from '../../../src/core/topologymanager/hints.ts';
+import { decide, hintsFor, inMask, nodeMask } from '../../../src/core/topology/hints.ts';
 
 const NODES = [0, 1];
 const inNodes =

@@ -2,7 +2,7 @@
  * Memory of a Guaranteed container pinned to NUMA nodes. Source: KEP-1769; pkg/kubelet/cm/memorymanager
  * policy_static.go.
  */
-import { inMask } from '../topologymanager/hints.ts';
+import { inMask } from './hints.ts';
 
 /** `memory` or `hugepages-2Mi` … of one container. */
 export interface MemoryBlock {
