@@ -108,7 +108,7 @@ export function podNode(pod: Pod, options: TreeOptions): CgroupNode {
   return { path: podPath(options.root, qos, uid), limits };
 }
 
-/** Static pods of the control plane keep what they request in any case: pods of users cannot push them out of memory. */
+/** Static pods of the control plane always keep what they request: pods of users cannot push them out of memory. */
 const memoryMinimum = (pod: Pod, { memoryQos }: TreeOptions): number =>
   memoryQos === true || isControlPlane(pod) ? podAmount(pod, 'requests', 'memory') : 0;
 

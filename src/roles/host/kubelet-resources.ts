@@ -1,4 +1,4 @@
-/** Arguments of node-config.yaml about CPUs, memory, swap and what is reserved; names and values as upstream's flags. */
+/** Arguments of node-config.yaml about CPUs, memory, swap and what is reserved; named as upstream's flags. */
 
 import { parseCpuSet } from '../../base/cpuset.ts';
 import { CodedError } from '../../base/errors.ts';
