@@ -4,20 +4,24 @@ import { messageOf } from '../../base/errors.ts';
 import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
+import type { TreeOptions } from '../../core/cgroup/tree.ts';
 import { PodCgroups } from './cgroups.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
+import { isSystemCritical } from './pods/critical.ts';
 import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller } from './pods/image-puller.ts';
-import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { PodManager } from './pods/pod-manager.ts';
 import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
+import { openContainerManager } from './resources/open.ts';
+import { Placements } from './resources/placements.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
@@ -61,6 +65,8 @@ const LOG_ROTATION_MS = 10_000;
 /** How often it is looked whose local storage is due to be measured. */
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
+/** As upstream's cpuManagerReconcilePeriod. */
+const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
 /** How often mounted claims are looked at for a new size. */
 const EXPANSION_MS = 10_000;
@@ -123,6 +129,7 @@ class NodeKubelet implements Kubelet {
       mirrors.kick();
     });
     this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    if (services.containers.enabled) this.every('placements', PLACEMENTS_MS, () => parts.placements.apply());
     const limits = new StorageLimits(services, manager);
     this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());
     this.every('eviction', deps.config.evictionMonitoringMs, () => eviction.synchronize());
@@ -319,6 +326,7 @@ interface Parts {
   readonly hostInfo: HostInfo;
   readonly images: ImageCollector;
   readonly eviction: EvictionManager;
+  readonly placements: Placements;
   readonly volumes: NodeVolumes;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
@@ -338,7 +346,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
   const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
   const { cpu, memory } = allocatable;
-  await cgroups.start({
+  const levels: TreeOptions = {
     root: rootComponents(config.cgroupRoot),
     allocatable: {
       cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
@@ -346,7 +354,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     },
     podPidsLimit: config.podPidsLimit,
     cpuCfsQuota: config.cpuCfsQuota,
-  });
+    memoryQos: config.resources.memoryThrottlingFactor !== undefined,
+  };
+  await cgroups.start(levels, config.reservedCgroups);
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
@@ -369,6 +379,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     view: new RuntimeView({ runtime, clock, log, onChanged: (uids) => manager.wake(uids) }),
     cgroups,
+    containers: await openContainerManager(deps, () => placements.kick()),
     volumes: new VolumeManager({
       directories,
       files: deps.files.volumes,
@@ -447,6 +458,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log: log.named('server'),
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
+  const placements = new Placements(services, manager);
   const reportNode = { current: () => {} };
   const eviction = new EvictionManager({
     services,
@@ -454,7 +466,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     images,
     onPressures: () => reportNode.current(),
   });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode, volumes };
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
 }
 
 /** Of a pod and its host, as the Downward API has them now. */

@@ -204,7 +204,9 @@ export interface ContainerSecurity {
   readonly allowPrivilegeEscalation: boolean;
   readonly addCapabilities: readonly string[];
   readonly dropCapabilities: readonly string[];
-  readonly seccomp: 'runtime/default' | 'unconfined';
+  readonly seccomp: 'runtime/default' | 'unconfined' | 'localhost';
+  /** With `localhost`: the file with the profile, a `linux.seccomp` of the runtime specification. */
+  readonly seccompProfile?: string;
   readonly procMount: 'default' | 'unmasked';
 }
 
@@ -218,6 +220,12 @@ export interface LinuxResources {
   readonly oomScoreAdj: number;
   /** 0: none. */
   readonly pidsLimit: number;
+  /** CPUs and memory nodes that it may use, as cpuset(7) lists them; undefined: those of the pod. */
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+  readonly hugePageLimits?: readonly { readonly pageSizeBytes: number; readonly limitBytes: number }[];
+  /** Files of cgroup v2; without effect on v1. */
+  readonly unified?: Readonly<Record<string, string>>;
 }
 
 export interface ContainerStatus {

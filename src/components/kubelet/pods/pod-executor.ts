@@ -11,6 +11,7 @@ import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { nodeLimits } from '../resources/node-limits.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
@@ -266,12 +267,11 @@ export class PodExecutor {
         env,
         mounts,
         devices: services.volumes.devicesOf(pod, container as Container),
-        memoryCapacityBytes: services.hostInfo.memoryBytes,
-        oomScoreFloor: services.hostInfo.oomScoreFloor,
-        cpuCfsQuota: services.settings.cpuCfsQuota,
+        ...nodeLimits(services, pod, container),
         pidNamespaceOf: this.targetOf(pod, container),
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
+        seccompProfileRoot: services.settings.seccompProfileRoot,
       });
       await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {

@@ -99,6 +99,10 @@ export class VolumeManager {
     const fsGroup = pod.spec?.securityContext?.fsGroup;
     if (volume.emptyDir !== undefined) {
       const memory = volume.emptyDir.medium === 'Memory';
+      if (volume.emptyDir.medium?.startsWith('HugePages') === true) {
+        await this.hugePages(directory, hugePageBytes(pod, volume.emptyDir.medium));
+        return;
+      }
       if (!memory && (volume.emptyDir.medium ?? '') !== '') {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
@@ -199,6 +203,12 @@ export class VolumeManager {
     return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
   }
 
+  private async hugePages(path: string, pageSizeBytes: number): Promise<void> {
+    const { files, mounts } = this.options;
+    await files.makeDirectory(path);
+    if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
+  }
+
   /** Returns whether it was made now. */
   private async directory(
     path: string,
@@ -249,6 +259,25 @@ function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): 
   const path = expand(mount.subPathExpr, lookup, budget);
   if (missing !== undefined) throw new Error(`missing value for "${missing}"`);
   return path;
+}
+
+/** `HugePages-2Mi`, or `HugePages` for the only size that the pod requests. Source: pkg/volume/emptydir. */
+function hugePageBytes(pod: Pod, medium: string): number {
+  const named = /^HugePages-(.+)$/.exec(medium)?.[1];
+  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
+  const requested = new Set(
+    containers
+      .flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
+      .flatMap((name) => /^hugepages-(.+)$/.exec(name)?.[1] ?? []),
+  );
+  if (named !== undefined) {
+    if (!requested.has(named)) throw new Error(`medium ${medium}: no container of the pod requests hugepages-${named}`);
+    return parseBytes(named);
+  }
+  const [size, ...others] = requested;
+  if (size === undefined) throw new Error('medium HugePages: no container of the pod requests huge pages');
+  if (others.length > 0) throw new Error('medium HugePages: the pod requests pages of several sizes; name one of them');
+  return parseBytes(size);
 }
 
 /** The smaller of the volume's and the pod's limit; half of the memory, tmpfs' default, where there is none. */
