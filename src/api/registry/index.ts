@@ -72,6 +72,8 @@ import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from '../kinds/volumeattributesclasses/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from './definition.ts';
+import { openshiftKinds } from './openshift.ts';
+import { servedAs } from './versions.ts';
 
 /** Everything that has a path of its own, in the order of discovery documents. */
 export const builtinKinds: readonly KindDefinition[] = [
@@ -142,6 +144,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   validatingAdmissionPolicyBindings,
   mutatingAdmissionPolicies,
   mutatingAdmissionPolicyBindings,
+  ...openshiftKinds,
   nodeMetrics,
   podMetrics,
 ] as const;
@@ -176,7 +179,7 @@ function index(
   for (const kind of kinds) {
     found.set(`${kind.group}/${kind.version}/${lastSegment(kind)}`, { kind });
     for (const alias of kind.aliases ?? []) {
-      found.set(`${alias.group}/${alias.version}/${lastSegment(kind)}`, { kind, alias });
+      found.set(`${alias.group}/${alias.version}/${lastSegment(servedAs(kind, alias))}`, { kind, alias });
     }
   }
   return found;

@@ -13,6 +13,7 @@ import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
 import type { KubeletListen } from './server/port.ts';
+import type { VolumeDeps } from './volumes/compose.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
 export interface ApiAccess {
@@ -38,6 +39,7 @@ export interface KubeletDeps {
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
+  readonly volumes: VolumeDeps;
   readonly trees: Trees;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;

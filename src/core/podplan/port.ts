@@ -56,6 +56,16 @@ export interface Runtime {
 export interface RuntimeFeatures {
   /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
+  /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
+  readonly selinux: boolean;
+  /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
+  readonly handlers?: readonly RuntimeHandler[];
+}
+
+/** What a handler of a runtime class can do. Source: core/v1 NodeRuntimeHandler. */
+export interface RuntimeHandler {
+  readonly name: string;
+  readonly recursiveReadOnlyMounts: boolean;
 }
 
 export interface ImageService {
@@ -113,6 +123,8 @@ export interface SandboxConfig {
     readonly options: readonly string[];
   };
   readonly sysctls: Readonly<Record<string, string>>;
+  /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */
+  readonly runtimeHandler?: string;
 }
 
 export interface PortMapping {

@@ -52,6 +52,9 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
     ['localVolumes.enabled', settings.localVolumes],
+    ['serviceLoadBalancer.enabled', settings.serviceLoadBalancer.enabled],
+    ['serviceLoadBalancer.addresses', settings.serviceLoadBalancer.addresses],
+    ['scheduler.configFile', settings.schedulerConfigFile],
     ...effectiveEmbedded(settings.embedded),
     ['logLevel', settings.logLevel],
     ...group('node', {

@@ -97,6 +97,8 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     controllerConfig: {
       healthBindAddress: `127.0.0.1:${ports.controllers}`,
       ...(settings.localVolumes ? {} : { localVolumes: false }),
+      ...serviceLoadBalancerOf(settings),
+      ...(settings.schedulerConfigFile === undefined ? {} : { schedulerConfigFile: settings.schedulerConfigFile }),
       signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
     },
     networkConfig: {
@@ -108,6 +110,10 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     },
     clusterSettings: new Map(Object.entries(learnableSettings(settings))),
   };
+}
+
+function serviceLoadBalancerOf({ serviceLoadBalancer: { enabled, addresses } }: Settings): object {
+  return enabled && addresses.length === 0 ? {} : { serviceLoadBalancer: { enabled, addresses } };
 }
 
 export function etcdConfigOf(settings: Settings): EtcdConfig {

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
@@ -33,6 +34,7 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { holdAddresses } from './balanced-addresses.ts';
 import { followApiServers, isOwnAddress, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
@@ -61,10 +63,10 @@ import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
-import { holdSharedAddress } from './shared-address.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { linkDriverRoot, volumeDeps } from './volumes.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -150,7 +152,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const onRenewed = (): void => void kubelet.reloadCertificate();
   const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
-  const sharedAddress = holdSharedAddress(settings, log.named('vip'));
+  const sharedAddress = holdAddresses(settings, informers, nodeName, log);
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
   addresses.onChange(() => kubelet.addressesChanged());
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
@@ -350,8 +352,9 @@ async function hostKubelet({
   const files = nodeFiles(settings.root);
   const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
   const mounts = createMounter();
+  const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -359,6 +362,7 @@ async function hostKubelet({
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
+    volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
     streaming,
@@ -392,6 +396,8 @@ export function hostProxy(
 ): ReturnType<typeof createProxy> {
   const { network } = settings;
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
+  // Ports of this host are not reserved at addresses of load balancers.
+  const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
   return createProxy({
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
@@ -408,7 +414,7 @@ export function hostProxy(
       table: network.nftTable,
       reservedPorts,
       hostServices: [network.dnsIp],
-      hostAddresses: () => ownAddresses(serviceLink, network.bridge),
+      hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
     },
   });
 }

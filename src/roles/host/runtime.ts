@@ -58,6 +58,7 @@ export async function startRuntime(
     clock,
     log,
     hostRootVisible: ownFiles(),
+    handlers: settings.runtimeHandlers,
     ...(helpers === undefined
       ? {}
       : {

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import {
-  applySetId,
-  groupKindsText,
-  inApplyOrder,
-  parseGroupKinds,
-} from '../../../src/core/applyset/apply-set.ts';
+import { applySetId, groupKindsText, inApplyOrder, parseGroupKinds } from '../../../src/core/applyset/apply-set.ts';
 
 test('the id is that of KEP-3659', () => {
   const hash = (text: string): string => createHash('sha256').update(text).digest('base64url');

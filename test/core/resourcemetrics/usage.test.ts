@@ -25,7 +25,12 @@ test('reads CPU, memory and start times, and leaves out what is incomplete', () 
   );
 });
 
-const at = (atMs: number, cpuSeconds: number, startedAtMs = 0) => ({ atMs, cpuSeconds, memoryBytes: 3000, startedAtMs });
+const at = (atMs: number, cpuSeconds: number, startedAtMs = 0) => ({
+  atMs,
+  cpuSeconds,
+  memoryBytes: 3000,
+  startedAtMs,
+});
 
 test('the rate is that between two readings', () => {
   const usage = usageOf(at(0, 1), at(15_000, 4));

@@ -24,7 +24,10 @@ test('a plug-in answers, its answer is kept for its time, and a failing one give
       kind: 'CredentialProviderResponse',
       cacheKeyType: 'Registry',
       cacheDuration: '10s',
-      auth: { 'lab.example': { username: 'u', password: 'p' }, 'lab.example/private': { username: 'q', password: 'r' } },
+      auth: {
+        'lab.example': { username: 'u', password: 'p' },
+        'lab.example/private': { username: 'q', password: 'r' },
+      },
     };
     const program = `#!/bin/sh\ncat >> ${directory}/asked\necho >> ${directory}/asked\necho '${JSON.stringify(response)}'\n`;
     await writeFile(join(directory, 'good'), program, { mode: 0o755 });

@@ -104,7 +104,10 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
 
   it('asks a mirror under the rewritten name', async () => {
     const rewrites = { 'lab.invalid': [{ pattern: /^team\/(.*)/, replacement: 'copies/team-$1' }] };
-    const id = await openStore({ mirrors: { 'lab.invalid': [host] }, rewrites }).pull('lab.invalid/team/a:1', undefined);
+    const id = await openStore({ mirrors: { 'lab.invalid': [host] }, rewrites }).pull(
+      'lab.invalid/team/a:1',
+      undefined,
+    );
     assert.equal(id, sha256(image.config));
     assert.equal(paths[0], '/v2/copies/team-a/manifests/1');
   });

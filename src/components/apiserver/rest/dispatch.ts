@@ -37,7 +37,7 @@ export function dispatch(
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
-  if (!kind.definition.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
+  if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
   // Update and patch need a name.

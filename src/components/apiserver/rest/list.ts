@@ -19,6 +19,7 @@ import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } fr
 import { joined, ListSource, listItems } from './list-items.ts';
 import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
 import { parseListOptions } from './options.ts';
+import { visibleOptions } from './readable.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { WholeLists } from './whole-lists.ts';
 
@@ -60,7 +61,7 @@ export function list(
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind), true, true);
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
-  const options = parseListOptions(kind, info.query, false);
+  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, false));
   const namespace = info.namespace === '' ? undefined : info.namespace;
   if (
     kind.view === undefined &&
@@ -124,7 +125,7 @@ function send(
     const include = includeObjectOf(exchange.info.query);
     const nowMs = context.clock.nowMs();
     return eachOf(snapshot.objects, (object) => tableRow(kind, object, include, form, nowMs)).then((rows) =>
-      sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
+      sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.presented), rows)}\n`)),
     );
   }
   if (form.as === 'PartialObjectMetadataList') {
@@ -137,7 +138,7 @@ function send(
   }
   if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
   const head = Buffer.from(
-    `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
+    `{"kind":"${kind.presented.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
   if (cache !== undefined && snapshot.whole && kind.alias === undefined && kind.view === undefined) {
     const items = listsOf(context).items(kind, cache, namespace, snapshot);
@@ -166,7 +167,7 @@ async function sendMessages(
     whole ? messageOf(kind, object) : partialMessageOf(object),
   );
   const [apiVersion, listKind] = whole
-    ? [kind.apiVersion, kind.definition.listKind]
+    ? [kind.apiVersion, kind.presented.listKind]
     : [`meta.k8s.io/${form.version}`, 'PartialObjectMetadataList'];
   const parts = [...listParts(apiVersion, listKind, parseJson(meta) as JsonObject, items)];
   let length = 0;

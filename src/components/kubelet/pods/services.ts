@@ -18,6 +18,7 @@ import type { Rejection } from './admission.ts';
 import type { PodDirectories } from './directories.ts';
 import type { KubeletEvents } from './events.ts';
 import type { ImagePuller } from './image-puller.ts';
+import type { RuntimeClasses } from './runtime-classes.ts';
 import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
 
@@ -31,6 +32,7 @@ export interface PodServices {
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
   readonly puller: ImagePuller;
+  readonly runtimeClasses: RuntimeClasses;
   readonly prober: Prober;
   readonly probeNetwork: ProbeNetwork;
   readonly credentials: CredentialProviders | undefined;
