@@ -54,10 +54,9 @@ before(
   async () => {
     appliance = await Appliance.create();
     const etc = join(appliance.root, 'etc/origin');
-    await mkdir(etc, { recursive: true });
-    const file = join(etc, 'scheduler.yaml');
-    await writeFile(file, configuration);
-    const bootstrap = `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nscheduler: {configFile: ${file}}\n`;
+    await mkdir(join(etc, 'master'), { recursive: true });
+    await writeFile(join(etc, 'master/scheduler.yaml'), configuration);
+    const bootstrap = `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nscheduler: {configFile: scheduler.yaml}\n`;
     await writeFile(join(etc, 'bootstrap.yaml'), bootstrap);
     await appliance.start(180_000);
     const extender = join(import.meta.dirname, 'scheduler-extender.child.ts');

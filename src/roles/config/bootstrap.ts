@@ -27,7 +27,8 @@ export const cidrs = (): Field<string> =>
       return 'give at most one range of each address family';
     return undefined;
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
-const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
+const absolutePath = (): Field<string> =>
+  string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
   checkedString(
@@ -115,7 +116,10 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
-  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
+  scheduler: object(
+    { configFile: string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' }) },
+    ['configFile'],
+  ),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
