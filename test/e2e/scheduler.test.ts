@@ -87,7 +87,7 @@ interface Wanted {
   readonly group?: string;
 }
 
-async function create(name: string, { scheduler, requests = { cpu: '100m' }, group }: Wanted): Promise<void> {
+async function create(name: string, { scheduler, requests = { cpu: '1' }, group }: Wanted): Promise<void> {
   const pod: Pod = {
     apiVersion: 'v1',
     kind: 'Pod',

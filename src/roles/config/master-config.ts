@@ -81,6 +81,8 @@ const shape = {
     healthBindAddress: bindAddress(),
     /** Whether the storage class `hyperedge-local` is created. Default true. */
     localVolumes: boolean(),
+    /** Addresses of services of type LoadBalancer. Default: enabled, with the addresses of the nodes. */
+    serviceLoadBalancer: object({ enabled: boolean(), addresses: list(string()) }),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
     /** A KubeSchedulerConfiguration. */
     schedulerConfigFile: string(),

@@ -11,8 +11,14 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
-import { CONTROLLERS_LEASE, type ControllersOptions, createControllers } from '../../components/controllers/index.ts';
+import {
+  CONTROLLERS_LEASE,
+  type ControllersOptions,
+  createControllers,
+  followFailedHosts,
+} from '../../components/controllers/index.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
+import { followRing } from '../../io/agent/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
@@ -30,13 +36,20 @@ export interface Component {
 
 export interface ComponentOptions {
   readonly configFile: string;
+  /** Of the host process: the gossip ring. */
+  readonly agentSocket?: string;
   readonly log: Log;
   /** Stops the component and ends the process. */
   readonly onFatal: (error: Error) => void;
 }
 
 /** Throws CodedErrors with file and field. */
-export async function startControllers({ configFile, log, onFatal }: ComponentOptions): Promise<Component> {
+export async function startControllers({
+  configFile,
+  agentSocket,
+  log,
+  onFatal,
+}: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   const at = (path: string): string => resolveBeside(configFile, path);
   const signer = config.controllerConfig?.signer;
@@ -121,6 +134,8 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
         }),
     options: {
       localVolumes: config.controllerConfig?.localVolumes ?? true,
+      loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],
+      disabled: config.controllerConfig?.serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
       ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
       ...maskSizes(clusters),
       ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
@@ -136,6 +151,18 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
     random,
     ...configured.deps,
   });
+  const ring =
+    agentSocket === undefined
+      ? undefined
+      : followFailedHosts({
+          ring: followRing({ socket: agentSocket, clock, log: log.named('gossip') }),
+          // Not fenced: the host that failed may be the one whose controllers lead.
+          client: controllersClient.client,
+          informers,
+          recorder: recorders.controllers,
+          clock,
+          log: log.named('failed-hosts'),
+        });
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
     [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
@@ -147,6 +174,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
   return {
     stop: async () => {
       authorities.stop();
+      ring?.stop();
       await Promise.all([controllers.stop(), scheduler.stop()]);
       await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
       await informers.stop();
