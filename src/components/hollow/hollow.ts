@@ -1,6 +1,6 @@
 /**
- * Hollow nodes, as kubemark's: objects and heartbeats of nodes on which pods become Ready at once and no container runs.
- * They put a scheduler, controllers and an API server under the load of a large cluster.
+ * Hollow nodes, as kubemark's: objects and heartbeats of nodes on which pods become Ready at once and no container
+ * runs. They put a scheduler, controllers and an API server under the load of a large cluster.
  */
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
