@@ -57,6 +57,14 @@ export interface FollowedCertificates extends Followed<CertificateSettings> {
   subscribe(changed: () => void): void;
 }
 
+/** How OpenShift's groups behave. */
+export interface OpenShiftLayer {
+  /** `okd`: security context constraints are enforced, and users may request projects. */
+  readonly profile: 'kubernetes' | 'okd';
+  /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
+  readonly domain: string;
+}
+
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
@@ -66,6 +74,8 @@ export interface ApiServerConfig {
   readonly advertiseAddress: string;
   /** Name and label of the Lease that shows this server; undefined: none is written. */
   readonly identity?: ServerIdentity;
+  /** OpenShift's layer. Default: the profile `kubernetes`. */
+  readonly openshift?: OpenShiftLayer;
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };

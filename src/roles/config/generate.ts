@@ -108,6 +108,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       })),
       serviceNetworkCIDR: network.serviceCidrs.join(),
     },
+    openshift: settings.openshift,
     clusterSettings: new Map(Object.entries(learnableSettings(settings))),
   };
 }

@@ -14,7 +14,7 @@ function growingLog(text: string, late: string): LogFiles {
     close: () => Promise.resolve(),
   });
   let opened = 0;
-  return { open: () => Promise.resolve(bytes(opened++ === 0 ? text : text + late)) } as LogFiles;
+  return { open: () => Promise.resolve(bytes(opened++ === 0 ? text : text + late)) } as Partial<LogFiles> as LogFiles;
 }
 
 test('the last lines of a log that grows meanwhile are as many as were asked for', async () => {
