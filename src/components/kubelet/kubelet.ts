@@ -10,7 +10,7 @@ import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
 import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
-import { ImagePuller } from './pods/image-puller.ts';
+import { ImagePuller, pullVolumeImage } from './pods/image-puller.ts';
 import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
@@ -63,6 +63,8 @@ const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
 /** How often mounted claims are looked at for a new size. */
 const EXPANSION_MS = 10_000;
+/** As upstream's volumeStatsAggPeriod. */
+const USAGE_MS = 60_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -130,6 +132,7 @@ class NodeKubelet implements Kubelet {
       await collectOrphans(services, manager);
     });
     this.every('volumes', EXPANSION_MS, () => parts.volumes.expansion.run());
+    this.every('usages', USAGE_MS, () => parts.volumes.usages.measure());
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
@@ -332,17 +335,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
   const disk = await host.fileSystem(config.paths.volumes);
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
-  const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
-  const { cpu, memory } = allocatable;
-  await cgroups.start({
-    root: rootComponents(config.cgroupRoot),
-    allocatable: {
-      cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
-      memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
-    },
-    podPidsLimit: config.podPidsLimit,
-    cpuCfsQuota: config.cpuCfsQuota,
-  });
+  const cgroups = await startCgroups(deps, hostInfo, allocatable);
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
@@ -357,7 +350,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ...{ directories, tokens, events, clock, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
+    ...{ runtime, host, trees: deps.trees },
     pod: (uid) => manager.worker(uid)?.pod,
+    pullImage: (pod, source) => pullVolumeImage(services, pod, source),
   });
   const services: Parts['services'] = {
     config: configObjects,
@@ -432,7 +427,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     view: services.view,
     runtime,
     streaming: deps.streaming,
-    stats: new StatsProvider(services, manager),
+    stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,
@@ -447,6 +442,25 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     onPressures: () => reportNode.current(),
   });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode, volumes };
+}
+
+async function startCgroups(
+  deps: KubeletDeps,
+  hostInfo: HostInfo,
+  { cpu, memory }: Readonly<Record<string, Quantity>>,
+): Promise<PodCgroups> {
+  const { config, log } = deps;
+  const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
+  await cgroups.start({
+    root: rootComponents(config.cgroupRoot),
+    allocatable: {
+      cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
+      memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
+    },
+    podPidsLimit: config.podPidsLimit,
+    cpuCfsQuota: config.cpuCfsQuota,
+  });
+  return cgroups;
 }
 
 /** Of a pod and its host, as the Downward API has them now. */

@@ -26,6 +26,7 @@ import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './ex
 import { chargeToPod } from './exec-cgroup.ts';
 import { ExitWatch } from './exit-watch.ts';
 import { HOST_ROOT_STATUS } from './host-root.ts';
+import { mountImage, unmountImage } from './image-mounts.ts';
 import { createKeyedLimit } from './keyed-limit.ts';
 import { isMountSafe } from './mount-guard.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
@@ -95,6 +96,14 @@ class EmbeddedRuntime implements OciRuntime {
     this.#running?.watch.close();
     this.#running = undefined;
     await Promise.resolve();
+  }
+
+  mountImage(imageId: string, target: string): Promise<void> {
+    return mountImage(this.#deps.images, imageId, target);
+  }
+
+  unmountImage(target: string): Promise<void> {
+    return unmountImage(this.#deps.images, target);
   }
 
   async #open(): Promise<RuntimeContext> {

@@ -10,6 +10,9 @@ import {
 } from '../../../core/podplan/back-off.ts';
 import { type ImageService, type ImageStatus, type RegistryAuth, RuntimeError } from '../../../core/podplan/port.ts';
 import type { WaitingReason } from '../../../core/podplan/snapshot.ts';
+import type { ImageSource } from '../volumes/image-volumes.ts';
+import { podRegistryAuth } from './registry-auth.ts';
+import type { PodServices } from './services.ts';
 
 /** Why a container cannot start now, with the time from which another try makes sense. */
 export class StartError extends Error {
@@ -21,6 +24,25 @@ export class StartError extends Error {
     this.waiting = waiting;
     this.retryAtMs = retryAtMs;
   }
+}
+
+/** Of an image volume, by its own policy and with the pod's secrets. */
+export function pullVolumeImage(
+  { puller, config, events }: Pick<PodServices, 'puller' | 'config' | 'events'>,
+  pod: Pod,
+  { reference = '', pullPolicy }: ImageSource,
+): Promise<ImageStatus> {
+  const container = {
+    name: '',
+    image: reference,
+    ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }),
+  };
+  return puller.ensure(
+    pod,
+    container,
+    () => podRegistryAuth(config, pod, reference),
+    (type, reason, message) => events.pod(pod, type, reason, message),
+  );
 }
 
 export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;

@@ -1,11 +1,27 @@
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { RegistryAuth } from '../../../core/podplan/port.ts';
+import type { ConfigReader } from '../volumes/config-objects.ts';
 
 interface AuthEntry {
   readonly username?: string;
   readonly password?: string;
   /** base64 of user:password. */
   readonly auth?: string;
+}
+
+/** The credentials of the pod's pull secrets. */
+export async function podRegistryAuth(
+  config: Pick<ConfigReader, 'secretObject'>,
+  pod: Pod,
+  image: string,
+): Promise<RegistryAuth | undefined> {
+  const secrets: Secret[] = [];
+  for (const reference of pod.spec?.imagePullSecrets ?? []) {
+    // Upstream pulls without a secret that is missing: the image may be public.
+    const secret = await config.secretObject(pod, reference.name ?? '').catch(() => undefined);
+    if (secret !== undefined) secrets.push(secret);
+  }
+  return registryAuth(secrets, image);
 }
 
 /** The credentials for the image's registry, from docker config secrets. Source: pkg/credentialprovider. */

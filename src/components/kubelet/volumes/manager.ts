@@ -14,6 +14,7 @@ import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { CsiStepError } from './csi/volumes.ts';
 import { prepareHostPath } from './host-path.ts';
+import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
@@ -168,6 +169,11 @@ export class VolumeManager {
     return mounts;
   }
 
+  /** When the pod's volumes are due again though nothing of them has changed; undefined: never. */
+  republishAtMs(uid: string): number | undefined {
+    return this.options.plugins.republishes(uid) ? this.options.clock.nowMs() + REPUBLISH_MS : undefined;
+  }
+
   /** The devices that the container is given. Throws as `mountsOf`. */
   devicesOf(pod: Pod, container: Container): ContainerConfig['devices'] {
     return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
@@ -215,6 +221,8 @@ export class VolumeManager {
   }
 }
 
+/** As upstream's kubelet calls drivers with `requiresRepublish` again. */
+const REPUBLISH_MS = 60_000;
 const CLAIM_PLUGIN = 'local-volume';
 
 function pluginOf(volume: Volume): string | undefined {
@@ -228,6 +236,7 @@ function pluginOf(volume: Volume): string | undefined {
 }
 
 const alwaysReadOnly = (volume: Volume): boolean =>
+  imageSourceOf(volume) !== undefined ||
   volume.persistentVolumeClaim?.readOnly === true ||
   volume.csi?.readOnly === true ||
   volume.nfs?.readOnly === true ||
