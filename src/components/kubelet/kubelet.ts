@@ -366,6 +366,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       mounts: deps.mounts,
       config: configObjects,
       plugins: volumes.plugins,
+      ...{ root: config.paths.volumes, tools: deps.volumes.tools },
       tokens,
       clock,
       allocatable: () => allocatable,

@@ -50,7 +50,7 @@ describe('local volume provisioner', () => {
     const other = { 'volume.kubernetes.io/storage-provisioner': 'example.com/disks' };
     assert.equal(planned(claim({}, other)).kind, 'keep');
     assert.equal(planned(claim({ volumeName: 'v' })).kind, 'keep');
-    for (const spec of [{ accessModes: ['ReadWriteMany'] }, { volumeMode: 'Block' }]) {
+    for (const spec of [{ accessModes: ['ReadWriteMany'] }, { dataSource: { kind: 'PersistentVolumeClaim', name: 'other' } }]) {
       const plan = planned(claim(spec));
       assert.ok(plan.kind === 'fail');
       assert.match(

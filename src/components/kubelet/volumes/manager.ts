@@ -18,6 +18,7 @@ import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
+import type { VolumeTools } from './tools-port.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
@@ -43,6 +44,9 @@ export interface VolumeManagerOptions {
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
   readonly features: RuntimeFeatures;
+  /** The kubelet's directory. */
+  readonly root: string;
+  readonly tools: Pick<VolumeTools, 'shareMounts'>;
 }
 
 /** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
@@ -153,6 +157,7 @@ export class VolumeManager {
           );
         }
       }
+      if (mount.mountPropagation === 'Bidirectional') await this.#share(hostPath);
       mounts.push({
         hostPath,
         containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
@@ -203,6 +208,15 @@ export class VolumeManager {
     const plugin = pluginOf(volume);
     if (plugin === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
     return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
+  }
+
+  /** What drivers mount in their containers has to reach the pods. */
+  async #share(hostPath: string): Promise<void> {
+    const { root, directories, tools } = this.options;
+    const known = [root, directories.driverRoot];
+    if (known.some((each) => `${hostPath}/`.startsWith(`${each}/`) || each.startsWith(`${hostPath}/`))) {
+      await tools.shareMounts(root);
+    }
   }
 
   /** Returns whether it was made now. */
