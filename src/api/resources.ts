@@ -27,9 +27,13 @@ import { pods } from './kinds/pods/index.ts';
 import { priorityClasses } from './kinds/priorityclasses/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
+import { resourceClaims } from './kinds/resourceclaims/index.ts';
+import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
+import { resourceSlices } from './kinds/resourceslices/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
+import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
 import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
 import { serviceCidrs } from './kinds/servicecidrs/index.ts';
@@ -61,6 +65,7 @@ export const resources = {
   pods: typeOf(pods),
   services: typeOf(services),
   persistentVolumeClaims: typeOf(persistentVolumeClaims),
+  runtimeClasses: typeOf(runtimeClasses),
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),
@@ -90,6 +95,9 @@ export const resources = {
   certificateSigningRequests: typeOf(certificateSigningRequests),
   priorityClasses: typeOf(priorityClasses),
   storageClasses: typeOf(storageClasses),
+  resourceClaims: typeOf(resourceClaims),
+  resourceClaimTemplates: typeOf(resourceClaimTemplates),
+  resourceSlices: typeOf(resourceSlices),
   csiDrivers: typeOf(csiDrivers),
   csiNodes: typeOf(csiNodes),
   csiStorageCapacities: typeOf(csiStorageCapacities),

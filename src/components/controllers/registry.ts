@@ -12,6 +12,7 @@ import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
+import { deviceTaintEvictionController } from './device-taint-eviction.ts';
 import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
@@ -21,6 +22,7 @@ import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
+import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -33,8 +35,10 @@ import { podGcController } from './pod-garbage-collector.ts';
 import { replicaSetController } from './replicaset.ts';
 import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
+import { resourceClaimController } from './resourceclaim.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
+import { serviceLbController } from './service-lb.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
@@ -85,4 +89,8 @@ export const controllers: readonly ControllerSpec[] = [
   ttlController,
   ttlAfterFinishedController,
   tokenCleanerController,
+  serviceLbController,
+  resourceClaimController,
+  legacyTokenCleanerController,
+  deviceTaintEvictionController,
 ];

@@ -7,6 +7,7 @@ import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
+import type { CredentialProviders } from './credentials-port.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
@@ -43,6 +44,7 @@ export interface KubeletDeps {
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
+  readonly credentials?: CredentialProviders | undefined;
   /** Manifests from elsewhere than the directory and the URL of the configuration. */
   readonly feeds?: readonly ManifestFeed[];
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */

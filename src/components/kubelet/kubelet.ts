@@ -12,6 +12,7 @@ import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller, pullVolumeImage } from './pods/image-puller.ts';
 import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
@@ -223,6 +224,7 @@ class NodeKubelet implements Kubelet {
     services.volumes.connect(client);
     parts.volumes.expansion.connect(client);
     services.tokens.connect(client);
+    services.runtimeClasses.connect(client);
     services.statuses.connect(client);
     access.connect(client);
     const pods = followApiPods({
@@ -277,7 +279,9 @@ class NodeKubelet implements Kubelet {
       onReady: () => this.becomeReady(),
     });
     parts.reportNode.current = () => agent.kick();
-    this.closers.push(() => agent.stop());
+    const observe = (node: Node): void => agent.observe(node);
+    const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
+    this.closers.push(() => agent.stop(), unfollow);
     void agent.start();
   }
 
@@ -377,7 +381,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
     ),
+    runtimeClasses: new RuntimeClasses(),
     probeNetwork: deps.probeNetwork,
+    credentials: deps.credentials,
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
@@ -429,6 +435,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
+    config,
+    probeMetrics: () => services.prober.metrics(),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

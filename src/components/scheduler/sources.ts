@@ -13,15 +13,15 @@ import type {
   Service,
 } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
+import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../base/selector.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
-import type { ClusterView } from '../../core/scheduling/cluster.ts';
-import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
-import type { VolumeLister } from '../../core/scheduling/pod-volumes.ts';
+import type { ViewSupport } from '../../core/scheduling/cluster.ts';
+import type { PodGroup } from '../../core/scheduling/pod-group.ts';
+import { safeSelector } from '../../core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
 
@@ -51,31 +51,62 @@ export interface OptionalSources {
   readonly claims: Informer<PersistentVolumeClaim> | undefined;
   readonly volumes: Informer<PersistentVolume> | undefined;
   readonly classes: Informer<StorageClass> | undefined;
+  readonly csiNodes: Informer<CSINode> | undefined;
+  /** Of a custom resource definition, which may come at any time. */
+  readonly podGroups: Informer<PodGroup> | undefined;
 }
+
+const CSI_NODES: ResourceType<CSINode> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSINode',
+  plural: 'csinodes',
+  namespaced: false,
+};
+
+const POD_GROUPS: ResourceType<PodGroup> = {
+  group: 'scheduling.x-k8s.io',
+  version: 'v1alpha1',
+  kind: 'PodGroup',
+  plural: 'podgroups',
+  namespaced: true,
+};
 
 export const noOptionalSources: OptionalSources = {
   budgets: undefined,
   claims: undefined,
   volumes: undefined,
   classes: undefined,
+  csiNodes: undefined,
+  podGroups: undefined,
 };
 
 /** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
 export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
-  const open = async <T extends KubeObject>(type: ResourceType<T>): Promise<Informer<T> | undefined> => {
-    if (!(await isServed(deps.client, type))) return undefined;
-    const informer = deps.informers.informer(type);
-    informer.start();
-    await informer.synced;
-    return informer;
-  };
-  const [budgets, claims, volumes, classes] = await Promise.all([
+  const open = <T extends KubeObject>(type: ResourceType<T>) => openOptional(deps, type);
+  const [budgets, claims, volumes, classes, csiNodes, podGroups] = await Promise.all([
     open(resources.podDisruptionBudgets),
     open(resources.persistentVolumeClaims),
     open(resources.persistentVolumes),
     open(resources.storageClasses),
+    open(CSI_NODES),
+    discoverPodGroups(deps),
   ]);
-  return { budgets, claims, volumes, classes };
+  return { budgets, claims, volumes, classes, csiNodes, podGroups };
+}
+
+export const discoverPodGroups = (deps: SchedulerDeps): Promise<Informer<PodGroup> | undefined> =>
+  openOptional(deps, POD_GROUPS);
+
+async function openOptional<T extends KubeObject>(
+  deps: SchedulerDeps,
+  type: ResourceType<T>,
+): Promise<Informer<T> | undefined> {
+  if (!(await isServed(deps.client, type))) return undefined;
+  const informer = deps.informers.informer(type);
+  informer.start();
+  await informer.synced;
+  return informer;
 }
 
 async function isServed(client: ApiClient, type: ResourceType): Promise<boolean> {
@@ -93,30 +124,30 @@ async function isServed(client: ApiClient, type: ResourceType): Promise<boolean>
 }
 
 /** Everything but the nodes of a view. */
-export function viewSupport(sources: Sources, more: OptionalSources): Omit<ClusterView, 'nodes'> {
-  const { claims, volumes } = more;
+export function viewSupport(
+  sources: Sources,
+  more: OptionalSources,
+  isReserved: (volume: string) => boolean = () => false,
+): ViewSupport {
+  const { claims, volumes, classes, csiNodes } = more;
   return {
     namespaceLabels: (namespace) => sources.namespaces.get(namespace)?.metadata?.labels ?? {},
-    volumes: claims === undefined || volumes === undefined ? undefined : volumeLister(claims, volumes, more.classes),
+    volumes:
+      claims === undefined || volumes === undefined
+        ? undefined
+        : {
+            claim: (namespace, name) => claims.get(`${namespace}/${name}`),
+            volume: (name) => volumes.get(name),
+            volumes: () => volumes.list().filter(({ metadata }) => !isReserved(metadata?.name ?? '')),
+            storageClass: (name) => classes?.get(name),
+            csiNode: (name) => csiNodes?.get(name),
+          },
     peersOf: (pod) => peersOf(sources, pod),
   };
 }
 
-export function volumeLister(
-  claims: Informer<PersistentVolumeClaim>,
-  volumes: Informer<PersistentVolume>,
-  classes: Informer<StorageClass> | undefined,
-): VolumeLister {
-  return {
-    claim: (namespace, name) => claims.get(`${namespace}/${name}`),
-    volume: (name) => volumes.get(name),
-    volumes: () => volumes.list(),
-    storageClass: (name) => classes?.get(name),
-  };
-}
-
-/** Pods that share every service and the controller of this one. */
-function peersOf(sources: Sources, pod: Pod): ((other: PodInfo) => boolean) | undefined {
+/** Selectors of the services and the controller of a pod. */
+function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
   const namespace = pod.metadata?.namespace ?? '';
   const selectors = sources.services
     .list(namespace)
@@ -132,8 +163,7 @@ function peersOf(sources: Sources, pod: Pod): ((other: PodInfo) => boolean) | un
     const owner = sources.replicationControllers.get(key);
     if (owner !== undefined) selectors.push(selectorOfLabels(owner.spec?.selector));
   }
-  if (selectors.length === 0) return undefined;
-  return (other) => selectors.every((selector) => matchesLabels(selector, other.pod.metadata?.labels));
+  return selectors;
 }
 
 export function disruptionBudgets(more: OptionalSources): DisruptionBudget[] {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
+import { servedAs } from '../../../src/api/registry/versions.ts';
 import { defaulted, sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
 import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
@@ -21,7 +22,7 @@ function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeOb
   return {
     ...shown,
     apiVersion: apiVersionOf(alias ?? kind),
-    kind: kind.kind,
+    kind: servedAs(kind, alias).kind,
     metadata: { ...shown.metadata, name, ...(kind.namespaced ? { namespace: 'ns' } : {}) },
   };
 }

@@ -1,8 +1,9 @@
 /** All packages of OpenShift's groups. */
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { projectPackage } from './project.ts';
 import { routePackage } from './route.ts';
 
-const packages = [routePackage];
+const packages = [projectPackage, routePackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

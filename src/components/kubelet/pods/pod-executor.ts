@@ -62,7 +62,10 @@ export class PodExecutor {
       throw error;
     }
     try {
-      const cgroupParent = await services.cgroups.ensurePod(pod);
+      const [cgroupParent, runtimeHandler] = await Promise.all([
+        services.cgroups.ensurePod(pod),
+        services.runtimeClasses.handlerOf(pod),
+      ]);
       const logDirectory = services.directories.logs(pod);
       await services.files.pods.makeDirectory(logDirectory, 0o755);
       const spec = pod.spec;
@@ -91,6 +94,7 @@ export class PodExecutor {
           servers: services.settings.clusterDns,
           domain: services.settings.clusterDomain,
         }),
+        ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
         sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
       });
     } catch (error) {
@@ -226,7 +230,7 @@ export class PodExecutor {
       services.puller.ensure(
         pod,
         container,
-        () => podRegistryAuth(services.config, pod, container.image ?? ''),
+        () => podRegistryAuth(services, pod, container.image ?? ''),
         (type, reason, message) => events.pod(pod, type, reason, message, container.name),
       ),
       signal,
@@ -240,7 +244,7 @@ export class PodExecutor {
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
     try {
-      const unsupported = unsupportedContainerField(pod, container);
+      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,

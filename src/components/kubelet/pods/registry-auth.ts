@@ -1,6 +1,6 @@
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { RegistryAuth } from '../../../core/podplan/port.ts';
-import type { ConfigReader } from '../volumes/config-objects.ts';
+import type { PodServices } from './services.ts';
 
 interface AuthEntry {
   readonly username?: string;
@@ -9,9 +9,9 @@ interface AuthEntry {
   readonly auth?: string;
 }
 
-/** The credentials of the pod's pull secrets. */
+/** The credentials of the pod's pull secrets, or else of the node. */
 export async function podRegistryAuth(
-  config: Pick<ConfigReader, 'secretObject'>,
+  { config, credentials }: Pick<PodServices, 'config' | 'credentials'>,
   pod: Pod,
   image: string,
 ): Promise<RegistryAuth | undefined> {
@@ -21,7 +21,7 @@ export async function podRegistryAuth(
     const secret = await config.secretObject(pod, reference.name ?? '').catch(() => undefined);
     if (secret !== undefined) secrets.push(secret);
   }
-  return registryAuth(secrets, image);
+  return registryAuth(secrets, image) ?? credentials?.find(image);
 }
 
 /** The credentials for the image's registry, from docker config secrets. Source: pkg/credentialprovider. */
