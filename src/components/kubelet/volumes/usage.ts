@@ -1,6 +1,6 @@
 /**
- * What volumes of claims hold, for statistics and for the condition of one that is full. Source: pkg/kubelet/server/stats
- * volume_stat_calculator.go; KEP-1432.
+ * What volumes of claims hold, for statistics and for the condition of one that is full. Source: KEP-1432,
+ * pkg/kubelet/server/stats volume_stat_calculator.go.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
