@@ -350,8 +350,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
   const volumes = nodeVolumes({
-    ...deps.volumes,
-    ...{ directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ ...deps.volumes, directories, tokens, events, clock, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
     ...{ runtime, host, trees: deps.trees },
@@ -444,12 +443,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const reportNode = { current: () => {} };
-  const eviction = new EvictionManager({
-    services,
-    pods: manager,
-    images,
-    onPressures: () => reportNode.current(),
-  });
+  const onPressures = (): void => reportNode.current();
+  const eviction = new EvictionManager({ services, pods: manager, images, onPressures });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode, volumes };
 }
 
