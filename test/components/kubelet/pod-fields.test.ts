@@ -155,6 +155,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
       plugins: { isFor: () => false } as never,
+      ...{ root: directory, tools: {} as never },
       tokens: {} as never,
       clock: realClock,
       allocatable: () => ({}),

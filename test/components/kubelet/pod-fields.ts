@@ -66,6 +66,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
     [VOLUMES]: 'readOnly',
   },
+  ImageVolumeSource: { [`${KUBELET}/pods/image-puller.ts`]: 'pullPolicy reference' },
   NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
   ISCSIVolumeSource: {
     [`${KUBELET}/volumes/network-volumes.ts`]:
@@ -200,7 +201,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     gcePersistentDisk: mount({ pdName: 'p' }),
     gitRepo: mount({ repository: 'r' }),
     glusterfs: mount({ endpoints: 'e', path: 'p' }),
-    image: mount({ reference: 'r' }),
     photonPersistentDisk: mount({ pdID: 'p' }),
     portworxVolume: mount({ volumeID: 'v' }),
     quobyte: mount({ registry: 'r', volume: 'v' }),
