@@ -57,6 +57,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'run the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
   },
+  hollow: {
+    summary: 'register hollow nodes for tests of the control plane',
+    load: async () => (await import('./commands/hollow.ts')).hollowCommand,
+  },
   'gossip members': {
     summary: 'list the members of the gossip ring',
     load: async () => (await import('./commands/gossip.ts')).membersCommand,

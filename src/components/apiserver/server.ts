@@ -206,7 +206,7 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
-  readonly #identityLeases: IdentityLeases;
+  #identityLeases: IdentityLeases | undefined;
   readonly #masters: MasterEndpoints;
   readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
@@ -233,9 +233,8 @@ class Server implements ApiServer {
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
     );
-    const { identities = { current: config } } = deps;
-    const certificates = deps.certificates ?? { current: certificatesOf(config) };
-    const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
+    const { identities = { current: config }, certificates = { current: certificatesOf(config) } } = deps;
+    const authorizers = deps.authorizers ?? { current: config.authorizers ?? DEFAULT_AUTHORIZERS };
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
     countReloads(deps, this.#metrics);
@@ -336,7 +335,6 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
-    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
@@ -428,6 +426,7 @@ class Server implements ApiServer {
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
+    this.#identityLeases ??= new IdentityLeases(this.#context, config.identity);
     try {
       await Promise.all([
         bootstrap(this.#context),

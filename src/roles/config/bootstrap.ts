@@ -30,7 +30,8 @@ export const cidrs = (): Field<string> =>
       return 'give at most one range of each address family';
     return undefined;
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
-const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
+const absolutePath = (): Field<string> =>
+  string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
   checkedString(
@@ -128,8 +129,11 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  scheduler: object(
+    { configFile: string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' }) },
+    ['configFile'],
+  ),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
-  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   ...embeddedShape,
   openshift: openshiftField(),
   logLevel: integer(0, 10),

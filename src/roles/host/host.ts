@@ -96,7 +96,6 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
-const EMBEDDED_STOP_MS = 3_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -172,16 +171,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  const { client } = api;
-  const stopEmbedded = await startEmbedded({
-    settings,
-    images: runtime.images,
-    nodeName,
-    informers,
-    client,
-    recorder,
-    log,
-  });
+  const stopEmbedded = await startEmbedded(parts, runtime.images, nodeName, informers);
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -207,10 +197,9 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
-    await within(stopEmbedded(), EMBEDDED_STOP_MS);
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
-    await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
+    await Promise.all([within(sharedAddress.stop(), SHARED_ADDRESS_MS), stopEmbedded()]);
     versions.stop();
     stopGroups();
     await lastKnown.stop();
