@@ -315,7 +315,7 @@ class Server implements ApiServer {
       clock,
       log,
       config.compactionIntervalSeconds ?? DEFAULT_COMPACTION_SECONDS,
-      () => cache.revision,
+      cache,
     );
     const availability = new AvailabilityMetrics();
     this.#metrics.addGauge(() => availability.render());
