@@ -3,7 +3,6 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
-import type { ServerIdentity } from './bootstrap/identity-leases.ts';
 import type { BrowserSettings } from './http/browsers.ts';
 import type { NamedCertificate, TlsMaterial } from './port.ts';
 
@@ -57,6 +56,21 @@ export interface FollowedCertificates extends Followed<CertificateSettings> {
   subscribe(changed: () => void): void;
 }
 
+/** How OpenShift's groups behave. */
+export interface OpenShiftLayer {
+  /** `okd`: security context constraints are enforced, and users may request projects. */
+  readonly profile: 'kubernetes' | 'okd';
+  /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
+  readonly domain: string;
+}
+
+/** What the Lease of this server shows. */
+export interface ServerIdentity {
+  /** `apiserver-` and a digest that no other API server of the cluster has. */
+  readonly name: string;
+  readonly hostname: string;
+}
+
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
@@ -66,6 +80,8 @@ export interface ApiServerConfig {
   readonly advertiseAddress: string;
   /** Name and label of the Lease that shows this server; undefined: none is written. */
   readonly identity?: ServerIdentity;
+  /** OpenShift's layer. Default: the profile `kubernetes`. */
+  readonly openshift?: OpenShiftLayer;
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };

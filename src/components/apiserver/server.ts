@@ -1,5 +1,7 @@
 /** Composes the API server, starts its parts in order and stops them in reverse order. */
+
 import { setMaxListeners } from 'node:events';
+import type { KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
@@ -21,6 +23,7 @@ import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
+import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
@@ -72,6 +75,18 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
 /** Applies `--event-ttl` to Events, the only kind whose objects expire. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+}
+
+/** What admission reads and writes itself. */
+function admissionStore(context: () => RestContext) {
+  return {
+    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
+    rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
+    storedNamespace: (name: string) => {
+      const { definition } = context().kinds.stored('namespaces', '');
+      return context().objects.readStored({ definition, namespace: '', name });
+    },
+  };
 }
 
 function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
@@ -191,7 +206,7 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
-  readonly #identityLeases: IdentityLeases;
+  #identityLeases: IdentityLeases | undefined;
   readonly #masters: MasterEndpoints;
   readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
@@ -218,9 +233,8 @@ class Server implements ApiServer {
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
     );
-    const { identities = { current: config } } = deps;
-    const certificates = deps.certificates ?? { current: certificatesOf(config) };
-    const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
+    const { identities = { current: config }, certificates = { current: certificatesOf(config) } } = deps;
+    const authorizers = deps.authorizers ?? { current: config.authorizers ?? DEFAULT_AUTHORIZERS };
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
     countReloads(deps, this.#metrics);
@@ -243,7 +257,6 @@ class Server implements ApiServer {
     });
     this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
-    const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
       authorization,
@@ -258,8 +271,7 @@ class Server implements ApiServer {
       log,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
-      createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
-      storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
+      ...admissionStore(() => this.#context),
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
@@ -323,7 +335,6 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
-    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
@@ -415,6 +426,7 @@ class Server implements ApiServer {
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
+    this.#identityLeases ??= new IdentityLeases(this.#context, config.identity);
     try {
       await Promise.all([
         bootstrap(this.#context),

@@ -1,6 +1,6 @@
 /**
- * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object of
- * the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
+ * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object
+ * of the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
  * upstream's plug-ins.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';

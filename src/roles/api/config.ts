@@ -1,4 +1,5 @@
 /** kube-apiserver's flags → the API server's settings: reads files and generates missing certificates. */
+
 import { X509Certificate } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -11,6 +12,7 @@ import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { chooseCiphers } from '../config/etcd/cipher-suites.ts';
 import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
+import type { OpenShiftSettings } from '../config/openshift.ts';
 import { runtimeConfigOf } from '../config/runtime-config.ts';
 import { nthAddress } from '../host/addresses.ts';
 import { systemClock as clock } from '../process.ts';
@@ -29,6 +31,7 @@ export interface ApiOptions {
   /** The host's own configuration: stricter defaults than upstream's. */
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
+  readonly openshift?: OpenShiftSettings;
   /** Called for world-readable secret files; undefined: they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }
@@ -36,7 +39,7 @@ export interface ApiOptions {
 /** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function apiConfigOf(
   values: ApiValues,
-  { referredToBy, ownHost, soleWriter, onOpenSecret }: ApiOptions,
+  { referredToBy, ownHost, soleWriter, openshift, onOpenSecret }: ApiOptions,
 ): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
   const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
   const warnings = [...values.warnings(), ...unknownVersions];
@@ -58,6 +61,7 @@ export async function apiConfigOf(
       ...(await namedServing(values, { text, secret })),
       ...tlsLimits(values, warnings),
       ...servingLimits(values),
+      ...(openshift === undefined ? {} : { openshift }),
       ...(ownHost ? { handoverDelaySeconds: HANDOVER_SECONDS } : {}),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,

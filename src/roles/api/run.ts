@@ -1,4 +1,5 @@
 /** The API server by kube-apiserver's own flags. */
+
 import { runUntilSignal } from '../component.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../config/apiserver/index.ts';
 import { tellReady } from '../notify.ts';

@@ -1,4 +1,5 @@
 /** The API server on any etcd v3 store, configured by this host's master-config.yaml or by kube-apiserver's flags. */
+
 import { createHash } from 'node:crypto';
 import { hostname, networkInterfaces } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
@@ -10,6 +11,7 @@ import { parseSigningRequest } from '../../io/pki/index.ts';
 import { loadJsonAsset } from '../assets.ts';
 import { ApiUsageProblem, ApiValues } from '../config/apiserver/index.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { openshiftOf } from '../config/openshift.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { openAudit } from './audit.ts';
@@ -31,6 +33,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
         referredToBy: configFile,
         ownHost: true,
         // The only API server of a host's own store is its only writer until another one announces itself.
+        openshift: openshiftOf(config.openshift),
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,

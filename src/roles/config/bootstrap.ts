@@ -8,6 +8,7 @@ import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
+import { openshiftField } from './openshift.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -29,7 +30,8 @@ export const cidrs = (): Field<string> =>
       return 'give at most one range of each address family';
     return undefined;
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
-const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
+const absolutePath = (): Field<string> =>
+  string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
   checkedString(
@@ -127,9 +129,13 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  scheduler: object(
+    { configFile: string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' }) },
+    ['configFile'],
+  ),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
-  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   ...embeddedShape,
+  openshift: openshiftField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

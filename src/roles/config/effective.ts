@@ -56,6 +56,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['serviceLoadBalancer.addresses', settings.serviceLoadBalancer.addresses],
     ['scheduler.configFile', settings.schedulerConfigFile],
     ...effectiveEmbedded(settings.embedded),
+    ...group('openshift', settings.openshift),
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -4,6 +4,7 @@
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
+import { openshiftField } from './openshift.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
 import {
   boolean,
@@ -91,6 +92,7 @@ const shape = {
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),
     serviceNetworkCIDR: string(),
   }),
+  openshift: openshiftField(),
   /** Settings that joining hosts learn; published as config map `kube-system/hyperedge-config`. */
   clusterSettings: dictionary(string()),
 } as const;

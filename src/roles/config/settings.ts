@@ -12,6 +12,7 @@ import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
+import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 
 export interface Settings {
   readonly root: string;
@@ -52,6 +53,7 @@ export interface Settings {
   /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
   readonly schedulerConfigFile: string | undefined;
   readonly embedded: Embedded;
+  readonly openshift: OpenShiftSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -321,6 +323,7 @@ export function settingsOf(
     serviceLoadBalancer: serviceLoadBalancerOf(file),
     schedulerConfigFile: file?.scheduler?.configFile,
     embedded: embeddedOf(root, file),
+    openshift: openshiftOf(file?.openshift),
     masters: mastersOf(file, joined),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,

@@ -117,6 +117,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
     },
     listen: { address: '127.0.0.1', port: 0 },
     cgroupRoot: `/${cgroup}`,
+    seccompProfileRoot: join(directory, 'seccomp'),
     ...overrides,
   };
   await mkdir(config.paths.images, { recursive: true });

@@ -1,4 +1,4 @@
-/** Projects: namespaces as OpenShift's users see them. Source: openshift/api project/v1; columns of `oc get projects`. */
+/** Projects: namespaces as OpenShift's users see them. Source: openshift/api project/v1; `oc get projects`. */
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias } from '../../registry/definition.ts';

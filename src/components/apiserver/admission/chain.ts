@@ -1,5 +1,6 @@
 /** The plug-ins in upstream's recommended order. */
 
+import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
@@ -78,6 +79,8 @@ export interface ChainDeps {
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
+  /** Stores the group of a Node that its own host deletes. */
+  rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
@@ -137,6 +140,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       volume: (name) => cache.kind('persistentvolumes').get('', name),
       driver: (name) => cache.kind('csidrivers').get('', name),
       access: authorization,
+      rememberGroup: deps.rememberGroup,
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import {
   hostRootRefusal,
   isHostRootImage,
@@ -9,8 +9,9 @@ import {
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
-import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { Mount, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { nodeLimits } from '../resources/node-limits.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
@@ -19,7 +20,7 @@ import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
 import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname } from './network-files.ts';
 import { portMappings } from './port-mappings.ts';
-import { registryAuth } from './registry-auth.ts';
+import { podRegistryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { unsupportedContainerField } from './unsupported-fields.ts';
 
@@ -230,7 +231,7 @@ export class PodExecutor {
       services.puller.ensure(
         pod,
         container,
-        () => this.pullCredentials(pod, container.image ?? ''),
+        () => podRegistryAuth(services, pod, container.image ?? ''),
         (type, reason, message) => events.pod(pod, type, reason, message, container.name),
       ),
       signal,
@@ -266,12 +267,11 @@ export class PodExecutor {
         env,
         mounts,
         devices: services.volumes.devicesOf(pod, container as Container),
-        memoryCapacityBytes: services.hostInfo.memoryBytes,
-        oomScoreFloor: services.hostInfo.oomScoreFloor,
-        cpuCfsQuota: services.settings.cpuCfsQuota,
+        ...nodeLimits(services, pod, container),
         pidNamespaceOf: this.targetOf(pod, container),
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
+        seccompProfileRoot: services.settings.seccompProfileRoot,
       });
       await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {
@@ -370,16 +370,6 @@ export class PodExecutor {
     } catch (error) {
       this.services.log.v(2, 'log link not made', { link, error: messageOf(error) });
     }
-  }
-
-  private async pullCredentials(pod: Pod, image: string): Promise<RegistryAuth | undefined> {
-    const secrets: Secret[] = [];
-    for (const reference of pod.spec?.imagePullSecrets ?? []) {
-      // Upstream pulls without a secret that is missing: the image may be public.
-      const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
-      if (secret !== undefined) secrets.push(secret);
-    }
-    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 

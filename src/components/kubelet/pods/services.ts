@@ -11,6 +11,7 @@ import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
 import type { ProbeNetwork } from '../probes/port.ts';
 import type { Prober } from '../probes/prober.ts';
+import type { ContainerManager } from '../resources/container-manager.ts';
 import type { ConfigObjects } from '../volumes/config-objects.ts';
 import type { PodAddresses, VolumeManager } from '../volumes/manager.ts';
 import type { TokenSource } from '../volumes/tokens.ts';
@@ -29,6 +30,8 @@ export interface PodServices {
   readonly runtime: Runtime;
   readonly view: RuntimeView;
   readonly cgroups: PodCgroups;
+  /** Which CPUs and NUMA nodes containers have. */
+  readonly containers: ContainerManager;
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
   readonly puller: ImagePuller;

@@ -29,6 +29,7 @@ type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
   { field: 'hostUsers', unless: (value) => value !== false },
+  { field: 'resources.claims' },
   { field: 'resourceClaims' },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
