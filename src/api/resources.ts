@@ -7,6 +7,7 @@ import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
 import { cronJobs } from './kinds/cronjobs/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
+import { deviceClasses } from './kinds/deviceclasses/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
@@ -24,7 +25,9 @@ import { pods } from './kinds/pods/index.ts';
 import { priorityClasses } from './kinds/priorityclasses/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
+import { resourceClaims } from './kinds/resourceclaims/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
+import { resourceSlices } from './kinds/resourceslices/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
@@ -85,4 +88,7 @@ export const resources = {
   certificateSigningRequests: typeOf(certificateSigningRequests),
   priorityClasses: typeOf(priorityClasses),
   storageClasses: typeOf(storageClasses),
+  resourceClaims: typeOf(resourceClaims),
+  resourceSlices: typeOf(resourceSlices),
+  deviceClasses: typeOf(deviceClasses),
 } as const;

@@ -8,6 +8,7 @@ import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { KubeletFiles } from './files-port.ts';
+import type { KubeletDevices } from './devices/node-devices.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
@@ -38,6 +39,8 @@ export interface KubeletDeps {
   readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
   readonly trees: Trees;
+  /** Undefined: no devices, neither of plug-ins nor of this node. */
+  readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;

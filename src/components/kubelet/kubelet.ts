@@ -6,6 +6,7 @@ import type { Informer } from '../../client/types.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
 import { PodCgroups } from './cgroups.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
+import { NodeDevices } from './devices/node-devices.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
 import { PodDirectories } from './pods/directories.ts';
@@ -61,6 +62,8 @@ const LOG_ROTATION_MS = 10_000;
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
+/** Between two looks for plug-ins, as the sockets of DRA plug-ins call for no prompt answer. */
+const DEVICES_MS = 2_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -103,6 +106,8 @@ class NodeKubelet implements Kubelet {
     const { services, manager, mirrors, server, images, eviction } = parts;
     await services.view.start();
     await eviction.observe();
+    await services.devices?.start();
+    this.closers.push(async () => services.devices?.stop());
     this.closers.push(() => services.view.stop());
     this.port = await server.start();
     this.closers.push(() => server.stop());
@@ -128,6 +133,7 @@ class NodeKubelet implements Kubelet {
       await collectOrphans(services, manager);
     });
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
+    this.every('devices', DEVICES_MS, async () => services.devices?.maintain(manager.knownPods(deps.api === undefined)));
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),
@@ -217,6 +223,7 @@ class NodeKubelet implements Kubelet {
     services.volumes.connect(client);
     services.tokens.connect(client);
     services.statuses.connect(client);
+    services.devices?.connect(client);
     access.connect(client);
     const pods = followApiPods({
       ...{ informers, manager },
@@ -257,6 +264,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
+          ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),
           notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
@@ -329,6 +337,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
+  const reportNode = { current: () => {} };
   const events = new KubeletEvents();
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown: deps.lastKnown });
   const configObjects = new ConfigObjects({
@@ -370,6 +379,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     events,
     directories,
     trees: deps.trees,
+    devices: nodeDevices(deps, () => ({ services, manager, reportNode })),
     files: deps.files,
     host,
     hostInfo,
@@ -415,7 +425,6 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log: log.named('server'),
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
-  const reportNode = { current: () => {} };
   const eviction = new EvictionManager({
     services,
     pods: manager,
@@ -432,3 +441,23 @@ const addressesOf =
     podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
     hostIps: config.nodeIps,
   });
+
+/** Undefined: none was handed in. The parts are asked for once they are there. */
+function nodeDevices(
+  { devices, config, files, clock, log }: KubeletDeps,
+  parts: () => Pick<Parts, 'services' | 'manager' | 'reportNode'>,
+): NodeDevices | undefined {
+  if (devices === undefined) return undefined;
+  return new NodeDevices({
+    ...devices,
+    ...{ nodeName: config.nodeName, files, clock, log },
+    node: () => parts().services.node(),
+    pods: () => parts().manager.activePods(),
+    onChanged: () => parts().reportNode.current(),
+    warn: (reason, message) => {
+      const node = parts().services.node();
+      if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
+    },
+    failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+  });
+}

@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
+import { fixturesField, rigPowerField } from './fixtures.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -115,6 +116,8 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  fixtures: fixturesField(),
+  rigPower: rigPowerField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -8,7 +8,9 @@ import { CodedError } from '../../base/errors.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-port.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
+import { declaredFixtures, type RigPower } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 
@@ -45,6 +47,8 @@ export interface Settings {
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
+  readonly fixtures: readonly DeclaredFixture[];
+  readonly rigPower: ReadonlyMap<string, RigPower>;
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -308,6 +312,8 @@ export function settingsOf(
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
     masters: mastersOf(file, joined),
+    fixtures: declaredFixtures(file?.fixtures),
+    rigPower: file?.rigPower ?? new Map(),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
     podNetwork,

@@ -38,6 +38,7 @@ import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
+import { hostDevices } from './devices.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
@@ -360,6 +361,7 @@ async function hostKubelet({
     mounts,
     trees,
     listen: listenKubelet,
+    devices: hostDevices(settings, log.named('kubelet')),
     streaming,
     probeNetwork,
     api: { client: api.client, informers: api.newInformers(lastKnown), recorder },

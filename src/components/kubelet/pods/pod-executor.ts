@@ -8,9 +8,11 @@ import {
 } from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
+import { withDevices } from '../../../core/podplan/devices.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import type { ContainerDevices } from '../devices/node-devices.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
@@ -239,6 +241,7 @@ export class PodExecutor {
     }
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
+    let devices: ContainerDevices | undefined;
     try {
       const unsupported = unsupportedContainerField(pod, container);
       if (unsupported !== undefined) throw new Error(unsupported.message);
@@ -268,6 +271,8 @@ export class PodExecutor {
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
       });
+      devices = await services.devices?.allocate(pod, container);
+      if (devices !== undefined) config = withDevices(config, devices.edits);
       await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
@@ -281,6 +286,7 @@ export class PodExecutor {
     }
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
     try {
+      await devices?.preStart();
       await runtime.startContainer(id);
     } catch (error) {
       throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });

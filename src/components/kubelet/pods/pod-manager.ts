@@ -291,14 +291,17 @@ export class PodManager {
       reservedPorts: this.services.settings.reservedPorts,
       services: this.services.services,
     };
-    if (source !== 'api') return manifestRejection(pod) ?? hostPortRejection(input);
-    return admissionRejection({
+    const { devices } = this.services;
+    if (source !== 'api')
+      return manifestRejection(pod) ?? hostPortRejection(input) ?? devices?.rejection(pod, input.others);
+    const rejection = admissionRejection({
       ...input,
       node: this.services.node(),
       allocatable: this.services.allocatable(),
       maxPods: this.services.settings.maxPods,
       underPressure: this.services.underPressure(pod),
     });
+    return rejection ?? devices?.rejection(pod, input.others);
   }
 
   private remove(uid: string, graceSeconds: number): void {
