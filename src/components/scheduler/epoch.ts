@@ -9,10 +9,12 @@ import { messageOf } from '../../base/errors.ts';
 import { Cluster, type ClusterView } from '../../core/scheduling/cluster.ts';
 import { type PodInfo, podInfoOf } from '../../core/scheduling/pod-info.ts';
 import { type ClusterEvent, type QueuedPod, SchedulingQueue } from '../../core/scheduling/queue.ts';
+import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
 import { podRequests } from '../../core/scheduling/resources.ts';
 import { type Decision, schedulePod } from '../../core/scheduling/schedule.ts';
 import { differs, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import { DEFAULT_SCHEDULER_NAME, type SchedulerDeps } from './deps.ts';
+import { type BindingPlugin, preBindPod } from './plugins.ts';
 import {
   discoverOptionalSources,
   disruptionBudgets,
@@ -20,7 +22,6 @@ import {
   type OptionalSources,
   type Sources,
   viewSupport,
-  volumeLister,
 } from './sources.ts';
 import { VolumeBinder } from './volumes.ts';
 import { createWrites } from './writes.ts';
@@ -48,7 +49,8 @@ class Epoch {
   readonly #unsubscribes: (() => void)[] = [];
   #more: OptionalSources = noOptionalSources;
   #support: Omit<ClusterView, 'nodes'>;
-  #volumeBinder: VolumeBinder | undefined;
+  /** In upstream's order of Reserve. */
+  readonly #plugins: BindingPlugin[] = [];
   #bindings = 0;
   #isPumping = false;
   #stopped = false;
@@ -94,7 +96,7 @@ class Epoch {
     this.#stopped = true;
     this.#timer?.cancel();
     this.#discoveryTimer?.cancel();
-    this.#volumeBinder?.stop();
+    for (const plugin of this.#plugins) plugin.stop();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await Promise.all(this.#active);
   }
@@ -106,8 +108,7 @@ class Epoch {
       (more) => {
         if (this.#stopped) return;
         this.#more = more;
-        this.#support = viewSupport(this.#sources, more);
-        this.#bindVolumesWith(more);
+        this.#addPlugins(more);
         for (const informer of [more.claims, more.volumes, more.classes]) {
           const changed = (): void => this.#happened('VolumesChanged');
           if (informer !== undefined) {
@@ -123,10 +124,14 @@ class Epoch {
     );
   }
 
-  #bindVolumesWith({ claims, volumes, classes }: OptionalSources): void {
-    if (claims === undefined || volumes === undefined) return;
-    const sources = { pods: this.#sources.pods, claims, volumes };
-    this.#volumeBinder = new VolumeBinder(this.#deps, sources, volumeLister(claims, volumes, classes));
+  #addPlugins(more: OptionalSources): void {
+    const { claims, volumes } = more;
+    const binder =
+      claims === undefined || volumes === undefined
+        ? undefined
+        : new VolumeBinder(this.#deps, { pods: this.#sources.pods, claims, volumes });
+    if (binder !== undefined) this.#plugins.push(binder);
+    this.#support = viewSupport(this.#sources, more, (volume) => binder?.isReserved(volume) === true);
   }
 
   #nodeChanged(node: Node, old: Node): void {
@@ -236,12 +241,13 @@ class Epoch {
       return;
     }
     const info = podInfoOf(pod);
+    const view = { ...this.#support, nodes: this.#cluster.nodes };
     let decision: Decision;
     try {
       decision = schedulePod({
         pod: info,
         cluster: this.#cluster,
-        view: { ...this.#support, nodes: this.#cluster.nodes },
+        view,
         budgets: disruptionBudgets(this.#more),
         random: () => this.#deps.random.random(),
       });
@@ -251,15 +257,33 @@ class Epoch {
       this.#queue.failed(info.uid, this.#nowMs());
       return;
     }
-    if (decision.kind === 'bind') this.#bind(info, decision.node);
+    if (decision.kind === 'bind') this.#reserve(info, decision.node, view);
     else this.#giveUp(info, decision);
   }
 
-  #bind(info: PodInfo, node: string): void {
-    const { log, recorder } = this.#deps;
+  #reserve(info: PodInfo, node: string, view: ClusterView): void {
+    const host = this.#cluster.node(node);
+    if (host === undefined) return;
     this.#cluster.assume(info, node);
-    const host = this.#cluster.node(node)?.node;
-    const volumes = host === undefined ? undefined : this.#volumeBinder?.bind(info, host);
+    const rejection = reservePod(this.#plugins, info, host, view);
+    if (rejection === undefined) {
+      this.#bind(info, host.node);
+      return;
+    }
+    this.#cluster.forget(info.uid);
+    const message = `running Reserve plugin "${rejection.filter}": ${rejection.reasons.join(', ')}`;
+    this.#giveUp(info, {
+      kind: 'unschedulable',
+      message,
+      filters: new Set([rejection.filter]),
+      preemption: undefined,
+    });
+  }
+
+  #bind(info: PodInfo, host: Node): void {
+    const { log, recorder } = this.#deps;
+    const node = host.metadata?.name ?? '';
+    const prepared = preBindPod(this.#plugins, info, host);
     const bind = async (): Promise<void> => {
       this.#bindings++;
       try {
@@ -275,19 +299,20 @@ class Epoch {
         this.#pump();
       }
     };
-    if (volumes === undefined) {
+    if (prepared === undefined) {
       this.#track(bind());
       return;
     }
     // A pod that waits for a volume is no binding under way: a slow provisioner must not keep other pods waiting.
-    const bindAfterVolumes = volumes.then(bind, async (error: unknown) => {
+    const bindWhenPrepared = prepared.then(bind, async (error: unknown) => {
       await this.#bindingFailed(info, node, error);
       this.#pump();
     });
-    this.#track(bindAfterVolumes);
+    this.#track(bindWhenPrepared);
   }
 
   async #bindingFailed(info: PodInfo, node: string, error: unknown): Promise<void> {
+    unreservePod(this.#plugins, info, node);
     this.#cluster.forget(info.uid);
     if (this.#stopped) return;
     if (this.#sources.pods.get(info.key)?.metadata?.uid !== info.uid) {

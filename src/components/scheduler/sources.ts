@@ -21,7 +21,6 @@ import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
-import type { VolumeLister } from '../../core/scheduling/pod-volumes.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
 
@@ -93,25 +92,24 @@ async function isServed(client: ApiClient, type: ResourceType): Promise<boolean>
 }
 
 /** Everything but the nodes of a view. */
-export function viewSupport(sources: Sources, more: OptionalSources): Omit<ClusterView, 'nodes'> {
-  const { claims, volumes } = more;
+export function viewSupport(
+  sources: Sources,
+  more: OptionalSources,
+  isReserved: (volume: string) => boolean = () => false,
+): Omit<ClusterView, 'nodes'> {
+  const { claims, volumes, classes } = more;
   return {
     namespaceLabels: (namespace) => sources.namespaces.get(namespace)?.metadata?.labels ?? {},
-    volumes: claims === undefined || volumes === undefined ? undefined : volumeLister(claims, volumes, more.classes),
+    volumes:
+      claims === undefined || volumes === undefined
+        ? undefined
+        : {
+            claim: (namespace, name) => claims.get(`${namespace}/${name}`),
+            volume: (name) => volumes.get(name),
+            volumes: () => volumes.list().filter(({ metadata }) => !isReserved(metadata?.name ?? '')),
+            storageClass: (name) => classes?.get(name),
+          },
     peersOf: (pod) => peersOf(sources, pod),
-  };
-}
-
-export function volumeLister(
-  claims: Informer<PersistentVolumeClaim>,
-  volumes: Informer<PersistentVolume>,
-  classes: Informer<StorageClass> | undefined,
-): VolumeLister {
-  return {
-    claim: (namespace, name) => claims.get(`${namespace}/${name}`),
-    volume: (name) => volumes.get(name),
-    volumes: () => volumes.list(),
-    storageClass: (name) => classes?.get(name),
   };
 }
 

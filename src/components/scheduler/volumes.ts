@@ -11,9 +11,13 @@ import {
 import { reaches } from '../../api/volumes/match.ts';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
 import type { Informer } from '../../client/types.ts';
+import type { ClusterView } from '../../core/scheduling/cluster.ts';
+import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';
+import type { NodeInfo } from '../../core/scheduling/node-info.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
-import { unboundVolumesOn, type VolumeLister, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
+import { unboundVolumesOn, type VolumesOnNode, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
 import type { SchedulerDeps } from './deps.ts';
+import type { BindingPlugin } from './plugins.ts';
 
 /** Upstream's BindTimeoutSeconds. */
 const BIND_TIMEOUT_MS = 600_000;
@@ -24,18 +28,20 @@ export interface VolumeSources {
   readonly volumes: Informer<PersistentVolume>;
 }
 
-export class VolumeBinder {
+export class VolumeBinder implements BindingPlugin {
   readonly #deps: SchedulerDeps;
   readonly #sources: VolumeSources;
-  readonly #lister: VolumeLister;
+  /** By pod UID: what the node that was chosen has for its claims. */
+  readonly #plans = new Map<string, VolumesOnNode>();
+  /** Names of volumes that a plan takes. */
+  readonly #reserved = new Set<string>();
   readonly #waiting = new Set<() => void>();
   readonly #unsubscribes: (() => void)[];
   #stopped = false;
 
-  constructor(deps: SchedulerDeps, sources: VolumeSources, lister: VolumeLister) {
+  constructor(deps: SchedulerDeps, sources: VolumeSources) {
     this.#deps = deps;
     this.#sources = sources;
-    this.#lister = lister;
     const changed = (): void => {
       for (const check of this.#waiting) check();
     };
@@ -52,19 +58,39 @@ export class VolumeBinder {
     for (const check of this.#waiting) check();
   }
 
+  /** A volume that was chosen for another pod, whose binding is under way. */
+  isReserved(volume: string): boolean {
+    return this.#reserved.has(volume);
+  }
+
+  reserve(pod: PodInfo, node: NodeInfo, view: ClusterView): Rejection | undefined {
+    const unbound = volumesOfPod(pod.pod, view.volumes)?.unbound ?? [];
+    if (unbound.length === 0) return undefined;
+    const plan = unboundVolumesOn(node.node, unbound, view.volumes);
+    if (plan === undefined) {
+      return reject('VolumeBinding', "node(s) didn't find available persistent volumes to bind", true);
+    }
+    this.#plans.set(pod.uid, plan);
+    for (const { volume } of plan.reserve) this.#reserved.add(volume.metadata?.name ?? '');
+    return undefined;
+  }
+
+  unreserve({ uid }: PodInfo): void {
+    for (const { volume } of this.#plans.get(uid)?.reserve ?? []) this.#reserved.delete(volume.metadata?.name ?? '');
+    this.#plans.delete(uid);
+  }
+
   /**
    * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this
    * node, when the pod is deleted, and after ten minutes.
    */
-  bind(info: PodInfo, node: Node): Promise<void> | undefined {
-    const unbound = volumesOfPod(info.pod, this.#lister)?.unbound ?? [];
-    return unbound.length === 0 ? undefined : this.#bind(info, node, unbound);
+  preBind(info: PodInfo, node: Node): Promise<void> | undefined {
+    const plan = this.#plans.get(info.uid);
+    return plan === undefined ? undefined : this.#bind(info, node, plan).finally(() => this.unreserve(info));
   }
 
-  async #bind(info: PodInfo, node: Node, unbound: readonly PersistentVolumeClaim[]): Promise<void> {
+  async #bind(info: PodInfo, node: Node, plan: VolumesOnNode): Promise<void> {
     const { client } = this.#deps;
-    const plan = unboundVolumesOn(node, unbound, this.#lister);
-    if (plan === undefined) throw new Error("node(s) didn't find available persistent volumes to bind");
     for (const { claim, volume } of plan.reserve) {
       const { name = '', namespace = '', uid = '' } = claim.metadata ?? {};
       const claimRef = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid };
