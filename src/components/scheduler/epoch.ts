@@ -13,6 +13,7 @@ import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
 import { podRequests } from '../../core/scheduling/resources.ts';
 import { type Decision, schedulePod } from '../../core/scheduling/schedule.ts';
 import { differs, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
+import { ClaimAllocator } from './devices.ts';
 import { DEFAULT_SCHEDULER_NAME, type SchedulerDeps } from './deps.ts';
 import { type BindingPlugin, preBindPod } from './plugins.ts';
 import {
@@ -131,7 +132,12 @@ class Epoch {
         ? undefined
         : new VolumeBinder(this.#deps, { pods: this.#sources.pods, claims, volumes });
     if (binder !== undefined) this.#plugins.push(binder);
-    this.#support = viewSupport(this.#sources, more, (volume) => binder?.isReserved(volume) === true);
+    const changed = (): void => this.#happened('DevicesChanged');
+    const allocator =
+      more.devices === undefined ? undefined : new ClaimAllocator(this.#deps.client, more.devices, changed);
+    if (allocator !== undefined) this.#plugins.push(allocator);
+    const support = viewSupport(this.#sources, more, (volume) => binder?.isReserved(volume) === true);
+    this.#support = { ...support, devices: allocator };
   }
 
   #nodeChanged(node: Node, old: Node): void {

@@ -22,6 +22,7 @@ import type { ApiClient, Informer } from '../../client/types.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
+import type { DeviceSources } from './devices.ts';
 import type { SchedulerDeps } from './deps.ts';
 
 export interface Sources {
@@ -50,6 +51,7 @@ export interface OptionalSources {
   readonly claims: Informer<PersistentVolumeClaim> | undefined;
   readonly volumes: Informer<PersistentVolume> | undefined;
   readonly classes: Informer<StorageClass> | undefined;
+  readonly devices: DeviceSources | undefined;
 }
 
 export const noOptionalSources: OptionalSources = {
@@ -57,6 +59,7 @@ export const noOptionalSources: OptionalSources = {
   claims: undefined,
   volumes: undefined,
   classes: undefined,
+  devices: undefined,
 };
 
 /** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
@@ -68,13 +71,20 @@ export async function discoverOptionalSources(deps: SchedulerDeps): Promise<Opti
     await informer.synced;
     return informer;
   };
-  const [budgets, claims, volumes, classes] = await Promise.all([
+  const [budgets, claims, volumes, classes, deviceClaims, slices, deviceClasses] = await Promise.all([
     open(resources.podDisruptionBudgets),
     open(resources.persistentVolumeClaims),
     open(resources.persistentVolumes),
     open(resources.storageClasses),
+    open(resources.resourceClaims),
+    open(resources.resourceSlices),
+    open(resources.deviceClasses),
   ]);
-  return { budgets, claims, volumes, classes };
+  const devices =
+    deviceClaims === undefined || slices === undefined || deviceClasses === undefined
+      ? undefined
+      : { claims: deviceClaims, slices, classes: deviceClasses };
+  return { budgets, claims, volumes, classes, devices };
 }
 
 async function isServed(client: ApiClient, type: ResourceType): Promise<boolean> {

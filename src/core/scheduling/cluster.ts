@@ -3,6 +3,7 @@
  * (assumed) and those a preemption has made room for (nominated).
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { DeviceLister } from './devices.ts';
 import { NodeInfo } from './node-info.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';
 import type { VolumeLister } from './pod-volumes.ts';
@@ -12,6 +13,8 @@ export interface ClusterView {
   readonly nodes: readonly NodeInfo[];
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   readonly volumes: VolumeLister | undefined;
+  /** Undefined: the server has no claims on devices. */
+  readonly devices?: DeviceLister | undefined;
   /** The selector of the services and controllers a pod belongs to, for spreading by default; undefined: none. */
   peersOf?(pod: Pod): ((other: PodInfo) => boolean) | undefined;
 }

@@ -21,7 +21,8 @@ export type ClusterEvent =
   | 'PodPlaced'
   | 'PodLabelsChanged'
   | 'NamespaceChanged'
-  | 'VolumesChanged';
+  | 'VolumesChanged'
+  | 'DevicesChanged';
 
 /** Which events can change a filter's mind. */
 const INTERESTS: Readonly<Record<FilterName, readonly ClusterEvent[]>> = {
@@ -33,6 +34,7 @@ const INTERESTS: Readonly<Record<FilterName, readonly ClusterEvent[]>> = {
   NodeResourcesFit: ['NodeAdded', 'NodeAllocatableChanged', 'PodLeft'],
   VolumeRestrictions: ['PodLeft', 'VolumesChanged'],
   VolumeBinding: ['NodeAdded', 'NodeLabelsChanged', 'VolumesChanged'],
+  DynamicResources: ['NodeAdded', 'NodeLabelsChanged', 'DevicesChanged'],
   PodTopologySpread: [
     'NodeAdded',
     'NodeLabelsChanged',

@@ -12,6 +12,7 @@ export type FilterName =
   | 'NodeResourcesFit'
   | 'VolumeRestrictions'
   | 'VolumeBinding'
+  | 'DynamicResources'
   | 'PodTopologySpread'
   | 'InterPodAffinity';
 

@@ -1,6 +1,7 @@
 /** All filters in upstream's order: the first objection is the one a node is counted under. */
 import type { ClusterView } from '../cluster.ts';
 import type { PodInfo } from '../pod-info.ts';
+import { dynamicResources } from './devices.ts';
 import type { Filter, NodeCheck } from './filter.ts';
 import { interPodAffinity } from './inter-pod-affinity.ts';
 import { nodeAffinity, nodeName, nodePorts, nodeResourcesFit, nodeUnschedulable, taintToleration } from './node.ts';
@@ -16,6 +17,7 @@ const FILTERS: readonly Filter[] = [
   nodeResourcesFit,
   volumeRestrictions,
   volumeBinding,
+  dynamicResources,
   topologySpread,
   interPodAffinity,
 ];
