@@ -133,7 +133,9 @@ class NodeKubelet implements Kubelet {
       await collectOrphans(services, manager);
     });
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
-    this.every('devices', DEVICES_MS, async () => services.devices?.maintain(manager.knownPods(deps.api === undefined)));
+    this.every('devices', DEVICES_MS, async () =>
+      services.devices?.maintain(manager.knownPods(deps.api === undefined)),
+    );
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),

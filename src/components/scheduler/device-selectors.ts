@@ -69,12 +69,12 @@ function documentOf(driver: string, device: Device): JsonObject {
   return { driver, attributes, capacity, allowMultipleAllocations: device.allowMultipleAllocations === true };
 }
 
-function grouped<T>(driver: string, items: Readonly<Record<string, T>>, valueOf: (item: T) => unknown): JsonObject {
+function grouped<T>(driver: string, items: Readonly<Record<string, T>>, read: (item: T) => unknown): JsonObject {
   const domains = new Map<string, [string, unknown][]>([[driver, []]]);
   for (const [name, item] of Object.entries(items)) {
     const slash = name.indexOf('/');
     const domain = slash < 0 ? driver : name.slice(0, slash);
-    domains.set(domain, [...(domains.get(domain) ?? []), [name.slice(slash + 1), valueOf(item)]]);
+    domains.set(domain, [...(domains.get(domain) ?? []), [name.slice(slash + 1), read(item)]]);
   }
   return Object.fromEntries([...domains].map(([domain, pairs]) => [domain, Object.fromEntries(pairs)])) as JsonObject;
 }

@@ -131,7 +131,10 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       if (allocation === undefined) throw new Error(`resourceclaim "${name}" lost its allocation`);
       const finalizers = claim.metadata?.finalizers ?? [];
       if (!finalizers.includes(FINALIZER))
-        claim = await client.update({ ...claim, metadata: { ...claim.metadata, finalizers: [...finalizers, FINALIZER] } });
+        claim = await client.update({
+          ...claim,
+          metadata: { ...claim.metadata, finalizers: [...finalizers, FINALIZER] },
+        });
       const reservedFor = claim.status?.reservedFor ?? [];
       if (claim.status?.allocation !== undefined && reservedFor.some((each) => each.uid === pod.uid)) continue;
       const consumer = { resource: 'pods', name: pod.pod.metadata?.name ?? '', uid: pod.uid };
@@ -184,4 +187,3 @@ const asLister = (lister: DeviceLister): DeviceLister => ({
   isPending: (claim) => lister.isPending(claim),
   meets: (expression, driver, device) => lister.meets(expression, driver, device),
 });
-

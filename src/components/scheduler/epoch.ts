@@ -13,8 +13,8 @@ import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
 import { podRequests } from '../../core/scheduling/resources.ts';
 import { type Decision, schedulePod } from '../../core/scheduling/schedule.ts';
 import { differs, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
-import { ClaimAllocator } from './devices.ts';
 import { DEFAULT_SCHEDULER_NAME, type SchedulerDeps } from './deps.ts';
+import { ClaimAllocator } from './devices.ts';
 import { type BindingPlugin, preBindPod } from './plugins.ts';
 import {
   discoverOptionalSources,

@@ -22,8 +22,8 @@ import type { ApiClient, Informer } from '../../client/types.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
-import type { DeviceSources } from './devices.ts';
 import type { SchedulerDeps } from './deps.ts';
+import type { DeviceSources } from './devices.ts';
 
 export interface Sources {
   readonly pods: Informer<Pod>;

@@ -63,7 +63,8 @@ function editsOf(edits: CdiEdits | undefined, name: string): DeviceEdits {
     return { hostPath, containerPath: path, permissions } satisfies ContainerConfig['devices'][number];
   });
   const mounts = list(edits?.mounts).map(({ hostPath, containerPath, options = [] }): Mount => {
-    if (!isPath(hostPath) || !isPath(containerPath)) throw new Error(`CDI device ${name}: a mount's path is not absolute`);
+    if (!isPath(hostPath) || !isPath(containerPath))
+      throw new Error(`CDI device ${name}: a mount's path is not absolute`);
     return { hostPath, containerPath, readOnly: options.includes('ro'), propagation: 'private' };
   });
   return { env, devices, mounts, annotations: new Map() };

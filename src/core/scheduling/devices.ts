@@ -3,6 +3,8 @@
  * alternatives), KEP-5055 (taints); k8s.io/dynamic-resource-allocation/structured. Devices that consume shared counters
  * or that several claims may share are not allocated.
  */
+
+import type { Node } from 'kubernetes-types/core/v1';
 import type {
   AllocatedConfiguration,
   AllocationResult,
@@ -13,7 +15,6 @@ import type {
   ResourceClaim,
   ResourceSlice,
 } from '../../api/devices/types.ts';
-import type { Node } from 'kubernetes-types/core/v1';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 
 export interface DeviceLister {
@@ -83,7 +84,13 @@ export function allocateDevices(
   }
   const search = new Search(claims, wishes, candidates, lister);
   if (!search.place(0)) return search.why;
-  return claims.map((claim, index) => allocationOf(claim, search.chosen.filter(({ wish }) => wish.claim === index), node));
+  return claims.map((claim, index) =>
+    allocationOf(
+      claim,
+      search.chosen.filter(({ wish }) => wish.claim === index),
+      node,
+    ),
+  );
 }
 
 class Search {
@@ -229,7 +236,8 @@ function candidatesOn(node: Node, lister: DeviceLister): Candidate[] {
       for (const device of spec?.devices ?? []) {
         const reach = spec?.perDeviceNodeSelection === true ? device : spec;
         const plain = (device.consumesCounters ?? []).length === 0 && device.allowMultipleAllocations !== true;
-        if (plain && reaches(reach, node)) candidates.push({ key: `${driver}/${pool}/${device.name}`, driver, pool, device });
+        if (plain && reaches(reach, node))
+          candidates.push({ key: `${driver}/${pool}/${device.name}`, driver, pool, device });
       }
     }
   }

@@ -12,7 +12,17 @@ import type {
   Registration,
   Served,
 } from '../../components/kubelet/devices/port.ts';
-import { call, EMPTY, entry, fields, newMessage, openChannel, pluginError, serveUnary, strings } from './plugin-calls.ts';
+import {
+  call,
+  EMPTY,
+  entry,
+  fields,
+  newMessage,
+  openChannel,
+  pluginError,
+  serveUnary,
+  strings,
+} from './plugin-calls.ts';
 
 const SERVICE = '/v1beta1.DevicePlugin/';
 const CALL_MS = 10_000;

@@ -1,7 +1,12 @@
 /** Clients of DRA plug-ins and of their registration. Source: k8s.io/kubelet/pkg/apis/dra/v1, pluginregistration/v1. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { ClaimReference, DraPluginConnection, PluginInfo, PreparedDevice } from '../../components/kubelet/devices/port.ts';
+import type {
+  ClaimReference,
+  DraPluginConnection,
+  PluginInfo,
+  PreparedDevice,
+} from '../../components/kubelet/devices/port.ts';
 import { call, EMPTY, fields, newMessage, openChannel } from './plugin-calls.ts';
 
 const SERVICE = '/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/';
@@ -15,7 +20,13 @@ export function connectDraPlugin(socket: string, clock: Clock, log: Log): DraPlu
   const ask = async (method: string, claim: ClaimReference): Promise<Uint8Array> => {
     const { namespace, name, uid } = claim;
     const message = newMessage().string(1, namespace).string(2, uid).string(3, name).finish();
-    const answer = await call(channel, socket, `${SERVICE}${method}`, newMessage().message(1, message).finish(), CALL_MS);
+    const answer = await call(
+      channel,
+      socket,
+      `${SERVICE}${method}`,
+      newMessage().message(1, message).finish(),
+      CALL_MS,
+    );
     const found = answerFor(answer, uid);
     if (found === undefined) throw new Error(`${socket}: ${method} has no answer for claim ${namespace}/${name}`);
     return found;
@@ -29,7 +40,8 @@ export function connectDraPlugin(socket: string, clock: Clock, log: Log): DraPlu
         else if (field === 2) error = reader.string();
         else reader.skip();
       });
-      if (error !== '') throw new Error(`NodePrepareResources failed for claim ${claim.namespace}/${claim.name}: ${error}`);
+      if (error !== '')
+        throw new Error(`NodePrepareResources failed for claim ${claim.namespace}/${claim.name}: ${error}`);
       return devices;
     },
     async unprepare(claim) {
@@ -100,7 +112,10 @@ export async function readPluginInfo(socket: string, clock: Clock, log: Log): Pr
 export async function notifyRegistration(socket: string, error: string, clock: Clock, log: Log): Promise<void> {
   const channel = openChannel(socket, clock, log);
   try {
-    const status = newMessage().bool(1, error === '').string(2, error).finish();
+    const status = newMessage()
+      .bool(1, error === '')
+      .string(2, error)
+      .finish();
     await call(channel, socket, `${REGISTRATION}NotifyRegistrationStatus`, status, REGISTRATION_MS);
   } finally {
     channel.close();

@@ -1,7 +1,12 @@
 /** The pod-resources API. Source: k8s.io/kubelet/pkg/apis/podresources/v1 (api.proto). */
 import type { Log } from '../../base/log.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
-import type { PodResources, PodResourcesSource, ResourceDevices, Served } from '../../components/kubelet/devices/port.ts';
+import type {
+  PodResources,
+  PodResourcesSource,
+  ResourceDevices,
+  Served,
+} from '../../components/kubelet/devices/port.ts';
 import { RpcError } from './messages.ts';
 import { fields, newMessage, serveUnary, strings } from './plugin-calls.ts';
 

@@ -22,7 +22,8 @@ export function fixturesField(): Field<ReadonlyMap<string, FixtureFile>> {
     parse: (at) => {
       const fixtures = field.parse(at);
       for (const [name, { path, match }] of fixtures) {
-        if (!NAME.test(name)) throw at.fail(`"${name}" is no fixture name; use up to 63 letters, digits, "-", "_" and "."`);
+        if (!NAME.test(name))
+          throw at.fail(`"${name}" is no fixture name; use up to 63 letters, digits, "-", "_" and "."`);
         if ((path === undefined) === (match === undefined))
           throw at.fail(`fixture "${name}" needs either path or match; give one of them`);
         if (match?.size === 0) throw at.fail(`fixture "${name}": match is empty; give attributes such as serial`);

@@ -3,8 +3,8 @@
  * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
-import type { AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
 import { claimNameOf, podClaims } from '../../../api/devices/pod-claims.ts';
+import type { AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -143,7 +143,12 @@ export class ClaimManager {
         if (own !== undefined) edits.push(own);
         if (device.cdiDevices.length === 0) continue;
         const specs = await this.#options.cdi.read();
-        edits.push(cdiEdits(specs.map(({ content }) => content), device.cdiDevices));
+        edits.push(
+          cdiEdits(
+            specs.map(({ content }) => content),
+            device.cdiDevices,
+          ),
+        );
       }
     }
     return joinEdits(edits);
@@ -158,7 +163,9 @@ export class ClaimManager {
     const { allocation, reservedFor = [] } = claim.status ?? {};
     if (allocation === undefined) throw new Error(`resourceclaim "${name}" is not allocated`);
     if (!reservedFor.some(({ uid }) => uid === podUid))
-      throw new Error(`pod ${pod.metadata?.name}(${podUid}) is not allowed to use ResourceClaim ${name}(${reference.uid})`);
+      throw new Error(
+        `pod ${pod.metadata?.name}(${podUid}) is not allowed to use ResourceClaim ${name}(${reference.uid})`,
+      );
     const known = this.#states.get(reference.uid);
     const results = allocation.devices?.results ?? [];
     const complete = known?.devices.every(
@@ -237,7 +244,11 @@ export class ClaimManager {
 const keyOf = (claimUid: string, { driver, pool, device }: Omit<Prepared, 'request' | 'cdiDevices'>): string =>
   `${claimUid}/${driver}/${pool}/${device}`;
 
-const namesOf = ({ request = '', pool = '', device = '' }: AllocationResult): Pick<Prepared, 'request' | 'pool' | 'device'> => ({
+const namesOf = ({
+  request = '',
+  pool = '',
+  device = '',
+}: AllocationResult): Pick<Prepared, 'request' | 'pool' | 'device'> => ({
   ...{ request, pool, device },
 });
 

@@ -29,6 +29,7 @@ export class FixtureSlices {
   #client: ApiClient | undefined;
   #written = '';
   #generation = 0;
+  #exists = false;
   #working = false;
   #again = false;
   #stopped = false;
@@ -84,31 +85,43 @@ export class FixtureSlices {
     if (content === this.#written) return;
     const slices = client.resource(resources.resourceSlices);
     const name = `${nodeName}-${RIG_DRIVER}`;
-    const known = await slices.get(name).catch((error: unknown) => {
-      if (isApiError(error, 'NotFound')) return undefined;
+    // A node may read slices of its own only, and one that does not exist is none: create comes first.
+    if (!this.#exists) {
+      if (devices.length === 0) return;
+      const uid = nodeUid();
+      if (uid === undefined) throw new Error('node is not registered yet');
+      const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid, controller: true };
+      try {
+        await slices.create(this.#slice({ name, ownerReferences: [owner] }, devices));
+        this.#exists = true;
+        this.#written = content;
+        return;
+      } catch (error) {
+        if (!isApiError(error, 'AlreadyExists')) throw error;
+        this.#exists = true;
+      }
+    }
+    try {
+      const known = await slices.get(name);
+      this.#generation = Math.max(this.#generation, known.spec?.pool?.generation ?? 0);
+      await slices.update(this.#slice(known.metadata ?? { name }, devices));
+    } catch (error) {
+      if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) this.#exists = false;
       throw error;
-    });
-    if (known === undefined && devices.length === 0) return;
-    const uid = nodeUid();
-    if (known === undefined && uid === undefined) throw new Error('node is not registered yet');
-    this.#generation = Math.max(this.#generation, known?.spec?.pool?.generation ?? 0) + 1;
-    const slice: ResourceSlice = {
+    }
+    this.#written = content;
+  }
+
+  #slice(metadata: NonNullable<ResourceSlice['metadata']>, devices: Device[]): ResourceSlice {
+    const { nodeName } = this.#options;
+    this.#generation += 1;
+    const pool = { name: nodeName, generation: this.#generation, resourceSliceCount: 1 };
+    return {
       apiVersion: 'resource.k8s.io/v1',
       kind: 'ResourceSlice',
-      metadata: known?.metadata ?? {
-        name,
-        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: uid ?? '', controller: true }],
-      },
-      spec: {
-        nodeName,
-        driver: RIG_DRIVER,
-        pool: { name: nodeName, generation: this.#generation, resourceSliceCount: 1 },
-        devices,
-      },
+      metadata,
+      spec: { nodeName, driver: RIG_DRIVER, pool, devices },
     };
-    if (known === undefined) await slices.create(slice);
-    else await slices.update(slice);
-    this.#written = content;
   }
 }
 
@@ -117,7 +130,8 @@ export function fixtureDevices(states: readonly FixtureState[]): Device[] {
   const devices = new Map<string, Device>();
   for (const state of [...states].sort((a, b) => (a.fixture.name < b.fixture.name ? -1 : 1))) {
     const name = deviceNameOf(state.fixture);
-    if (name !== '' && !devices.has(name) && devices.size < MAX_DEVICES) devices.set(name, { name, ...described(state) });
+    if (name !== '' && !devices.has(name) && devices.size < MAX_DEVICES)
+      devices.set(name, { name, ...described(state) });
   }
   return [...devices.values()];
 }

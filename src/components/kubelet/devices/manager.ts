@@ -185,7 +185,15 @@ export class DeviceManager {
       const ids = await known.endpoint.choose(free, size);
       const answer = await known.endpoint.allocate(ids);
       const { cdiDevices } = answer;
-      const allocation = { podUid, container: container.name, isInit, resource, ids, edits: editsOf(answer), cdiDevices };
+      const allocation = {
+        podUid,
+        container: container.name,
+        isInit,
+        resource,
+        ids,
+        edits: editsOf(answer),
+        cdiDevices,
+      };
       this.#allocations.set(allocation);
       found.push(allocation);
       this.#options.log.info('devices allocated', { pod: podUid, container: container.name, resource, ids });

@@ -1,7 +1,8 @@
 /** DRA plug-ins that offer a registration socket in `plugins_registry`. Source: pkg/kubelet/pluginmanager, KEP-4381. */
-import { dns1123SubdomainErrors } from '../../../base/names.ts';
+
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import type { DraPluginConnection, PluginInfo, PluginSockets } from './port.ts';
 
 const DRA_TYPE = 'DRAPlugin';

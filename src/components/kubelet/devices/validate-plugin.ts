@@ -40,8 +40,8 @@ export function checkDevices(devices: readonly ListedDevice[]): void {
   if (devices.length > MAX_DEVICES) throw new Error(`${devices.length} devices are listed, more than ${MAX_DEVICES}`);
   const seen = new Set<string>();
   for (const { id, numaNodes } of devices) {
-    if (id === '' || id.length > MAX_ID_LENGTH || /[\0-\x1f]/.test(id))
-      throw new Error(`device ID ${JSON.stringify(id.slice(0, 64))} is empty, too long or has control characters`);
+    if (id === '' || id.length > MAX_ID_LENGTH || !/^[\x20-\x7e]+$/.test(id))
+      throw new Error(`device ID ${JSON.stringify(id.slice(0, 64))} is empty, too long or not printable ASCII`);
     if (seen.has(id)) throw new Error(`device ${JSON.stringify(id)} is listed twice`);
     seen.add(id);
     if (numaNodes.some((node) => node < 0 || node > MAX_NUMA_NODE))

@@ -1,6 +1,7 @@
 /** Claims on devices. Source: pkg/scheduler/framework/plugins/dynamicresources; its texts. */
-import type { ResourceClaim } from '../../../api/devices/types.ts';
+
 import { claimNameOf, generatedClaim, podClaims } from '../../../api/devices/pod-claims.ts';
+import type { ResourceClaim } from '../../../api/devices/types.ts';
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { allocateDevices, type DeviceLister } from '../devices.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -56,4 +57,6 @@ export function claimsOf(pod: PodInfo, lister: DeviceLister): readonly ResourceC
 }
 
 const classesOf = ({ spec }: ResourceClaim): string[] =>
-  (spec?.devices?.requests ?? []).flatMap(({ exactly }) => (exactly === undefined ? [] : [exactly.deviceClassName ?? '']));
+  (spec?.devices?.requests ?? []).flatMap(({ exactly }) =>
+    exactly === undefined ? [] : [exactly.deviceClassName ?? ''],
+  );
