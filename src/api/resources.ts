@@ -5,6 +5,9 @@ import { clusterRoles } from './kinds/clusterroles/index.ts';
 import { configMaps } from './kinds/configmaps/index.ts';
 import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
 import { cronJobs } from './kinds/cronjobs/index.ts';
+import { csiDrivers } from './kinds/csidrivers/index.ts';
+import { csiNodes } from './kinds/csinodes/index.ts';
+import { csiStorageCapacities } from './kinds/csistoragecapacities/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
 import { deviceClasses } from './kinds/deviceclasses/index.ts';
@@ -26,16 +29,20 @@ import { priorityClasses } from './kinds/priorityclasses/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
 import { resourceClaims } from './kinds/resourceclaims/index.ts';
+import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { resourceSlices } from './kinds/resourceslices/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
+import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
 import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
 import { serviceCidrs } from './kinds/servicecidrs/index.ts';
 import { services } from './kinds/services/index.ts';
 import { statefulSets } from './kinds/statefulsets/index.ts';
 import { storageClasses } from './kinds/storageclasses/index.ts';
+import { volumeAttachments } from './kinds/volumeattachments/index.ts';
+import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
 import type { KindDefinition } from './registry/definition.ts';
 
@@ -59,6 +66,7 @@ export const resources = {
   pods: typeOf(pods),
   services: typeOf(services),
   persistentVolumeClaims: typeOf(persistentVolumeClaims),
+  runtimeClasses: typeOf(runtimeClasses),
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),
@@ -89,6 +97,12 @@ export const resources = {
   priorityClasses: typeOf(priorityClasses),
   storageClasses: typeOf(storageClasses),
   resourceClaims: typeOf(resourceClaims),
+  resourceClaimTemplates: typeOf(resourceClaimTemplates),
   resourceSlices: typeOf(resourceSlices),
   deviceClasses: typeOf(deviceClasses),
+  csiDrivers: typeOf(csiDrivers),
+  csiNodes: typeOf(csiNodes),
+  csiStorageCapacities: typeOf(csiStorageCapacities),
+  volumeAttachments: typeOf(volumeAttachments),
+  volumeAttributesClasses: typeOf(volumeAttributesClasses),
 } as const;

@@ -109,6 +109,22 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'remove images',
     load: async () => (await import('./commands/image.ts')).removeCommand,
   },
+  'image export': {
+    summary: 'write images to a docker-archive file',
+    load: async () => (await import('./commands/image.ts')).exportCommand,
+  },
+  'image pull': {
+    summary: 'pull images from their registries',
+    load: async () => (await import('./commands/image.ts')).pullCommand,
+  },
+  'image pin': {
+    summary: 'keep images when the disk fills',
+    load: async () => (await import('./commands/image.ts')).pinCommand,
+  },
+  'image unpin': {
+    summary: 'release pinned images',
+    load: async () => (await import('./commands/image.ts')).unpinCommand,
+  },
   'image verify': {
     summary: 'verify the stored images against their digests',
     load: async () => (await import('./commands/image.ts')).verifyCommand,

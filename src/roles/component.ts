@@ -33,7 +33,12 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
   return runUntilSignal(log, async (onFatal) => {
     const start = await STARTS[name]();
-    return start({ configFile: flags.configFile ?? paths.masterConfig, log, onFatal });
+    return start({
+      configFile: flags.configFile ?? paths.masterConfig,
+      agentSocket: paths.agentSocket,
+      log,
+      onFatal,
+    });
   });
 }
 

@@ -34,8 +34,6 @@ before(
           'fixtures:',
           `  board-1: {type: serial, path: ${console1}}`,
           '  disk-1: {type: block, path: /dev/loop7}',
-          'rigPower:',
-          `  board-1: {on: [/bin/sh, -c, 'echo on >> ${root}/power'], off: [/bin/sh, -c, 'echo off >> ${root}/power'], cycleSeconds: 0}`,
           '',
         ].join('\n'),
       );

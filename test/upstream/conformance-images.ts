@@ -1,6 +1,6 @@
 /**
  * The images that upstream's end-to-end suite asks for, made on this host: agnhost and sample-apiserver from upstream's own sources,
- * the rest of busybox and Debian's programs under the names that the suite knows. Registries are never asked.
+ * the rest of busybox and Debian's programs under the names that the suite knows. No registry is asked. What names its base says what the suite expects: Alpine.
  */
 import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
@@ -71,64 +71,100 @@ export interface UpstreamPlaces {
   readonly sources: string;
 }
 
+/** Images of this registry are made on the host: the node never asks for them, whatever the pull policy says. */
+const REGISTRY = 'hyperedge.local';
+const E2E = `${REGISTRY}/e2e-test-images`;
+
+/** What `KUBE_TEST_REPO_LIST` names for the suite to ask for these images. */
+export const REPOSITORIES = `promoterE2eRegistry: ${E2E}\ngcRegistry: ${REGISTRY}\ngcEtcdRegistry: ${REGISTRY}\n`;
+
+/** The versions that the suite asks for, by the name of the field in `test/utils/image/manifest.go`. */
+async function versions(sources: string): Promise<(field: string) => string> {
+  const text = await readFile(join(sources, 'test/utils/image/manifest.go'), 'utf8');
+  return (field) => {
+    const [, name, version] = new RegExp(`configs\\[${field}\\] = Config\\{[^"]*"([^"]+)", "([^"]+)"`).exec(text) ?? [];
+    if (name === undefined) throw new Error(`test/utils/image/manifest.go names no image ${field}`);
+    return `${name}:${version}`;
+  };
+}
+
 /** Writes all images into one docker-archive. Throws when a program is missing. */
-export async function writeConformanceImages(path: string, places: UpstreamPlaces): Promise<void> {
+export async function writeConformanceImages(path: string, { programs, sources }: UpstreamPlaces): Promise<void> {
+  const image = await versions(sources);
   const base = await busyboxLayer();
-  const porter = join(places.sources, 'test/images/agnhost/porter');
+  const porter = join(sources, 'test/images/agnhost/porter');
+  const users = new LayerBuilder()
+    .add(file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n'))
+    .add(file('etc/os-release', 'NAME="Alpine Linux"\nID=alpine\n'))
+    .add(file('etc/group', 'root:x:0:\ngroup-defined-in-image:x:50000:user-defined-in-image\n'));
   const agnhost = new LayerBuilder()
-    .add(file('agnhost', await readFile(join(places.programs, 'agnhost')), 0o755))
+    .add(file('agnhost', await readFile(join(programs, 'agnhost')), 0o755))
     .add({ name: 'agnhost-2', type: 'symlink', mode: 0o777, linkname: 'agnhost' })
     .add(file('localhost.crt', await readFile(join(porter, 'localhost.crt'))))
     .add(file('localhost.key', await readFile(join(porter, 'localhost.key'))))
     .add(directory('uploads', 0o777));
   // busybox' shell runs its own programs before those on the path.
   const tools = await new LayerBuilder().program('/bin/dash', 'bin/sh');
-  for (const each of ['/usr/bin/curl', '/usr/bin/dig', '/usr/bin/nc', '/bin/ss']) {
+  for (const each of [
+    '/usr/bin/curl',
+    '/usr/bin/dig',
+    '/usr/bin/nc',
+    '/bin/ss',
+    '/bin/bash',
+    '/usr/bin/ipcs',
+    '/usr/bin/getent',
+    '/usr/bin/ipcmk',
+  ]) {
     const target = await realpath(each);
     await tools.program(target, `usr/local/bin/${basename(each)}`);
   }
   const setuid = await new LayerBuilder().program('/usr/bin/id', 'usr/bin/id', 0o4755);
   const etcd = await new LayerBuilder().program('/usr/bin/etcd', 'usr/local/bin/etcd');
   const apiServer = new LayerBuilder().add(
-    file('sample-apiserver', await readFile(join(places.programs, 'sample-apiserver')), 0o755),
+    file('sample-apiserver', await readFile(join(programs, 'sample-apiserver')), 0o755),
   );
-  const agnhostLayers = [base, agnhost.entries, tools.entries];
+  const agnhostLayers = [base, agnhost.entries, tools.entries, users.entries];
   const agnhostConfig = { Env: [PATH], Entrypoint: ['/agnhost'], Cmd: ['pause'] };
-  const animal = (name: string): ImageToWrite => ({
-    tag: `gcr.io/kubernetes-e2e-test-images/${name}:1.0`,
-    layers: [...agnhostLayers, [file('data.json', `{"image": "${name}.jpg"}\n`), file(`${name}.jpg`, name)]],
-    config: { ...agnhostConfig, Cmd: ['test-webserver'] },
-  });
+  const animal = (field: string): ImageToWrite => {
+    const name = field.toLowerCase();
+    return {
+      tag: `${E2E}/${image(field)}`,
+      layers: [...agnhostLayers, [file('data.json', `{"image": "${name}.jpg"}\n`), file(`${name}.jpg`, name)]],
+      config: { ...agnhostConfig, Cmd: ['test-webserver'] },
+    };
+  };
   const shell = { Env: [PATH], Cmd: ['sh'] };
-  const page = '<html><body><h1>It works!</h1></body></html>\n';
+  const page = '<html><body><h1>Welcome to nginx!</h1></body></html>\n';
   await writeDockerArchive(path, [
-    { tag: 'k8s.gcr.io/e2e-test-images/agnhost:2.21', layers: agnhostLayers, config: agnhostConfig },
-    { tag: 'docker.io/library/busybox:1.29', layers: [base], config: shell },
-    { tag: 'docker.io/library/busybox:latest', layers: [base], config: shell },
-    { tag: 'k8s.gcr.io/pause:3.2', layers: agnhostLayers, config: agnhostConfig },
-    { tag: 'gcr.io/kubernetes-e2e-test-images/nonroot:1.0', layers: [base], config: { ...shell, User: '1234' } },
+    ...['Agnhost', 'AgnhostPrev'].map((field) => ({
+      tag: `${E2E}/${image(field)}`,
+      layers: agnhostLayers,
+      config: agnhostConfig,
+    })),
+    { tag: `${E2E}/${image('BusyBox')}`, layers: [base], config: shell },
+    { tag: `${REGISTRY}/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
+    { tag: `${E2E}/${image('NonRoot')}`, layers: [base], config: { ...shell, User: '1234' } },
     {
-      tag: 'gcr.io/kubernetes-e2e-test-images/nonewprivs:1.0',
+      tag: `${E2E}/${image('Nonewprivs')}`,
       layers: [base, setuid.entries],
       // What the process may become is what its setuid program finds itself to be.
       config: { ...shell, User: '1000', Entrypoint: ['sh', '-c', 'echo "Effective uid: $(/usr/bin/id -u)"'], Cmd: [] },
     },
-    { tag: 'gcr.io/kubernetes-e2e-test-images/jessie-dnsutils:1.0', layers: agnhostLayers, config: shell },
-    animal('nautilus'),
-    animal('kitten'),
-    ...['2.4.38-alpine', '2.4.39-alpine'].map((version) =>
-      webServer(`docker.io/library/httpd:${version}`, base, '/usr/local/apache2/htdocs', [
-        file('usr/local/apache2/htdocs/index.html', page),
-      ]),
-    ),
-    ...['1.14-alpine', '1.15-alpine'].map((version) =>
-      webServer(`docker.io/library/nginx:${version}`, base, '/usr/share/nginx/html', [
+    ...['GlibcDnsTesting', 'IpcUtils'].map((field) => ({
+      tag: `${E2E}/${image(field)}`,
+      layers: agnhostLayers,
+      config: shell,
+    })),
+    animal('Nautilus'),
+    animal('Kitten'),
+    ...['Nginx', 'NginxNew'].map((field) =>
+      webServer(`${E2E}/${image(field)}`, base, '/usr/share/nginx/html', [
         file('usr/share/nginx/html/index.html', page),
       ]),
     ),
-    { tag: 'k8s.gcr.io/etcd:3.4.13-0', layers: [base, etcd.entries], config: shell },
+    { tag: `${REGISTRY}/${image('Etcd')}`, layers: [base, etcd.entries], config: shell },
     {
-      tag: 'gcr.io/kubernetes-e2e-test-images/sample-apiserver:1.17',
+      tag: `${E2E}/${image('APIServer')}`,
       layers: [base, apiServer.entries],
       config: { Env: [PATH], Entrypoint: ['/sample-apiserver'] },
     },

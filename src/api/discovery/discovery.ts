@@ -5,7 +5,8 @@
 
 import { compareVersions } from '../kinds/customresourcedefinitions/names.ts';
 import { apiVersionOf } from '../meta/object.ts';
-import type { KindDefinition } from '../registry/definition.ts';
+import type { KindAlias, KindDefinition } from '../registry/definition.ts';
+import { servedAs } from '../registry/versions.ts';
 import { builtinPriority, CUSTOM_PRIORITY, type Priority } from './priorities.ts';
 
 export interface ApiResource {
@@ -204,7 +205,10 @@ export function servedKinds(kinds: readonly KindDefinition[]): Served[] {
   return kinds.flatMap((kind) =>
     [kind, ...(kind.aliases ?? [])]
       .filter((each) => kind.unserved?.has(nameOf(each)) !== true)
-      .map(({ group, version }) => ({ group, version, kind })),
+      .map((each) => {
+        const { group, version } = each;
+        return { group, version, kind: each === kind ? kind : servedAs(kind, each as KindAlias) };
+      }),
   );
 }
 

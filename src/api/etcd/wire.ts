@@ -262,6 +262,14 @@ export class Reader {
     return BigInt.asIntN(64, this.bigVarint());
   }
 
+  double(): number {
+    this.#expect(1);
+    if (this.#end - this.#position < 8) throw new WireError('message is cut short');
+    const value = this.#buffer.readDoubleLE(this.#position);
+    this.#position += 8;
+    return value;
+  }
+
   bytes(): Buffer {
     this.#expect(2);
     const length = this.varint();

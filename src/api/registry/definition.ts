@@ -72,6 +72,12 @@ export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | '
 
 export type Durability = 'durable' | 'relaxed';
 
+/** What differs where a kind is served under another name. Columns read objects as they are stored. */
+export type ServedNames<T extends KubeObject = KubeObject> = Pick<
+  KindDefinition<T>,
+  'kind' | 'plural' | 'singular' | 'listKind' | 'verbs' | 'columns' | 'schemaName'
+> & { readonly shortNames?: readonly string[]; readonly categories?: readonly string[] };
+
 /**
  * A kind in another version than the stored one, or in another group. Conversions lose nothing, and may keep parts of
  * what they are given.
@@ -90,6 +96,10 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
    * version.
    */
   readonly fieldLabels?: Readonly<Record<string, string>>;
+  /** Present where the kind has another name here: Project, which is stored as Namespace. */
+  readonly names?: ServedNames<T>;
+  /** Lists and watches hold the objects that the user may get, and no others. */
+  readonly onlyReadable?: true;
   /** `apiVersion` and `kind` are set by the caller. */
   convertTo(object: KubeObject): T;
   convertFrom(object: T): KubeObject;

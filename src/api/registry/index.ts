@@ -30,10 +30,12 @@ import { mutatingAdmissionPolicyBindings } from '../kinds/mutatingadmissionpolic
 import { mutatingWebhookConfigurations } from '../kinds/mutatingwebhookconfigurations/index.ts';
 import { namespaces } from '../kinds/namespaces/index.ts';
 import { networkPolicies } from '../kinds/networkpolicies/index.ts';
+import { nodeMetrics } from '../kinds/nodemetrics/index.ts';
 import { nodes } from '../kinds/nodes/index.ts';
 import { persistentVolumeClaims } from '../kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from '../kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from '../kinds/poddisruptionbudgets/index.ts';
+import { podMetrics } from '../kinds/podmetrics/index.ts';
 import { pods } from '../kinds/pods/index.ts';
 import { podSecurityPolicies } from '../kinds/podsecuritypolicies/index.ts';
 import { podTemplates } from '../kinds/podtemplates/index.ts';
@@ -70,6 +72,8 @@ import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from '../kinds/volumeattributesclasses/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from './definition.ts';
+import { openshiftKinds } from './openshift.ts';
+import { servedAs } from './versions.ts';
 
 /** Everything that has a path of its own, in the order of discovery documents. */
 export const builtinKinds: readonly KindDefinition[] = [
@@ -140,6 +144,9 @@ export const builtinKinds: readonly KindDefinition[] = [
   validatingAdmissionPolicyBindings,
   mutatingAdmissionPolicies,
   mutatingAdmissionPolicyBindings,
+  ...openshiftKinds,
+  nodeMetrics,
+  podMetrics,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */
@@ -172,7 +179,7 @@ function index(
   for (const kind of kinds) {
     found.set(`${kind.group}/${kind.version}/${lastSegment(kind)}`, { kind });
     for (const alias of kind.aliases ?? []) {
-      found.set(`${alias.group}/${alias.version}/${lastSegment(kind)}`, { kind, alias });
+      found.set(`${alias.group}/${alias.version}/${lastSegment(servedAs(kind, alias))}`, { kind, alias });
     }
   }
   return found;

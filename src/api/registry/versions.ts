@@ -1,5 +1,5 @@
 /** Versions of kinds that differ from the stored ones in name only. */
-import type { KindAlias } from './definition.ts';
+import type { KindAlias, KindDefinition } from './definition.ts';
 
 /** A version whose objects are identical to those of the stored version, without a deprecation warning. */
 export function otherVersion(group: string, version: string): KindAlias<never> {
@@ -9,6 +9,29 @@ export function otherVersion(group: string, version: string): KindAlias<never> {
 /** A beta version whose objects look as those of the stored version; `since` and `removed` are upstream's releases. */
 export function sameShape(group: string, version: string, since: string, removed: string): KindAlias<never> {
   return { ...otherVersion(group, version), deprecated: { since, removed } };
+}
+
+const renamed = new WeakMap<KindAlias, KindDefinition>();
+
+/** The kind as an alias presents it: its own definition, unless the alias has other names. */
+export function servedAs(kind: KindDefinition, alias: KindAlias | undefined): KindDefinition {
+  if (alias?.names === undefined) return kind;
+  let definition = renamed.get(alias);
+  if (definition === undefined) {
+    const { shortNames: _s, categories: _c, statusStrategy: _status, ...rest } = kind;
+    const { group, version } = alias;
+    definition = {
+      ...rest,
+      ...alias.names,
+      group,
+      version,
+      aliases: [],
+      subresourceStrategies: {},
+      extraSubresources: [],
+    };
+    renamed.set(alias, definition);
+  }
+  return definition;
 }
 
 const sentAs = new WeakMap<object, string>();

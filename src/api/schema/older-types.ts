@@ -41,6 +41,7 @@ const CORE = '#io.k8s.api.core.v1';
 const PACKAGES: readonly (readonly [group: string, package_: string])[] = [
   ['apiregistration.', 'io.k8s.kube-aggregator.pkg.apis'],
   ['apiextensions.', 'io.k8s.apiextensions-apiserver.pkg.apis'],
+  ['metrics.', 'io.k8s.metrics.pkg.apis'],
 ];
 const named = (name: string): string =>
   `${PACKAGES.find(([group]) => name.startsWith(group))?.[1] ?? 'io.k8s.api'}.${name}`;
@@ -295,6 +296,14 @@ for (const version of ['flowcontrol.v1beta1', 'flowcontrol.v1beta2']) {
     defaultRuntimeClassName: 'string',
   });
   type('SELinuxStrategyOptions', ['rule'], { rule: 'string', seLinuxOptions: `${CORE}.SELinuxOptions` });
+}
+
+{
+  const measured = { timestamp: 'date-time', window: 'string' };
+  kind('metrics.v1beta1.NodeMetrics', { ...measured, usage: '{}quantity' }, ['timestamp', 'usage', 'window']);
+  const containers = `[]#${named('metrics.v1beta1.ContainerMetrics')}`;
+  kind('metrics.v1beta1.PodMetrics', { ...measured, containers }, ['containers', 'timestamp', 'window']);
+  own[named('metrics.v1beta1.ContainerMetrics')] = { r: ['name', 'usage'], f: { name: 'string', usage: '{}quantity' } };
 }
 
 export const olderTypes: Readonly<Record<string, GeneratedType>> = own;

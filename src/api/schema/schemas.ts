@@ -4,6 +4,7 @@ import { generatedTypes } from './generated/types.ts';
 import { type FieldFacts, fieldFacts, isAtomicType, keyDefaults } from './merge-keys.ts';
 import type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
 import { currentTypeName, olderTypes } from './older-types.ts';
+import { openshiftTypes } from './openshift/index.ts';
 import type { GeneratedType } from './types-format.ts';
 
 const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta.v1';
@@ -27,7 +28,10 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === 'apiregistration.k8s.io') {
     return `io.k8s.kube-aggregator.pkg.apis.apiregistration.${gvk.version}.${gvk.kind}`;
   }
+  if (gvk.group === 'metrics.k8s.io') return `io.k8s.metrics.pkg.apis.metrics.${gvk.version}.${gvk.kind}`;
   const dot = gvk.group.indexOf('.');
+  if (gvk.group.endsWith('.openshift.io'))
+    return `com.github.openshift.api.${gvk.group.slice(0, dot)}.${gvk.version}.${gvk.kind}`;
   const pkg = gvk.group === '' ? 'core' : dot < 0 ? gvk.group : gvk.group.slice(0, dot);
   return `io.k8s.api.${pkg}.${gvk.version}.${gvk.kind}`;
 }
@@ -51,11 +55,12 @@ export function schemaOfType(typeName: string): ObjectNode | undefined {
 /** The raw entry of the generated table; for documents that are made from it. */
 export function typeOf(typeName: string): GeneratedType | undefined {
   if (Object.hasOwn(generatedTypes, typeName)) return generatedTypes[typeName];
-  return Object.hasOwn(olderTypes, typeName) ? olderTypes[typeName] : undefined;
+  if (Object.hasOwn(olderTypes, typeName)) return olderTypes[typeName];
+  return Object.hasOwn(openshiftTypes, typeName) ? openshiftTypes[typeName] : undefined;
 }
 
 export function typeNames(): string[] {
-  return [...Object.keys(generatedTypes), ...Object.keys(olderTypes)];
+  return [generatedTypes, olderTypes, openshiftTypes].flatMap((table) => Object.keys(table));
 }
 
 /** Follows field names from a node through lists and maps; undefined when the path leaves the schema. */

@@ -1,5 +1,5 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
+import { type Command, type FlagValues, type Output, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
 async function openStore(flags: FlagValues) {
@@ -60,10 +60,10 @@ export const listCommand: Command = {
         name,
         wide ? image.id : shortId(image.id),
         humanBytes(image.sizeBytes),
-        ...(wide ? [image.repoDigests.join(',') || '<none>'] : []),
+        ...(wide ? [image.repoDigests.join(',') || '<none>', image.pinned === true ? 'yes' : 'no'] : []),
       ]);
     });
-    out.stdout(printTable(['NAME', 'ID', 'SIZE', ...(wide ? ['DIGESTS'] : [])], rows));
+    out.stdout(printTable(['NAME', 'ID', 'SIZE', ...(wide ? ['DIGESTS', 'PINNED'] : [])], rows));
     return 0;
   },
 };
@@ -103,5 +103,70 @@ export const verifyCommand: Command = {
     return faults.length === 0 ? 0 : 1;
   },
 };
+
+export const exportCommand: Command = {
+  usage: 'image export IMAGE… --output FILE',
+  summary: 'Writes images to a docker-archive file, for image import on another host.',
+  description: 'Layers are packed again from their files: the id of an imported copy may differ.',
+  flags: { output: { type: 'string', value: 'FILE', help: 'a file that does not exist' }, root: ROOT_FLAG },
+  arguments: [1, 1000],
+  run: async ({ flags, positionals, out }) => {
+    const file = stringFlag(flags, 'output');
+    if (file === undefined) throw new UsageError('--output: name the file to write');
+    await (await openStore(flags)).exportArchive(positionals, file);
+    out.stdout(`exported ${positionals.join(', ')} to ${file}\n`);
+    return 0;
+  },
+};
+
+export const pullCommand: Command = {
+  usage: 'image pull IMAGE…',
+  summary: 'Pulls images from their registries into this host’s image store.',
+  description: 'Mirrors and credentials come from the bootstrap file and from registries.yaml.',
+  flags: { root: ROOT_FLAG },
+  arguments: [1, 1000],
+  run: async ({ flags, positionals, out }) => {
+    const { openPullStore } = await import('../../roles/host/images.ts');
+    const store = await openPullStore(stringFlag(flags, 'root'));
+    for (const image of positionals) {
+      const id = await store.pull(image, undefined, progressLine(image, out));
+      out.stdout(`pulled ${image} (${shortId(id)})\n`);
+    }
+    return 0;
+  },
+};
+
+/** A line that is written over on a terminal, and a line for each tenth elsewhere. */
+function progressLine(image: string, out: Output): (done: number, total: number) => void {
+  const isTerminal = process.stderr.isTTY === true;
+  let shown = -1;
+  return (done, total) => {
+    const percent = total === 0 ? 100 : Math.floor((done * 100) / total);
+    const step = isTerminal ? percent : percent - (percent % 10);
+    if (step === shown) return;
+    shown = step;
+    const text = `pulling ${image}: ${humanBytes(done)} of ${humanBytes(total)} (${percent} %)`;
+    out.stderr(isTerminal ? `\r${text}\u001b[K${percent === 100 ? '\n' : ''}` : `${text}\n`);
+  };
+}
+
+const pinningCommand = (verb: 'pin' | 'unpin'): Command => ({
+  usage: `image ${verb} IMAGE…`,
+  summary:
+    verb === 'pin' ? 'Keeps images when the disk fills: garbage collection leaves them.' : 'Releases pinned images.',
+  flags: { root: ROOT_FLAG },
+  arguments: [1, 1000],
+  run: async ({ flags, positionals, out }) => {
+    const store = await openStore(flags);
+    for (const image of positionals) {
+      await store.pin(image, verb === 'pin');
+      out.stdout(`${verb}ned ${image}\n`);
+    }
+    return 0;
+  },
+});
+
+export const pinCommand: Command = pinningCommand('pin');
+export const unpinCommand: Command = pinningCommand('unpin');
 
 const shortId = (id: string): string => id.replace(/^sha256:/, '').slice(0, 12);

@@ -3,6 +3,7 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
+import type { ServerIdentity } from './bootstrap/identity-leases.ts';
 import type { BrowserSettings } from './http/browsers.ts';
 import type { NamedCertificate, TlsMaterial } from './port.ts';
 
@@ -63,6 +64,8 @@ export interface ApiServerConfig {
   readonly port: number;
   /** Written into the `kubernetes` service's endpoints; clients in the cluster reach this server by it. */
   readonly advertiseAddress: string;
+  /** Name and label of the Lease that shows this server; undefined: none is written. */
+  readonly identity?: ServerIdentity;
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };
@@ -154,8 +157,8 @@ export interface ApiServerConfig {
   /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
   readonly clusterCa?: string;
   /**
-   * True when this is the only API server writing to the store: a read at "now" is then satisfied by this process's own
-   * writes, and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
+   * True when this may be the only API server that writes to the store: while no other server has announced itself, a
+   * read at "now" is satisfied by this process's own writes. False: every read asks the store.
    */
   readonly soleWriter: boolean;
   /** How long events live, in whole seconds. Default: an hour. */

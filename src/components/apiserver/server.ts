@@ -19,11 +19,13 @@ import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
+import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
+import { SoleWriter } from './bootstrap/sole-writer.ts';
 import { certificatesOf, tlsOf } from './certificates.ts';
 import type { ApiServerConfig } from './config.ts';
 import { DefinitionController } from './customresources/controller.ts';
@@ -103,7 +105,13 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
           nowMs: () => clock.monotonicMs(),
         });
   const store = new StoredForms(encrypted ?? deps.store, log);
-  const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
+  const soleWriter = new SoleWriter({
+    ...{ store, clock, log },
+    identity: `${config.advertiseAddress}:${config.advertisePort ?? config.port}`,
+    advertiseAddress: config.advertiseAddress,
+    mayClaim: config.soleWriter,
+  });
+  const cache = new WatchCache({ store, clock, log, soleWriter: () => soleWriter.current }, cacheOptions());
   const operations = new StoreMetrics();
   const objects = new ObjectStore(
     store,
@@ -116,7 +124,7 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
     },
   );
   metrics.addGauge(() => operations.render());
-  return { encrypted, store, cache, objects };
+  return { encrypted, store, cache, objects, soleWriter };
 }
 
 function serviceAccountTokens(
@@ -183,7 +191,9 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
+  readonly #identityLeases: IdentityLeases;
   readonly #masters: MasterEndpoints;
+  readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
@@ -203,7 +213,7 @@ class Server implements ApiServer {
     // Every watch listens to it.
     setMaxListeners(0, this.#stopping.signal);
     const { clock, random, config, log } = deps;
-    const { encrypted, store, cache, objects } = assembleStorage(deps, this.#metrics);
+    const { encrypted, store, cache, objects, soleWriter } = assembleStorage(deps, this.#metrics);
     const tokenUses = new TokenUses();
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
@@ -253,6 +263,7 @@ class Server implements ApiServer {
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
+    this.#soleWriter = soleWriter;
     const audit = deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random);
     if (audit !== undefined) this.#metrics.addGauge(() => audit.metrics());
     this.#context = {
@@ -312,6 +323,7 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
+    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
@@ -323,6 +335,7 @@ class Server implements ApiServer {
     const { config, http, log, clock } = this.#deps;
     const began = clock.monotonicMs();
     await this.#load();
+    await this.#soleWriter.announce();
     this.#context.authorization.follow(this.#cache);
     this.#apiServices.start();
     await this.#customKinds.start();
@@ -413,6 +426,7 @@ class Server implements ApiServer {
         this.#registration.start(),
         this.#authenticationMap.start(),
         ensureTokenTracking(this.#context),
+        this.#identityLeases.start(),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();
@@ -459,6 +473,7 @@ class Server implements ApiServer {
       await this.#frontend.settled();
       await this.#listener.close(STOP_GRACE_MS);
     }
+    await this.#soleWriter.stop();
     this.#customKinds.stop();
     this.#apiServices.stop();
     this.#fairness.stop();

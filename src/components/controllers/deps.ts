@@ -47,6 +47,8 @@ export interface ControllersOptions {
   readonly serviceCidrGraceMs: number;
   /** Whether the storage class of the embedded local provisioner is created at start. */
   readonly localVolumes: boolean;
+  /** Ranges of the addresses of load balancers; empty: those of the nodes. */
+  readonly loadBalancerAddresses: readonly string[];
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];
 }
@@ -63,6 +65,7 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   certificateLifetimeMs: 365 * 24 * 3_600_000,
   serviceCidrGraceMs: 10_000,
   localVolumes: true,
+  loadBalancerAddresses: [],
   disabled: [],
 };
 

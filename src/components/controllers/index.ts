@@ -4,4 +4,5 @@ export {
   type ControllersDeps,
   type ControllersOptions,
 } from './deps.ts';
+export { followFailedHosts } from './failed-hosts.ts';
 export { controllers } from './registry.ts';

@@ -6,6 +6,7 @@ import { resources } from '../../api/resources.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import {
+  isFailedInRingOnly,
   isUnheard,
   type NodeHealth,
   observeHealth,
@@ -143,7 +144,8 @@ class NodeLifecycleTerm {
     if (conditions === undefined) return;
     const name = node.metadata?.name ?? '';
     this.#handle.log.warn('a node is not heard any more', { node: name });
-    this.#handle.recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
+    if (readyCondition(node)?.status !== 'Unknown')
+      this.#handle.recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     await this.#access.nodeClient.update(
       { ...node, status: { ...node.status, conditions } },
       { subresource: 'status' },
@@ -170,7 +172,7 @@ class NodeLifecycleTerm {
     }
     const taints = planTaints({
       node,
-      mayEvict: mayEvict(zoneOf(node), states),
+      mayEvict: mayEvict(zoneOf(node), states) && !isFailedInRingOnly(node),
       nowMs: this.#handle.plan().nowMs,
     });
     if (taints === undefined) return;

@@ -2,6 +2,7 @@
  * Every controller of the process, in the order in which they start: first those whose objects the other controllers
  * wait for.
  */
+import { attachDetachController } from './attachdetach.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
@@ -11,6 +12,7 @@ import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
+import { deviceTaintEvictionController } from './device-taint-eviction.ts';
 import { disruptionController } from './disruption.ts';
 import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
@@ -20,19 +22,23 @@ import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { jobController } from './job.ts';
+import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { volumeBinderController } from './persistentvolume-binder.ts';
+import { volumeExpanderController } from './persistentvolume-expander.ts';
 import { volumeProtectionController } from './persistentvolume-protection.ts';
 import { claimProtectionController } from './persistentvolumeclaim-protection.ts';
 import { podGcController } from './pod-garbage-collector.ts';
 import { replicaSetController } from './replicaset.ts';
 import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
+import { resourceClaimController } from './resourceclaim.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
+import { serviceLbController } from './service-lb.ts';
 import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
@@ -40,6 +46,7 @@ import { taintEvictionController } from './taint-eviction.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
+import { attributesClassProtectionController } from './volumeattributesclass-protection.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -74,9 +81,16 @@ export const controllers: readonly ControllerSpec[] = [
   localVolumeProvisioner,
   claimProtectionController,
   volumeProtectionController,
+  attachDetachController,
+  volumeExpanderController,
+  attributesClassProtectionController,
   serviceCidrsController,
   podGcController,
   ttlController,
   ttlAfterFinishedController,
   tokenCleanerController,
+  serviceLbController,
+  resourceClaimController,
+  legacyTokenCleanerController,
+  deviceTaintEvictionController,
 ];

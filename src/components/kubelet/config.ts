@@ -10,6 +10,8 @@ import {
 export interface KubeletPaths {
   /** `/var/lib/origin/openshift.local.volumes`: pods live in `pods/<uid>` below it. */
   readonly volumes: string;
+  /** `/var/lib/kubelet` where that leads to `volumes`: the paths that CSI drivers are handed. */
+  readonly driverRoot?: string;
   /** `/var/log/pods`. */
   readonly podLogs: string;
   /** `/var/log/containers`: a link per container. */

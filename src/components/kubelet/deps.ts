@@ -7,12 +7,14 @@ import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
+import type { CredentialProviders } from './credentials-port.ts';
 import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
 import type { KubeletListen } from './server/port.ts';
+import type { VolumeDeps } from './volumes/compose.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
 export interface ApiAccess {
@@ -38,12 +40,14 @@ export interface KubeletDeps {
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
   readonly mounts: Mounter;
+  readonly volumes: VolumeDeps;
   readonly trees: Trees;
   /** Undefined: no devices, neither of plug-ins nor of this node. */
   readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
+  readonly credentials?: CredentialProviders | undefined;
   /** Manifests from elsewhere than the directory and the URL of the configuration. */
   readonly feeds?: readonly ManifestFeed[];
   /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */

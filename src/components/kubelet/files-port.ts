@@ -45,8 +45,11 @@ export interface VolumeFiles {
   isPresent(path: string): Promise<boolean>;
   /** What a path leads to; undefined: nothing, or of another kind. */
   kindOf(path: string): Promise<HostPathKind | undefined>;
-  /** Gives a tree to a group that may write all of it and that new files belong to. Does not follow links. */
-  ownByGroup(path: string, gid: number): Promise<void>;
+  /**
+   * Gives a tree to a group that may write all of it and that new files belong to. Does not follow links. `OnRootMismatch`
+   * leaves a tree whose root belongs to the group already.
+   */
+  ownByGroup(path: string, gid: number, policy?: string): Promise<void>;
   /**
    * Puts a set of files into a directory so that readers see either all of the old or all of the new. Returns whether
    * anything changed. Throws for a path that would leave the volume. Source: pkg/volume/util/atomic_writer.go.

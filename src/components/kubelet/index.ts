@@ -11,3 +11,4 @@ export { createKubelet, type Kubelet } from './kubelet.ts';
 export { keepNodeRoleLabels } from './node/node-role-labels.ts';
 export type { HostCondition } from './node/node-status.ts';
 export { decodeStaticPod } from './sources/static-pod.ts';
+export type { VolumeDeps } from './volumes/compose.ts';

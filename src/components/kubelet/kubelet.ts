@@ -13,6 +13,7 @@ import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
 import { ImagePuller } from './pods/image-puller.ts';
 import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
@@ -28,7 +29,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
-import { ClaimVolumes } from './volumes/claims.ts';
+import { type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -64,6 +65,8 @@ const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
 /** Between two looks for plug-ins, as the sockets of DRA plug-ins call for no prompt answer. */
 const DEVICES_MS = 2_000;
+/** How often mounted claims are looked at for a new size. */
+const EXPANSION_MS = 10_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -132,6 +135,7 @@ class NodeKubelet implements Kubelet {
       await collectContainers(services);
       await collectOrphans(services, manager);
     });
+    this.every('volumes', EXPANSION_MS, () => parts.volumes.expansion.run());
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
     this.every('devices', DEVICES_MS, async () =>
       services.devices?.maintain(manager.knownPods(deps.api === undefined)),
@@ -223,7 +227,9 @@ class NodeKubelet implements Kubelet {
     services.events.connect(recorder);
     services.config.connect(client);
     services.volumes.connect(client);
+    parts.volumes.expansion.connect(client);
     services.tokens.connect(client);
+    services.runtimeClasses.connect(client);
     services.statuses.connect(client);
     services.devices?.connect(client);
     access.connect(client);
@@ -273,12 +279,26 @@ class NodeKubelet implements Kubelet {
           nowMs: deps.clock.nowMs(),
         });
       },
-      onRegistered: (node) => mirrors.connect(client, node),
+      onRegistered: (node) => {
+        mirrors.connect(client, node);
+        void this.followPlugins(parts);
+      },
       onReady: () => this.becomeReady(),
     });
     parts.reportNode.current = () => agent.kick();
-    this.closers.push(() => agent.stop());
+    const observe = (node: Node): void => agent.observe(node);
+    const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
+    this.closers.push(() => agent.stop(), unfollow);
     void agent.start();
+  }
+
+  /** Drivers are reported on the Node, which exists by now. */
+  private async followPlugins({ services, volumes }: Parts): Promise<void> {
+    const { plugins, pluginRegistry } = services.directories;
+    for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);
+    if (this.stopping.signal.aborted) return;
+    volumes.registrations.start();
+    this.closers.push(() => volumes.registrations.stop());
   }
 
   private every(name: string, periodMs: number, work: () => Promise<void>): void {
@@ -309,6 +329,7 @@ interface Parts {
   readonly hostInfo: HostInfo;
   readonly images: ImageCollector;
   readonly eviction: EvictionManager;
+  readonly volumes: NodeVolumes;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
 }
@@ -346,6 +367,13 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ...{ clock, log: log.named('config'), lastKnown: deps.lastKnown },
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
+  const volumes = nodeVolumes({
+    ...deps.volumes,
+    ...{ directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
+    node: () => nodeInformer.current?.list()[0],
+    pod: (uid) => manager.worker(uid)?.pod,
+  });
   const services: Parts['services'] = {
     config: configObjects,
     settings: config,
@@ -357,7 +385,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       files: deps.files.volumes,
       mounts: deps.mounts,
       config: configObjects,
-      claims: new ClaimVolumes(deps.files.volumes, () => nodeInformer.current?.list()[0]),
+      plugins: volumes.plugins,
       tokens,
       clock,
       allocatable: () => allocatable,
@@ -368,7 +396,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
     ),
+    runtimeClasses: new RuntimeClasses(),
     probeNetwork: deps.probeNetwork,
+    credentials: deps.credentials,
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
@@ -421,6 +451,8 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager),
+    config,
+    probeMetrics: () => services.prober.metrics(),
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,
@@ -433,7 +465,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     images,
     onPressures: () => reportNode.current(),
   });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode };
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode, volumes };
 }
 
 /** Of a pod and its host, as the Downward API has them now. */

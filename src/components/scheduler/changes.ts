@@ -1,9 +1,11 @@
 /** What in a change of a pod or node matters to scheduling. Heartbeats and status updates must not wake anybody. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
-import type { ClusterEvent } from '../../core/scheduling/queue.ts';
+import type { ClusterEvent } from '../../core/scheduling/hints.ts';
 
-export function nodeEvents(node: Node, old: Node): ClusterEvent[] {
-  const events: ClusterEvent[] = [];
+type NodeEvent = Exclude<Extract<ClusterEvent, { readonly node: Node }>['kind'], 'NodeAdded'>;
+
+export function nodeEvents(node: Node, old: Node): NodeEvent[] {
+  const events: NodeEvent[] = [];
   if (differs(node.status?.allocatable, old.status?.allocatable)) events.push('NodeAllocatableChanged');
   if (differs(node.metadata?.labels, old.metadata?.labels)) events.push('NodeLabelsChanged');
   if (
@@ -44,4 +46,8 @@ const claimStatuses = ({ status }: Pod): unknown =>
 
 export function differs(a: unknown, b: unknown): boolean {
   return a !== b && JSON.stringify(a) !== JSON.stringify(b);
+}
+
+export function hasGates(pod: Pod): boolean {
+  return (pod.spec?.schedulingGates?.length ?? 0) > 0;
 }

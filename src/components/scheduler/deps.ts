@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
+import type { ProfileSettings } from '../../core/scheduling/profile.ts';
+import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
 
 export const SCHEDULER_LEASE = { namespace: 'kube-system', name: 'kube-scheduler' } as const;
-
-export const DEFAULT_SCHEDULER_NAME = 'default-scheduler';
 
 /** What the composition hands to the scheduler. */
 export interface SchedulerDeps {
@@ -17,6 +17,17 @@ export interface SchedulerDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Pods with this `spec.schedulerName` are ours. Default 'default-scheduler'. */
-  readonly schedulerName?: string;
+  /** Default: upstream's. */
+  readonly settings?: SchedulerSettings;
+  /** Required with `settings.extenders`. */
+  readonly extenders?: ExtenderCaller;
+}
+
+/** What a KubeSchedulerConfiguration sets. */
+export interface SchedulerSettings {
+  /** Pods whose `spec.schedulerName` is that of a profile are scheduled; others are left to other schedulers. */
+  readonly profiles: readonly ProfileSettings[];
+  readonly extenders: readonly ExtenderSettings[];
+  readonly initialBackoffMs: number | undefined;
+  readonly maxBackoffMs: number | undefined;
 }

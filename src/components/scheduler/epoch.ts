@@ -2,36 +2,41 @@
  * One leadership epoch: keeps the cluster snapshot, pops pods from the queue one at a time, and binds asynchronously.
  */
 import { setImmediate as yieldToLoop } from 'node:timers';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
-import { isApiError } from '../../api/meta/status.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { Cluster, type ClusterView } from '../../core/scheduling/cluster.ts';
+import { Cluster, type ClusterView, type ViewSupport } from '../../core/scheduling/cluster.ts';
+import { podGroupKey } from '../../core/scheduling/pod-group.ts';
 import { type PodInfo, podInfoOf } from '../../core/scheduling/pod-info.ts';
-import { type ClusterEvent, type QueuedPod, SchedulingQueue } from '../../core/scheduling/queue.ts';
-import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
-import { podRequests } from '../../core/scheduling/resources.ts';
-import { type Decision, schedulePod } from '../../core/scheduling/schedule.ts';
-import { differs, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
-import { DEFAULT_SCHEDULER_NAME, type SchedulerDeps } from './deps.ts';
+import { DEFAULT_PROFILE, DEFAULT_SCHEDULER_NAME, type Profile, profileOf } from '../../core/scheduling/profile.ts';
+import { SchedulingQueue } from '../../core/scheduling/queue.ts';
+import type { Decision } from '../../core/scheduling/schedule.ts';
+import { Binding } from './binding.ts';
+import { hasGates, isPlaced, isTerminal } from './changes.ts';
+import { decide } from './cycle.ts';
+import type { SchedulerDeps } from './deps.ts';
 import { ClaimAllocator } from './devices.ts';
-import { type BindingPlugin, preBindPod } from './plugins.ts';
+import { Extenders } from './extenders.ts';
+import { ClusterFeed } from './feed.ts';
+import { placeGroup } from './gang.ts';
+import { GroupMembers } from './group-members.ts';
+import type { BindingPlugin } from './plugins.ts';
 import {
   discoverOptionalSources,
-  disruptionBudgets,
+  discoverPodGroups,
   noOptionalSources,
   type OptionalSources,
   type Sources,
   viewSupport,
 } from './sources.ts';
+import type { EpochState } from './state.ts';
 import { VolumeBinder } from './volumes.ts';
-import { createWrites } from './writes.ts';
+import { createWrites, type SchedulingWrites } from './writes.ts';
 
-/** Bindings under way at a time. */
-const MAX_BINDINGS = 64;
 /** The event loop gets its turn at least this often while many pods are decided. */
 const SLICE_MS = 10;
 const DISCOVERY_RETRY_MS = 2_000;
+/** A definition of pod groups that was absent is looked for again no sooner. */
+const POD_GROUPS_RETRY_MS = 5_000;
 
 export function startEpoch(deps: SchedulerDeps, sources: Sources): () => Promise<void> {
   const epoch = new Epoch(deps, sources);
@@ -39,57 +44,76 @@ export function startEpoch(deps: SchedulerDeps, sources: Sources): () => Promise
   return () => epoch.stop();
 }
 
-class Epoch {
-  readonly #deps: SchedulerDeps;
-  readonly #sources: Sources;
-  readonly #name: string;
-  readonly #cluster = new Cluster();
-  readonly #queue = new SchedulingQueue();
-  readonly #writes: ReturnType<typeof createWrites>;
+class Epoch implements EpochState {
+  readonly deps: SchedulerDeps;
+  readonly sources: Sources;
+  readonly cluster = new Cluster();
+  readonly queue: SchedulingQueue;
+  readonly members = new GroupMembers();
+  readonly writes: SchedulingWrites;
+  readonly extenders: Extenders | undefined;
+  readonly plugins: BindingPlugin[] = [];
+  readonly #profiles: ReadonlyMap<string, Profile>;
+  readonly #feed: ClusterFeed;
+  readonly #binding: Binding;
   readonly #active = new Set<Promise<void>>();
-  readonly #unsubscribes: (() => void)[] = [];
   #more: OptionalSources = noOptionalSources;
-  #support: Omit<ClusterView, 'nodes'>;
-  /** In upstream's order of Reserve. */
-  readonly #plugins: BindingPlugin[] = [];
-  #bindings = 0;
+  #support: ViewSupport;
+  #podGroupsAskedMs = Number.NEGATIVE_INFINITY;
+  /** A decision waits for extenders or discovery: no other begins, since it would not see what this one takes. */
+  #isDeciding = false;
   #isPumping = false;
   #stopped = false;
   #timer: Timer | undefined;
   #discoveryTimer: Timer | undefined;
 
   constructor(deps: SchedulerDeps, sources: Sources) {
-    this.#deps = deps;
-    this.#sources = sources;
-    this.#name = deps.schedulerName ?? DEFAULT_SCHEDULER_NAME;
-    this.#writes = createWrites(deps.client, () => deps.clock.nowMs());
+    const { settings } = deps;
+    this.deps = deps;
+    this.sources = sources;
+    this.queue = new SchedulingQueue({
+      ...(settings?.initialBackoffMs === undefined ? {} : { initialBackoffMs: settings.initialBackoffMs }),
+      ...(settings?.maxBackoffMs === undefined ? {} : { maxBackoffMs: settings.maxBackoffMs }),
+    });
+    const profiles = settings?.profiles ?? [DEFAULT_PROFILE];
+    this.#profiles = new Map(profiles.map((profile) => [profile.schedulerName, profileOf(profile)]));
+    this.extenders =
+      deps.extenders === undefined || settings === undefined || settings.extenders.length === 0
+        ? undefined
+        : new Extenders(settings.extenders, deps.extenders, deps.log);
+    this.writes = createWrites(deps.client, () => deps.clock.nowMs());
     this.#support = viewSupport(sources, this.#more);
+    this.#feed = new ClusterFeed(this);
+    this.#binding = new Binding(this);
+  }
+
+  get more(): OptionalSources {
+    return this.#more;
+  }
+
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  profileOf({ pod }: PodInfo): Profile | undefined {
+    return this.#profiles.get(pod.spec?.schedulerName ?? DEFAULT_SCHEDULER_NAME);
+  }
+
+  view(): ClusterView {
+    return this.cluster.view(this.#support);
+  }
+
+  nowMs(): number {
+    return this.deps.clock.monotonicMs();
+  }
+
+  track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#active.delete(tracked));
+    this.#active.add(tracked);
   }
 
   start(): void {
-    const { nodes, pods, namespaces } = this.#sources;
-    // Nodes first: pods are then placed on them at once. Bound pods of the first list come before any decision, since
-    // deciding starts only after this function has returned.
-    this.#unsubscribes.push(
-      nodes.onChange({
-        added: (node) => {
-          this.#cluster.setNode(node);
-          this.#happened('NodeAdded');
-        },
-        updated: (node, old) => this.#nodeChanged(node, old),
-        deleted: (node) => this.#cluster.removeNode(node.metadata?.name ?? ''),
-      }),
-      pods.onChange({
-        added: (pod) => this.#podAdded(pod),
-        updated: (pod, old) => this.#podChanged(pod, old),
-        deleted: (pod) => this.#podGone(pod),
-      }),
-      namespaces.onChange({
-        updated: (namespace, old) => {
-          if (differs(namespace.metadata?.labels, old.metadata?.labels)) this.#happened('NamespaceChanged');
-        },
-      }),
-    );
+    this.#feed.start();
     this.#discover();
   }
 
@@ -97,30 +121,26 @@ class Epoch {
     this.#stopped = true;
     this.#timer?.cancel();
     this.#discoveryTimer?.cancel();
-    for (const plugin of this.#plugins) plugin.stop();
-    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    for (const plugin of this.plugins) plugin.stop();
+    this.#feed.stop();
     await Promise.all(this.#active);
   }
 
   #discover(): void {
     // Not awaited when the epoch ends: discovery may hang while the server is unreachable and has no effect once
     // stopped.
-    void discoverOptionalSources(this.#deps).then(
+    void discoverOptionalSources(this.deps).then(
       (more) => {
         if (this.#stopped) return;
         this.#more = more;
         this.#addPlugins(more);
-        for (const informer of [more.claims, more.volumes, more.classes]) {
-          const changed = (): void => this.#happened('VolumesChanged');
-          if (informer !== undefined) {
-            this.#unsubscribes.push(informer.onChange({ added: changed, updated: changed, deleted: changed }));
-          }
-        }
+        this.#feed.addOptional(more);
+        this.#feed.addPodGroups(more);
       },
       (error: unknown) => {
         if (this.#stopped) return;
-        this.#deps.log.v(2, 'discovery failed, trying again', { error: messageOf(error) });
-        this.#discoveryTimer = this.#deps.clock.setTimer(DISCOVERY_RETRY_MS, () => this.#discover());
+        this.deps.log.v(2, 'discovery failed, trying again', { error: messageOf(error) });
+        this.#discoveryTimer = this.deps.clock.setTimer(DISCOVERY_RETRY_MS, () => this.#discover());
       },
     );
   }
@@ -130,80 +150,19 @@ class Epoch {
     const binder =
       claims === undefined || volumes === undefined
         ? undefined
-        : new VolumeBinder(this.#deps, { pods: this.#sources.pods, claims, volumes });
-    if (binder !== undefined) this.#plugins.push(binder);
-    const changed = (): void => this.#happened('DevicesChanged');
-    const allocator =
-      more.devices === undefined ? undefined : new ClaimAllocator(this.#deps.client, more.devices, changed);
-    if (allocator !== undefined) this.#plugins.push(allocator);
-    const support = viewSupport(this.#sources, more, (volume) => binder?.isReserved(volume) === true);
+        : new VolumeBinder(this.deps, { pods: this.sources.pods, claims, volumes });
+    if (binder !== undefined) this.plugins.push(binder);
+    const { devices } = more;
+    const changed = (): void => this.#feed.devicesChanged();
+    const allocator = devices === undefined ? undefined : new ClaimAllocator(this.deps.client, devices, changed);
+    if (allocator !== undefined) this.plugins.push(allocator);
+    const support = viewSupport(this.sources, more, (volume) => binder?.isReserved(volume) === true);
     this.#support = { ...support, devices: allocator };
   }
 
-  #nodeChanged(node: Node, old: Node): void {
-    if (!isNodeRelevant(node, old)) return;
-    this.#cluster.setNode(node);
-    for (const event of nodeEvents(node, old)) this.#happened(event);
-  }
-
-  #podAdded(pod: Pod): void {
-    if (isTerminal(pod)) return;
-    if (isPlaced(pod)) {
-      this.#cluster.setPod(pod);
-      this.#queue.remove(pod.metadata?.uid ?? '');
-      this.#happened('PodPlaced');
-    } else this.#enqueue(pod);
-  }
-
-  #podChanged(pod: Pod, old: Pod): void {
-    if (isTerminal(pod)) {
-      if (!isTerminal(old)) this.#podGone(pod);
-      return;
-    }
-    if (!isPlaced(pod)) {
-      if (pod.metadata?.deletionTimestamp !== undefined) this.#queue.remove(pod.metadata.uid ?? '');
-      else if (isPodRelevant(pod, old)) this.#enqueue(pod);
-      return;
-    }
-    if (!isPlaced(old)) {
-      this.#podAdded(pod);
-      return;
-    }
-    const isRelabelled = differs(pod.metadata?.labels, old.metadata?.labels);
-    const isLeaving = pod.metadata?.deletionTimestamp !== old.metadata?.deletionTimestamp;
-    const isResized = differs([...podRequests(pod)], [...podRequests(old)]);
-    if (!isRelabelled && !isLeaving && !isResized && pod.status?.startTime === old.status?.startTime) return;
-    this.#cluster.setPod(pod);
-    if (isRelabelled || isLeaving) this.#happened('PodLabelsChanged');
-    if (isResized) this.#happened('PodLeft');
-  }
-
-  #podGone(pod: Pod): void {
-    const uid = pod.metadata?.uid ?? '';
-    this.#cluster.removePod(uid);
-    this.#queue.remove(uid);
-    if (isPlaced(pod)) this.#happened('PodLeft');
-  }
-
-  #enqueue(pod: Pod): void {
-    if ((pod.spec?.schedulerName ?? DEFAULT_SCHEDULER_NAME) !== this.#name) return;
-    if (pod.metadata?.deletionTimestamp !== undefined || hasGates(pod)) return;
-    const uid = pod.metadata?.uid ?? '';
-    if (this.#cluster.isAssumed(uid)) return;
-    const info = podInfoOf(pod);
-    const nominated = pod.status?.nominatedNodeName ?? '';
-    if (nominated !== '') this.#cluster.nominate(info, nominated);
-    this.#queue.add({ key: info.key, uid, priority: info.priority }, this.#nowMs());
-    this.#pump();
-  }
-
-  #happened(event: ClusterEvent): void {
-    if (this.#queue.onEvent(event) > 0) this.#pump();
-  }
-
   /** Decides pods soon, outside whatever called; many calls make one run. */
-  #pump(): void {
-    if (this.#isPumping || this.#stopped) return;
+  pump(): void {
+    if (this.#isPumping || this.#isDeciding || this.#stopped) return;
     this.#isPumping = true;
     yieldToLoop(() => {
       this.#isPumping = false;
@@ -212,180 +171,106 @@ class Epoch {
   }
 
   #run(): void {
-    if (this.#stopped) return;
-    const { clock } = this.#deps;
+    if (this.#stopped || this.#isDeciding) return;
+    const { clock } = this.deps;
     const startedMs = clock.monotonicMs();
-    this.#queue.flush(this.#nowMs());
-    while (this.#bindings < MAX_BINDINGS) {
-      const next = this.#queue.pop(this.#nowMs());
+    this.queue.flush(this.nowMs());
+    while (!this.#binding.isFull) {
+      const next = this.queue.pop(this.nowMs());
       if (next === undefined) break;
-      this.#attempt(next);
+      const pending = this.#attempt(next);
+      if (pending !== undefined) {
+        this.#resumeAfter(pending);
+        return;
+      }
       if (clock.monotonicMs() - startedMs > SLICE_MS) break;
     }
     // At the bound, the end of a binding calls again.
-    if (this.#bindings >= MAX_BINDINGS) return;
-    const dueMs = this.#queue.nextDueInMs(this.#nowMs());
+    if (this.#binding.isFull) return;
+    const dueMs = this.queue.nextDueInMs(this.nowMs());
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (dueMs === 0) this.#pump();
-    else if (dueMs !== undefined) this.#timer = clock.setTimer(dueMs, () => this.#pump());
+    if (dueMs === 0) this.pump();
+    else if (dueMs !== undefined) this.#timer = clock.setTimer(dueMs, () => this.pump());
   }
 
-  /** Back-off is measured on the monotonic clock: a wall clock set back must not keep pods waiting. */
-  #nowMs(): number {
-    return this.#deps.clock.monotonicMs();
+  #resumeAfter(pending: Promise<void>): void {
+    this.#isDeciding = true;
+    const resumed = pending.finally(() => {
+      this.#isDeciding = false;
+      this.pump();
+    });
+    this.track(resumed);
   }
 
-  #attempt(queued: QueuedPod): void {
-    const pod = this.#sources.pods.get(queued.key);
-    if (pod === undefined || pod.metadata?.uid !== queued.uid || isPlaced(pod) || isTerminal(pod)) {
-      this.#queue.remove(queued.uid);
-      return;
+  #attempt(queued: PodInfo): Promise<void> | undefined {
+    const pod = this.sources.pods.get(queued.key);
+    const isPending = pod !== undefined && pod.metadata?.uid === queued.uid && !isPlaced(pod) && !isTerminal(pod);
+    if (!isPending || pod.metadata?.deletionTimestamp !== undefined || hasGates(pod)) {
+      this.queue.remove(queued.uid);
+      return undefined;
     }
-    if (pod.metadata.deletionTimestamp !== undefined || hasGates(pod)) {
-      this.#queue.remove(queued.uid);
-      return;
+    const info = queued.pod === pod ? queued : podInfoOf(pod);
+    const profile = this.profileOf(info);
+    if (profile === undefined) {
+      this.queue.remove(queued.uid);
+      return undefined;
     }
-    const info = podInfoOf(pod);
-    const view = { ...this.#support, nodes: this.#cluster.nodes };
-    let decision: Decision;
     try {
-      decision = schedulePod({
-        pod: info,
-        cluster: this.#cluster,
-        view,
-        budgets: disruptionBudgets(this.#more),
-        random: () => this.#deps.random.random(),
-      });
+      const group = podGroupKey(pod);
+      if (group !== undefined) return this.#guarded(info, this.#attemptGroup(info, profile, group));
+      const decision = decide(this, info, profile);
+      if (decision instanceof Promise)
+        return this.#guarded(
+          info,
+          decision.then((made) => this.#act(info, made)),
+        );
+      this.#act(info, decision);
     } catch (error) {
-      // A defect met by one pod must not keep all others from being scheduled.
-      this.#deps.log.error('scheduling failed', { pod: info.key, error: messageOf(error) });
-      this.#queue.failed(info.uid, this.#nowMs());
-      return;
+      this.#failed(info, error);
     }
-    if (decision.kind === 'bind') this.#reserve(info, decision.node, view);
-    else this.#giveUp(info, decision);
+    return undefined;
   }
 
-  #reserve(info: PodInfo, node: string, view: ClusterView): void {
-    const host = this.#cluster.node(node);
-    if (host === undefined) return;
-    this.#cluster.assume(info, node);
-    const rejection = reservePod(this.#plugins, info, host, view);
-    if (rejection === undefined) {
-      this.#bind(info, host.node);
-      return;
+  async #guarded(info: PodInfo, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#failed(info, error);
     }
-    this.#cluster.forget(info.uid);
-    const message = `running Reserve plugin "${rejection.filter}": ${rejection.reasons.join(', ')}`;
-    this.#giveUp(info, {
-      kind: 'unschedulable',
-      message,
-      filters: new Set([rejection.filter]),
-      preemption: undefined,
-    });
   }
 
-  #bind(info: PodInfo, host: Node): void {
-    const { log, recorder } = this.#deps;
-    const node = host.metadata?.name ?? '';
-    const prepared = preBindPod(this.#plugins, info, host);
-    const bind = async (): Promise<void> => {
-      this.#bindings++;
-      try {
-        await this.#writes.bind(info.pod, node);
-        this.#queue.remove(info.uid);
-        this.#cluster.clearNomination(info.uid);
-        log.v(2, 'bound', { pod: info.key, node });
-        recorder.event(info.pod, 'Normal', 'Scheduled', `Successfully assigned ${info.key} to ${node}`);
-      } catch (error) {
-        await this.#bindingFailed(info, node, error);
-      } finally {
-        this.#bindings--;
-        this.#pump();
-      }
-    };
-    if (prepared === undefined) {
-      this.#track(bind());
-      return;
-    }
-    // A pod that waits for a volume is no binding under way: a slow provisioner must not keep other pods waiting.
-    const bindWhenPrepared = prepared.then(bind, async (error: unknown) => {
-      await this.#bindingFailed(info, node, error);
-      this.#pump();
-    });
-    this.#track(bindWhenPrepared);
+  /** A defect met by one pod must not keep all others from being scheduled. */
+  #failed(info: PodInfo, error: unknown): void {
+    this.deps.log.error('scheduling failed', { pod: info.key, error: messageOf(error) });
+    this.queue.failed(info.uid, this.nowMs());
   }
 
-  async #bindingFailed(info: PodInfo, node: string, error: unknown): Promise<void> {
-    unreservePod(this.#plugins, info, node);
-    this.#cluster.forget(info.uid);
+  #act(info: PodInfo, decision: Decision): void {
     if (this.#stopped) return;
-    if (this.#sources.pods.get(info.key)?.metadata?.uid !== info.uid) {
-      this.#queue.remove(info.uid);
-      return;
-    }
-    const message = `binding rejected: ${messageOf(error)}`;
-    this.#deps.log.v(2, 'binding failed', { pod: info.key, node, error: messageOf(error) });
-    this.#queue.failed(info.uid, this.#nowMs());
-    // Someone else bound it (another scheduler, a restored leader): the watch will say so, there is nothing to report.
-    if (isApiError(error, 'Conflict')) return;
-    this.#deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', message);
-    await this.#report(info, 'SchedulerError', message, undefined);
+    // While extenders were asked, the pod may have been deleted or bound.
+    if (this.queue.get(info.uid) === undefined) return;
+    const outcome = decision.kind === 'bind' ? this.#binding.reserve(info, decision.node) : decision;
+    if (outcome !== undefined) this.#binding.giveUp(info, outcome);
+    else if (decision.kind === 'bind') this.#binding.bind(info, decision.node);
   }
 
-  #giveUp(info: PodInfo, decision: Decision & { readonly kind: 'unschedulable' }): void {
-    const { log, recorder } = this.#deps;
-    this.#queue.rejected(info.uid, decision.filters, this.#nowMs());
-    log.v(3, 'unschedulable', { pod: info.key, reason: decision.message });
-    recorder.event(info.pod, 'Warning', 'FailedScheduling', decision.message);
-    const { preemption } = decision;
-    if (preemption === undefined) {
-      const wasNominated = this.#cluster.nominatedNode(info.uid) !== undefined;
-      const isStillPromised = decision.message.includes('not eligible due to a terminating pod');
-      if (wasNominated && !isStillPromised) this.#cluster.clearNomination(info.uid);
-      const nominated = wasNominated && !isStillPromised ? '' : undefined;
-      this.#track(this.#report(info, 'Unschedulable', decision.message, nominated));
-      return;
-    }
-    this.#cluster.nominate(info, preemption.node);
-    for (const other of preemption.displaced) this.#cluster.clearNomination(other.uid);
-    const preempt = async (): Promise<void> => {
-      try {
-        for (const victim of preemption.victims) {
-          if (!(await this.#writes.evict(victim.pod, this.#name))) continue;
-          recorder.event(victim.pod, 'Normal', 'Preempted', `Preempted by pod ${info.uid} on node ${preemption.node}`);
-        }
-        await this.#report(info, 'Unschedulable', decision.message, preemption.node);
-        for (const other of preemption.displaced) await this.#writes.clearNomination(other.pod);
-      } catch (error) {
-        log.warn('preemption failed', { pod: info.key, node: preemption.node, error: messageOf(error) });
-        this.#cluster.clearNomination(info.uid);
-        this.#queue.failed(info.uid, this.#nowMs());
-        this.#pump();
-      }
-    };
-    this.#track(preempt());
+  /** A label that names a group has no effect where pod groups are not served. */
+  async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
+    const groups = this.#more.podGroups ?? (await this.#lookForPodGroups());
+    if (this.#stopped) return;
+    if (groups === undefined) this.#act(info, await decide(this, info, profile));
+    else await placeGroup(this, this.#binding, key, info, groups.get(key));
   }
 
-  async #report(info: PodInfo, reason: string, message: string, nominated: string | undefined): Promise<void> {
-    const pod = this.#sources.pods.get(info.key) ?? info.pod;
-    if (pod.metadata?.uid !== info.uid) return;
-    try {
-      await this.#writes.report(pod, reason, message, nominated);
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) {
-        this.#deps.log.v(2, 'could not report', { pod: info.key, error: messageOf(error) });
-      }
-    }
+  async #lookForPodGroups(): Promise<OptionalSources['podGroups']> {
+    const nowMs = this.nowMs();
+    if (nowMs - this.#podGroupsAskedMs < POD_GROUPS_RETRY_MS) return undefined;
+    this.#podGroupsAskedMs = nowMs;
+    const podGroups = await discoverPodGroups(this.deps);
+    if (podGroups === undefined || this.#stopped) return undefined;
+    this.#more = { ...this.#more, podGroups };
+    this.#feed.addPodGroups({ podGroups });
+    return podGroups;
   }
-
-  #track(work: Promise<void>): void {
-    const tracked = work.finally(() => this.#active.delete(tracked));
-    this.#active.add(tracked);
-  }
-}
-
-function hasGates(pod: Pod): boolean {
-  return (pod.spec?.schedulingGates?.length ?? 0) > 0;
 }

@@ -13,14 +13,15 @@ import type {
   Service,
 } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
+import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../base/selector.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
-import type { ClusterView } from '../../core/scheduling/cluster.ts';
-import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
+import type { ViewSupport } from '../../core/scheduling/cluster.ts';
+import type { PodGroup } from '../../core/scheduling/pod-group.ts';
+import { safeSelector } from '../../core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
 import type { DeviceSources } from './devices.ts';
@@ -51,40 +52,75 @@ export interface OptionalSources {
   readonly claims: Informer<PersistentVolumeClaim> | undefined;
   readonly volumes: Informer<PersistentVolume> | undefined;
   readonly classes: Informer<StorageClass> | undefined;
+  readonly csiNodes: Informer<CSINode> | undefined;
   readonly devices: DeviceSources | undefined;
+  /** Of a custom resource definition, which may come at any time. */
+  readonly podGroups: Informer<PodGroup> | undefined;
 }
+
+const CSI_NODES: ResourceType<CSINode> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSINode',
+  plural: 'csinodes',
+  namespaced: false,
+};
+
+const POD_GROUPS: ResourceType<PodGroup> = {
+  group: 'scheduling.x-k8s.io',
+  version: 'v1alpha1',
+  kind: 'PodGroup',
+  plural: 'podgroups',
+  namespaced: true,
+};
 
 export const noOptionalSources: OptionalSources = {
   budgets: undefined,
   claims: undefined,
   volumes: undefined,
   classes: undefined,
+  csiNodes: undefined,
   devices: undefined,
+  podGroups: undefined,
 };
 
 /** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
 export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
-  const open = async <T extends KubeObject>(type: ResourceType<T>): Promise<Informer<T> | undefined> => {
-    if (!(await isServed(deps.client, type))) return undefined;
-    const informer = deps.informers.informer(type);
-    informer.start();
-    await informer.synced;
-    return informer;
-  };
-  const [budgets, claims, volumes, classes, deviceClaims, slices, deviceClasses] = await Promise.all([
+  const open = <T extends KubeObject>(type: ResourceType<T>) => openOptional(deps, type);
+  const [budgets, claims, volumes, classes, csiNodes, podGroups, devices] = await Promise.all([
     open(resources.podDisruptionBudgets),
     open(resources.persistentVolumeClaims),
     open(resources.persistentVolumes),
     open(resources.storageClasses),
-    open(resources.resourceClaims),
-    open(resources.resourceSlices),
-    open(resources.deviceClasses),
+    open(CSI_NODES),
+    discoverPodGroups(deps),
+    discoverDevices(deps),
   ]);
-  const devices =
-    deviceClaims === undefined || slices === undefined || deviceClasses === undefined
-      ? undefined
-      : { claims: deviceClaims, slices, classes: deviceClasses };
-  return { budgets, claims, volumes, classes, devices };
+  return { budgets, claims, volumes, classes, csiNodes, podGroups, devices };
+}
+
+async function discoverDevices(deps: SchedulerDeps): Promise<DeviceSources | undefined> {
+  const [claims, slices, classes] = await Promise.all([
+    openOptional(deps, resources.resourceClaims),
+    openOptional(deps, resources.resourceSlices),
+    openOptional(deps, resources.deviceClasses),
+  ]);
+  const all = claims !== undefined && slices !== undefined && classes !== undefined;
+  return all ? { claims, slices, classes } : undefined;
+}
+
+export const discoverPodGroups = (deps: SchedulerDeps): Promise<Informer<PodGroup> | undefined> =>
+  openOptional(deps, POD_GROUPS);
+
+async function openOptional<T extends KubeObject>(
+  deps: SchedulerDeps,
+  type: ResourceType<T>,
+): Promise<Informer<T> | undefined> {
+  if (!(await isServed(deps.client, type))) return undefined;
+  const informer = deps.informers.informer(type);
+  informer.start();
+  await informer.synced;
+  return informer;
 }
 
 async function isServed(client: ApiClient, type: ResourceType): Promise<boolean> {
@@ -106,8 +142,8 @@ export function viewSupport(
   sources: Sources,
   more: OptionalSources,
   isReserved: (volume: string) => boolean = () => false,
-): Omit<ClusterView, 'nodes'> {
-  const { claims, volumes, classes } = more;
+): ViewSupport {
+  const { claims, volumes, classes, csiNodes } = more;
   return {
     namespaceLabels: (namespace) => sources.namespaces.get(namespace)?.metadata?.labels ?? {},
     volumes:
@@ -118,13 +154,14 @@ export function viewSupport(
             volume: (name) => volumes.get(name),
             volumes: () => volumes.list().filter(({ metadata }) => !isReserved(metadata?.name ?? '')),
             storageClass: (name) => classes?.get(name),
+            csiNode: (name) => csiNodes?.get(name),
           },
     peersOf: (pod) => peersOf(sources, pod),
   };
 }
 
-/** Pods that share every service and the controller of this one. */
-function peersOf(sources: Sources, pod: Pod): ((other: PodInfo) => boolean) | undefined {
+/** Selectors of the services and the controller of a pod. */
+function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
   const namespace = pod.metadata?.namespace ?? '';
   const selectors = sources.services
     .list(namespace)
@@ -140,8 +177,7 @@ function peersOf(sources: Sources, pod: Pod): ((other: PodInfo) => boolean) | un
     const owner = sources.replicationControllers.get(key);
     if (owner !== undefined) selectors.push(selectorOfLabels(owner.spec?.selector));
   }
-  if (selectors.length === 0) return undefined;
-  return (other) => selectors.every((selector) => matchesLabels(selector, other.pod.metadata?.labels));
+  return selectors;
 }
 
 export function disruptionBudgets(more: OptionalSources): DisruptionBudget[] {

@@ -11,6 +11,7 @@ import type {
   VolumeMountStatus,
 } from 'kubernetes-types/core/v1';
 import type { ContainerStatus } from './port.ts';
+import { shouldStart } from './restart.ts';
 import {
   attemptsOf,
   containersOf,
@@ -18,8 +19,6 @@ import {
   initContainersOf,
   isSidecar,
   type PodSnapshot,
-  restartPolicyOf,
-  shouldStart,
   type WaitingReason,
 } from './snapshot.ts';
 import { isRecursivelyReadOnly } from './volume-mounts.ts';
@@ -92,15 +91,11 @@ function one(
       ? forgotten(container, before, defaultReason)
       : observed(container, latest, older, before, defaultReason, input.runtimeName);
   const reason = input.waiting.get(container.name) ?? snapshot.startFailures.get(container.name);
-  const ephemeral = snapshot.pod.spec?.ephemeralContainers?.some((each) => each.name === container.name) === true;
   const regularInit = init && !isSidecar(container as Container);
   const due =
     snapshot.termination === undefined &&
     !(regularInit && latest?.state === 'exited' && latest.exitCode === 0) &&
-    shouldStart(
-      latest,
-      init && isSidecar(container as Container) ? 'Always' : ephemeral ? 'Never' : restartPolicyOf(snapshot.pod),
-    );
+    shouldStart(snapshot.pod, container, latest);
   if (due && reason !== undefined) {
     if (status.state?.terminated !== undefined) status.lastState = status.state;
     status.state = {

@@ -7,6 +7,7 @@ import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';
 import { containerHash } from './hash.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
+import { restartsAfter, shouldStart } from './restart.ts';
 import {
   ANNOTATIONS,
   attemptsOf,
@@ -18,7 +19,6 @@ import {
   type ProbeVerdicts,
   readySandboxes,
   restartPolicyOf,
-  shouldStart,
   type WaitingReason,
 } from './snapshot.ts';
 
@@ -169,15 +169,13 @@ class Planner {
     const running = containers.filter((status) => status.state === 'running');
     const policy = restartPolicyOf(pod);
     const attempt = sandboxes.reduce((highest, sandbox) => Math.max(highest, sandbox.attempt + 1), 0);
-    const latest = containersOf(pod).map((container) => attemptsOf(containers, container.name)[0]);
-    const wanted = latest.some((status) => shouldStart(status, policy));
+    const wanted = containersOf(pod).some((container) =>
+      shouldStart(pod, container, attemptsOf(containers, container.name)[0]),
+    );
     const started = containers.some((status) => status.state !== 'created');
-    const initFailed =
-      policy === 'Never' &&
-      initContainersOf(pod).some((container) => {
-        const status = attemptsOf(containers, container.name)[0];
-        return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
-      });
+    const initFailed = initContainersOf(pod).some((container) =>
+      failedForGood(pod, container, attemptsOf(containers, container.name)[0]),
+    );
     if (!wanted || initFailed || (policy === 'Never' && attempt > 0 && started)) return this.#end();
     for (const status of running) {
       this.#actions.push(kill(status, graceOf(pod), 'Pod sandbox changed, it will be killed and re-created.'));
@@ -209,16 +207,14 @@ class Planner {
   }
 
   #initFailed(sandbox: SandboxStatus): boolean {
-    if (restartPolicyOf(this.#snapshot.pod) !== 'Never') return false;
-    return initContainersOf(this.#snapshot.pod).some((container) => {
-      const status = this.#inSandbox(container.name, sandbox)[0];
-      return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
-    });
+    const { pod } = this.#snapshot;
+    return initContainersOf(pod).some((container) =>
+      failedForGood(pod, container, this.#inSandbox(container.name, sandbox)[0]),
+    );
   }
 
   /** True when all have done their part and the containers may start (or the pod has failed for good). */
   #runInit(sandbox: SandboxStatus): boolean {
-    const policy = restartPolicyOf(this.#snapshot.pod);
     for (const container of initContainersOf(this.#snapshot.pod)) {
       const status = this.#inSandbox(container.name, sandbox)[0];
       if (isSidecar(container)) {
@@ -232,7 +228,7 @@ class Planner {
       }
       if (status?.state === 'running') return false;
       if (status?.state === 'exited' && status.exitCode === 0) continue;
-      if (status?.state === 'exited' && policy === 'Never') return true;
+      if (failedForGood(this.#snapshot.pod, container, status)) return true;
       this.#startWithBackOff(container, 'init', sandbox);
       return false;
     }
@@ -249,7 +245,6 @@ class Planner {
 
   /** False when no container runs, is due or waits for its turn: the pod is over. */
   #runContainers(sandbox: SandboxStatus): boolean {
-    const policy = restartPolicyOf(this.#snapshot.pod);
     let alive = false;
     for (const container of containersOf(this.#snapshot.pod)) {
       const status = attemptsOf(this.#snapshot.containers, container.name)[0];
@@ -267,7 +262,7 @@ class Planner {
         } else {
           this.#killUnhealthy(container, status);
         }
-      } else if (shouldStart(status, policy)) {
+      } else if (shouldStart(this.#snapshot.pod, container, status)) {
         alive = true;
         this.#startWithBackOff(container, 'app', sandbox);
       }
@@ -322,6 +317,12 @@ class Planner {
       lastFinishedAtMs,
     });
   }
+}
+
+/** An init container that is no sidecar failed and does not start again: the pod has failed with it. */
+function failedForGood(pod: Pod, container: Container, status: ContainerStatus | undefined): boolean {
+  if (isSidecar(container) || status?.state !== 'exited' || status.exitCode === 0) return false;
+  return !restartsAfter(pod, container, status.exitCode);
 }
 
 /** A sandbox of the wrong kind of network, or one that has lost its address, cannot hold the pod. */

@@ -56,6 +56,16 @@ export interface Runtime {
 export interface RuntimeFeatures {
   /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
+  /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
+  readonly selinux: boolean;
+  /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
+  readonly handlers?: readonly RuntimeHandler[];
+}
+
+/** What a handler of a runtime class can do. Source: core/v1 NodeRuntimeHandler. */
+export interface RuntimeHandler {
+  readonly name: string;
+  readonly recursiveReadOnlyMounts: boolean;
 }
 
 export interface ImageService {
@@ -63,11 +73,14 @@ export interface ImageService {
    * Throws RuntimeError 'image-not-found', 'image-pull-denied', 'image-invalid-name' or 'image-pull'. Returns the image
    * id (`sha256:…`).
    */
-  pull(image: string, auth: RegistryAuth | undefined): Promise<string>;
+  pull(image: string, auth: RegistryAuth | undefined, onProgress?: OnPullProgress): Promise<string>;
   status(image: string): Promise<ImageStatus | undefined>;
   list(): Promise<readonly ImageStatus[]>;
   remove(image: string): Promise<void>;
 }
+
+/** Bytes of compressed layers, of those that are missing here. */
+export type OnPullProgress = (doneBytes: number, totalBytes: number) => void;
 
 export interface RegistryAuth {
   readonly username: string;
@@ -79,6 +92,8 @@ export interface ImageStatus {
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
   readonly sizeBytes: number;
+  /** Garbage collection keeps it. */
+  readonly pinned?: boolean;
   /** Numeric user of the image config, if numeric. */
   readonly uid?: number;
   readonly username?: string;
@@ -108,6 +123,8 @@ export interface SandboxConfig {
     readonly options: readonly string[];
   };
   readonly sysctls: Readonly<Record<string, string>>;
+  /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */
+  readonly runtimeHandler?: string;
 }
 
 export interface PortMapping {

@@ -90,10 +90,3 @@ export function readySandboxes(sandboxes: readonly SandboxStatus[]): SandboxStat
     .filter((sandbox) => sandbox.state === 'ready')
     .sort((a, b) => b.attempt - a.attempt || b.createdAtMs - a.createdAtMs);
 }
-
-/** Whether a container in this state is to be started (again). Source: kubecontainer.ShouldContainerBeRestarted. */
-export function shouldStart(status: ContainerStatus | undefined, policy: RestartPolicy): boolean {
-  if (status === undefined || status.state === 'created' || status.state === 'unknown') return true;
-  if (status.state === 'running') return false;
-  return policy === 'Always' || (policy === 'OnFailure' && status.exitCode !== 0);
-}

@@ -12,8 +12,9 @@ export type PodStatus = ApiPodStatus & { observedGeneration?: number };
 /** Why a pod does not have the resources that it asks for (KEP-1287). */
 export interface ResizeState {
   readonly type: 'PodResizePending' | 'PodResizeInProgress';
-  readonly reason: 'Deferred' | 'Infeasible' | 'Error';
-  readonly message: string;
+  /** Absent while what was asked for is being applied. */
+  readonly reason?: 'Deferred' | 'Infeasible' | 'Error';
+  readonly message?: string;
 }
 
 export interface StatusInput {

@@ -3,35 +3,75 @@
  * (assumed) and those a preemption has made room for (nominated).
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { LabelSelector } from '../../base/selector.ts';
 import type { DeviceLister } from './devices.ts';
 import { NodeInfo } from './node-info.ts';
+import { IncrementalPodCounts, type PodCounts } from './pod-counts.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';
 import type { VolumeLister } from './pod-volumes.ts';
 
 /** What filters and scorers may look at. */
 export interface ClusterView {
   readonly nodes: readonly NodeInfo[];
+  readonly counts: PodCounts;
+  /** Values that the nodes have for a label. */
+  domains(topologyKey: string): ReadonlySet<string>;
+  /** How many nodes have an image. */
+  imageHolders(image: string): number;
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   readonly volumes: VolumeLister | undefined;
   /** Undefined: the server has no claims on devices. */
   readonly devices?: DeviceLister | undefined;
-  /** The selector of the services and controllers a pod belongs to, for spreading by default; undefined: none. */
-  peersOf?(pod: Pod): ((other: PodInfo) => boolean) | undefined;
+  /** Selectors of the services and controllers a pod belongs to, for spreading by default; empty: none. */
+  peersOf?(pod: Pod): readonly LabelSelector[];
 }
+
+/** What a view needs beside the cluster itself. */
+export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
+
+const ZONE = 'topology.kubernetes.io/zone';
 
 export class Cluster {
   readonly #nodes = new Map<string, NodeInfo>();
+  readonly #counts = new IncrementalPodCounts(this.#nodes);
+  readonly #imageHolders = new Map<string, number>();
   /** Pods whose node is not known (yet): they count as soon as it appears. */
   readonly #homeless = new Map<string, Map<string, PodInfo>>();
   /** Node name by pod UID, for bound and assumed pods. */
   readonly #nodeOf = new Map<string, string>();
   readonly #assumed = new Set<string>();
-  readonly #nominated = new Map<string, { readonly node: string; readonly pod: PodInfo }>();
+  readonly #nominated = new Map<string, string>();
+  readonly #nominatedOn = new Map<string, Map<string, PodInfo>>();
+  readonly #domains = new Map<string, Set<string>>();
   #list: NodeInfo[] | undefined;
+  #cursor = 0;
 
   get nodes(): readonly NodeInfo[] {
-    this.#list ??= [...this.#nodes.values()];
+    this.#list ??= alternatingZones([...this.#nodes.values()]);
     return this.#list;
+  }
+
+  view(support: ViewSupport): ClusterView {
+    return {
+      ...support,
+      nodes: this.nodes,
+      counts: this.#counts,
+      domains: (topologyKey) => this.#domainsOf(topologyKey),
+      imageHolders: (image) => this.#imageHolders.get(image) ?? 0,
+    };
+  }
+
+  /** Where the search for feasible nodes begins; it goes on there for the next pod. */
+  get cursor(): number {
+    return this.#cursor;
+  }
+
+  moveCursor(by: number): void {
+    this.#cursor = (this.#cursor + by) % Math.max(1, this.#nodes.size);
+  }
+
+  namespaceChanged(): void {
+    this.#counts.forgetNamespaces();
   }
 
   node(name: string): NodeInfo | undefined {
@@ -42,31 +82,40 @@ export class Cluster {
     const name = node.metadata?.name ?? '';
     const known = this.#nodes.get(name);
     const info = known === undefined ? new NodeInfo(node) : known.withNode(node);
-    for (const pod of this.#homeless.get(name)?.values() ?? []) info.add(pod);
+    const arrived = this.#homeless.get(name);
+    for (const pod of arrived?.values() ?? []) info.add(pod);
     this.#homeless.delete(name);
+    // Counts by domain follow the labels of the node under which a pod was counted.
+    if (known !== undefined) this.#forgetNode(known);
     this.#nodes.set(name, info);
+    for (const pod of info.pods.values()) this.#counts.add(pod, info);
+    this.#countImages(info, 1);
     this.#list = undefined;
+    this.#domains.clear();
   }
 
   removeNode(name: string): void {
     const known = this.#nodes.get(name);
     if (known === undefined) return;
+    this.#forgetNode(known);
     this.#nodes.delete(name);
     this.#list = undefined;
+    this.#domains.clear();
     if (known.pods.size > 0) this.#homeless.set(name, new Map(known.pods));
   }
 
   /** A bound pod as the API shows it; confirms an assumption. */
-  setPod(pod: Pod): void {
+  setPod(pod: Pod): PodInfo {
     const info = podInfoOf(pod);
     this.#assumed.delete(info.uid);
     this.#place(info, pod.spec?.nodeName ?? '');
-    this.#nominated.delete(info.uid);
+    this.clearNomination(info.uid);
+    return info;
   }
 
   removePod(uid: string): void {
     this.#assumed.delete(uid);
-    this.#nominated.delete(uid);
+    this.clearNomination(uid);
     this.#displace(uid);
   }
 
@@ -82,26 +131,63 @@ export class Cluster {
     this.#displace(uid);
   }
 
+  /** Bound or assumed. */
+  isPlaced(uid: string): boolean {
+    return this.#nodeOf.has(uid);
+  }
+
   isAssumed(uid: string): boolean {
     return this.#assumed.has(uid);
   }
 
   nominate(pod: PodInfo, node: string): void {
-    this.#nominated.set(pod.uid, { node, pod });
+    this.clearNomination(pod.uid);
+    this.#nominated.set(pod.uid, node);
+    const pods = this.#nominatedOn.get(node);
+    if (pods === undefined) this.#nominatedOn.set(node, new Map([[pod.uid, pod]]));
+    else pods.set(pod.uid, pod);
   }
 
   clearNomination(uid: string): void {
+    const node = this.#nominated.get(uid);
+    if (node === undefined) return;
     this.#nominated.delete(uid);
+    const pods = this.#nominatedOn.get(node);
+    pods?.delete(uid);
+    if (pods?.size === 0) this.#nominatedOn.delete(node);
   }
 
   nominatedNode(uid: string): string | undefined {
-    return this.#nominated.get(uid)?.node;
+    return this.#nominated.get(uid);
   }
 
   nominatedOn(node: string): PodInfo[] {
-    const pods: PodInfo[] = [];
-    for (const each of this.#nominated.values()) if (each.node === node) pods.push(each.pod);
-    return pods;
+    return [...(this.#nominatedOn.get(node)?.values() ?? [])];
+  }
+
+  #domainsOf(topologyKey: string): ReadonlySet<string> {
+    const known = this.#domains.get(topologyKey);
+    if (known !== undefined) return known;
+    const values = new Set<string>();
+    for (const node of this.#nodes.values()) {
+      const value = node.label(topologyKey);
+      if (value !== undefined) values.add(value);
+    }
+    this.#domains.set(topologyKey, values);
+    return values;
+  }
+
+  #forgetNode(info: NodeInfo): void {
+    for (const uid of info.pods.keys()) this.#counts.remove(uid);
+    this.#countImages(info, -1);
+  }
+
+  #countImages({ images }: NodeInfo, by: 1 | -1): void {
+    for (const image of images.keys()) {
+      const count = (this.#imageHolders.get(image) ?? 0) + by;
+      if (count === 0) this.#imageHolders.delete(image);
+      else this.#imageHolders.set(image, count);
+    }
   }
 
   #place(pod: PodInfo, node: string): void {
@@ -110,6 +196,7 @@ export class Cluster {
     const info = this.#nodes.get(node);
     if (info !== undefined) {
       info.add(pod);
+      this.#counts.add(pod, info);
       return;
     }
     const waiting = this.#homeless.get(node);
@@ -122,8 +209,30 @@ export class Cluster {
     if (node === undefined) return;
     this.#nodeOf.delete(uid);
     this.#nodes.get(node)?.remove(uid);
+    this.#counts.remove(uid);
     const waiting = this.#homeless.get(node);
     waiting?.delete(uid);
     if (waiting?.size === 0) this.#homeless.delete(node);
   }
+}
+
+/** As upstream's node tree: a search that ends early has seen every zone. */
+function alternatingZones(nodes: readonly NodeInfo[]): NodeInfo[] {
+  const zones = new Map<string, NodeInfo[]>();
+  for (const node of nodes) {
+    const zone = node.label(ZONE) ?? '';
+    const members = zones.get(zone);
+    if (members === undefined) zones.set(zone, [node]);
+    else members.push(node);
+  }
+  if (zones.size <= 1) return [...nodes];
+  const ordered: NodeInfo[] = [];
+  const lists = [...zones.values()];
+  for (let index = 0; ordered.length < nodes.length; index++) {
+    for (const list of lists) {
+      const node = list[index];
+      if (node !== undefined) ordered.push(node);
+    }
+  }
+  return ordered;
 }

@@ -1,10 +1,15 @@
 /** A pod with everything the filters ask of it worked out once. */
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from 'kubernetes-types/core/v1';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
 import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../base/selector.ts';
 import { type Amounts, assumedRequests, podRequests } from './resources.ts';
 
 /** A pod (anti-)affinity term, ready to be matched. */
 export interface AffinityTerm {
+  /** Equal for terms that mean the same. */
+  readonly key: string;
+  /** Equal for terms that select the same pods, in whatever domain. */
+  readonly selectionKey: string;
   readonly topologyKey: string;
   readonly selector: LabelSelector;
   readonly namespaces: ReadonlySet<string>;
@@ -13,6 +18,15 @@ export interface AffinityTerm {
 }
 
 export interface WeightedTerm {
+  readonly weight: number;
+  readonly term: AffinityTerm;
+}
+
+/** A term of a placed pod, which counts for the pods it selects. */
+export interface ExistingTerm {
+  readonly kind: 'anti' | 'affinity' | 'preferred';
+  readonly key: string;
+  /** Negative for preferred anti-affinity; 0 for required terms. */
   readonly weight: number;
   readonly term: AffinityTerm;
 }
@@ -36,6 +50,9 @@ export interface PodInfo {
   readonly antiAffinity: readonly AffinityTerm[];
   readonly preferredAffinity: readonly WeightedTerm[];
   readonly preferredAntiAffinity: readonly WeightedTerm[];
+  readonly existingTerms: readonly ExistingTerm[];
+  /** Claims as `<namespace>/<name>`. */
+  readonly claims: readonly string[];
 }
 
 export function podInfoOf(pod: Pod): PodInfo {
@@ -45,6 +62,12 @@ export function podInfoOf(pod: Pod): PodInfo {
     (terms ?? []).map((term) => affinityTerm(term, pod));
   const preferred = (terms: readonly WeightedPodAffinityTerm[] | undefined): WeightedTerm[] =>
     (terms ?? []).map((each) => ({ weight: each.weight, term: affinityTerm(each.podAffinityTerm, pod) }));
+  const terms = {
+    affinity: required(affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    antiAffinity: required(affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    preferredAffinity: preferred(affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+    preferredAntiAffinity: preferred(affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+  };
   return {
     pod,
     key: `${namespace}/${pod.metadata?.name ?? ''}`,
@@ -54,22 +77,44 @@ export function podInfoOf(pod: Pod): PodInfo {
     requests: podRequests(pod),
     assumed: assumedRequests(pod),
     hostPorts: hostPortsOf(pod),
-    affinity: required(affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
-    antiAffinity: required(affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
-    preferredAffinity: preferred(affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
-    preferredAntiAffinity: preferred(affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+    ...terms,
+    existingTerms: existingTermsOf(terms),
+    claims: claimNames(pod).map((name) => `${namespace}/${name}`),
   };
+}
+
+type Terms = Pick<PodInfo, 'affinity' | 'antiAffinity' | 'preferredAffinity' | 'preferredAntiAffinity'>;
+
+function existingTermsOf(terms: Terms): ExistingTerm[] {
+  const existing = (kind: ExistingTerm['kind'], term: AffinityTerm, weight: number): ExistingTerm => ({
+    kind,
+    weight,
+    term,
+    key: `${kind} ${weight} ${term.key}`,
+  });
+  return [
+    ...terms.antiAffinity.map((term) => existing('anti', term, 0)),
+    ...terms.affinity.map((term) => existing('affinity', term, 0)),
+    ...terms.preferredAffinity.map(({ term, weight }) => existing('preferred', term, weight)),
+    ...terms.preferredAntiAffinity.map(({ term, weight }) => existing('preferred', term, -weight)),
+  ];
 }
 
 /** No namespaces and no namespace selector mean the pod's own namespace; an empty selector means every namespace. */
 function affinityTerm(term: PodAffinityTerm, pod: Pod): AffinityTerm {
   const named = term.namespaces ?? [];
   const own = named.length === 0 && term.namespaceSelector === undefined;
+  const selector = withLabelKeys(safeSelector(term.labelSelector), pod, term.matchLabelKeys, term.mismatchLabelKeys);
+  const namespaces = own ? [pod.metadata?.namespace ?? ''] : named.toSorted();
+  const namespaceSelector = term.namespaceSelector === undefined ? undefined : safeSelector(term.namespaceSelector);
+  const selectionKey = JSON.stringify([namespaces, namespaceSelector, selector]);
   return {
+    key: `${term.topologyKey} ${selectionKey}`,
+    selectionKey,
     topologyKey: term.topologyKey,
-    selector: withLabelKeys(safeSelector(term.labelSelector), pod, term.matchLabelKeys, term.mismatchLabelKeys),
-    namespaces: new Set(own ? [pod.metadata?.namespace ?? ''] : named),
-    namespaceSelector: term.namespaceSelector === undefined ? undefined : safeSelector(term.namespaceSelector),
+    selector,
+    namespaces: new Set(namespaces),
+    namespaceSelector,
   };
 }
 

@@ -3,7 +3,7 @@
  * pkg/scheduler/framework/plugins/volumebinding.
  */
 import type { Node, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
 import {
   annotationOf,
   classNameOf,
@@ -20,6 +20,7 @@ export interface VolumeLister {
   volume(name: string): PersistentVolume | undefined;
   volumes(): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
+  csiNode(name: string): CSINode | undefined;
 }
 
 export interface PodVolumes {

@@ -9,6 +9,8 @@ import type { Rejection } from './filters/filter.ts';
 import { prepareFilters } from './filters/index.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
+import type { Profile } from './profile.ts';
+import { viewWith } from './trial.ts';
 
 /** What preemption must know of a PodDisruptionBudget. */
 export interface DisruptionBudget {
@@ -32,46 +34,70 @@ export interface PreemptionResult {
   readonly message: string;
 }
 
-interface Candidate {
+/** A node with the pods that would have to go, and how many disruption budgets that violates. */
+export interface PreemptionCandidate {
   readonly node: NodeInfo;
   readonly victims: readonly PodInfo[];
   readonly violations: number;
 }
 
-export function planPreemption(
-  pod: PodInfo,
-  cluster: Cluster,
-  view: ClusterView,
-  rejections: ReadonlyMap<string, Rejection>,
-  budgets: readonly DisruptionBudget[],
-): PreemptionResult {
+export interface PreemptionInput {
+  readonly pod: PodInfo;
+  readonly cluster: Cluster;
+  readonly view: ClusterView;
+  readonly profile: Profile;
+  readonly rejections: ReadonlyMap<string, Rejection>;
+  readonly budgets: readonly DisruptionBudget[];
+}
+
+export function planPreemption(input: PreemptionInput): PreemptionResult {
+  const { candidates, message } = preemptionCandidates(input);
+  return { preemption: choosePreemption(input, candidates), message };
+}
+
+/** The message is empty when there are candidates. */
+export function preemptionCandidates(input: PreemptionInput): {
+  readonly candidates: readonly PreemptionCandidate[];
+  readonly message: string;
+} {
+  const { pod, cluster, view, profile, rejections } = input;
   const refusal = whyNotEligible(pod, cluster, rejections);
-  if (refusal !== undefined) return { preemption: undefined, message: refusal };
+  if (refusal !== undefined) return { candidates: [], message: refusal };
+  const { minCandidateNodesAbsolute, minCandidateNodesPercentage } = profile.args;
+  const enough = Math.max(
+    minCandidateNodesAbsolute,
+    Math.floor((view.nodes.length * minCandidateNodesPercentage) / 100),
+  );
   const reasons = new Map<string, number>();
   const count = (reason: string): void => {
     reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   };
-  const candidates: Candidate[] = [];
+  const candidates: PreemptionCandidate[] = [];
   for (const node of view.nodes) {
+    if (candidates.length >= enough) break;
     const rejection = rejections.get(node.name);
     if (rejection === undefined || rejection.unresolvable) {
       count('Preemption is not helpful for scheduling');
       continue;
     }
-    const candidate = dryRun(pod, node, cluster, view, budgets);
+    const candidate = dryRun(input, node);
     if (candidate === undefined) count('No preemption victims found for incoming pod');
     else candidates.push(candidate);
   }
-  const best = candidates.sort(compareCandidates)[0];
-  if (best === undefined) {
-    const texts = [...reasons].map(([reason, times]) => `${times} ${reason}`).sort();
-    return {
-      preemption: undefined,
-      message: `0/${view.nodes.length} nodes are available: ${texts.join(', ')}.`,
-    };
-  }
+  if (candidates.length > 0) return { candidates, message: '' };
+  const texts = [...reasons].map(([reason, times]) => `${times} ${reason}`).sort();
+  return { candidates, message: `0/${view.nodes.length} nodes are available: ${texts.join(', ')}.` };
+}
+
+/** The kindest of the candidates; undefined: there is none. */
+export function choosePreemption(
+  { pod, cluster }: Pick<PreemptionInput, 'pod' | 'cluster'>,
+  candidates: readonly PreemptionCandidate[],
+): Preemption | undefined {
+  const best = candidates.toSorted(compareCandidates)[0];
+  if (best === undefined) return undefined;
   const displaced = cluster.nominatedOn(best.node.name).filter((each) => each.priority < pod.priority);
-  return { preemption: { node: best.node.name, victims: best.victims, displaced }, message: '' };
+  return { node: best.node.name, victims: best.victims, displaced };
 }
 
 function whyNotEligible(
@@ -105,12 +131,9 @@ function isBeingPreempted(pod: Pod): boolean {
 
 /** Takes every less important pod away, then gives back as many as fit, the most important first. */
 function dryRun(
-  pod: PodInfo,
+  { pod, cluster, view, profile, budgets }: PreemptionInput,
   node: NodeInfo,
-  cluster: Cluster,
-  view: ClusterView,
-  budgets: readonly DisruptionBudget[],
-): Candidate | undefined {
+): PreemptionCandidate | undefined {
   const trial = node.copy();
   const removable = [...node.pods.values()].filter((other) => other.priority < pod.priority);
   if (removable.length === 0) return undefined;
@@ -118,8 +141,7 @@ function dryRun(
   for (const other of cluster.nominatedOn(node.name)) {
     if (other.uid !== pod.uid && other.priority >= pod.priority) trial.add(other);
   }
-  const trialView: ClusterView = { ...view, nodes: view.nodes.map((each) => (each === node ? trial : each)) };
-  const fits = (): boolean => prepareFilters(pod, trialView)(trial) === undefined;
+  const fits = (): boolean => prepareFilters(profile.filters, pod, viewWith(view, node, trial))(trial) === undefined;
   if (!fits()) return undefined;
   const { violating, others } = splitByBudget(removable.sort(byImportance), budgets);
   const victims: PodInfo[] = [];
@@ -164,7 +186,7 @@ function byImportance(a: PodInfo, b: PodInfo): number {
 }
 
 /** The kinder choice first. */
-function compareCandidates(a: Candidate, b: Candidate): number {
+function compareCandidates(a: PreemptionCandidate, b: PreemptionCandidate): number {
   return (
     a.violations - b.violations ||
     highest(a) - highest(b) ||
@@ -174,13 +196,13 @@ function compareCandidates(a: Candidate, b: Candidate): number {
   );
 }
 
-const highest = (candidate: Candidate): number => candidate.victims[0]?.priority ?? Number.NEGATIVE_INFINITY;
+const highest = (candidate: PreemptionCandidate): number => candidate.victims[0]?.priority ?? Number.NEGATIVE_INFINITY;
 
 /** Shifted so that priorities below zero still count as something lost. */
-const sumOfPriorities = (candidate: Candidate): number =>
+const sumOfPriorities = (candidate: PreemptionCandidate): number =>
   candidate.victims.reduce((sum, victim) => sum + victim.priority + 2 ** 31, 0);
 
-function earliestStartMs(candidate: Candidate): number {
+function earliestStartMs(candidate: PreemptionCandidate): number {
   const top = highest(candidate);
   return Math.min(...candidate.victims.filter((victim) => victim.priority === top).map(startedMs));
 }

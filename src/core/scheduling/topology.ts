@@ -1,26 +1,62 @@
 /** Topology spread constraints, read once for filter and score. Source: KEP-895, KEP-3022, KEP-3094, KEP-3243. */
 import type { Pod, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
+import type { ClusterView } from './cluster.ts';
 import { matchesNode } from './node-affinity.ts';
 import type { NodeInfo } from './node-info.ts';
+import type { PluginArgs } from './plugin-args.ts';
 import { type PodInfo, safeSelector, withLabelKeys } from './pod-info.ts';
+import { type PodSelection, selectionInNamespace } from './pod-selection.ts';
 import { untoleratedTaint } from './tolerations.ts';
 
 export interface SpreadConstraint {
   readonly topologyKey: string;
   readonly maxSkew: number;
   readonly minDomains: number;
-  readonly selects: (other: PodInfo) => boolean;
+  readonly selection: PodSelection;
   readonly selectsSelf: boolean;
   readonly honorsAffinity: boolean;
   readonly honorsTaints: boolean;
 }
 
-export function spreadConstraints(pod: PodInfo, whenUnsatisfiable: string): SpreadConstraint[] {
-  return (pod.pod.spec?.topologySpreadConstraints ?? [])
-    .filter((constraint) => constraint.whenUnsatisfiable === whenUnsatisfiable)
-    .map((constraint) => readConstraint(constraint, pod));
+export interface SpreadConstraints {
+  readonly constraints: readonly SpreadConstraint[];
+  /** Upstream's system defaults also score nodes without the labels. */
+  readonly areSystemDefaults: boolean;
 }
+
+/** The pod's own constraints, or, when it has none, the profile's defaults for pods of services and controllers. */
+export function constraintsOf(
+  pod: PodInfo,
+  whenUnsatisfiable: string,
+  { defaultConstraints }: Pick<PluginArgs, 'defaultConstraints'>,
+  view: ClusterView,
+): SpreadConstraints {
+  const own = pod.pod.spec?.topologySpreadConstraints ?? [];
+  const areSystemDefaults = own.length === 0 && defaultConstraints === undefined;
+  const wanted = (own.length > 0 ? own : (defaultConstraints ?? SYSTEM_DEFAULTS)).filter(
+    (constraint) => constraint.whenUnsatisfiable === whenUnsatisfiable,
+  );
+  if (wanted.length === 0) return { constraints: [], areSystemDefaults };
+  if (own.length > 0) {
+    return { constraints: wanted.map((constraint) => readConstraint(constraint, pod)), areSystemDefaults };
+  }
+  const peers = view.peersOf?.(pod.pod) ?? [];
+  if (peers.length === 0) return { constraints: [], areSystemDefaults };
+  const selection = selectionInNamespace(pod.namespace, peers);
+  const constraints = wanted.map((constraint) => ({
+    ...readConstraint(constraint, pod),
+    selection,
+    selectsSelf: true,
+  }));
+  return { constraints, areSystemDefaults };
+}
+
+/** Replicas of one service or set are spread over hosts and zones. Upstream's system defaults. */
+const SYSTEM_DEFAULTS: readonly TopologySpreadConstraint[] = [
+  { topologyKey: 'kubernetes.io/hostname', maxSkew: 3, whenUnsatisfiable: 'ScheduleAnyway' },
+  { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5, whenUnsatisfiable: 'ScheduleAnyway' },
+];
 
 function readConstraint(constraint: TopologySpreadConstraint, pod: PodInfo): SpreadConstraint {
   const selector: LabelSelector = withLabelKeys(
@@ -32,14 +68,22 @@ function readConstraint(constraint: TopologySpreadConstraint, pod: PodInfo): Spr
     topologyKey: constraint.topologyKey,
     maxSkew: constraint.maxSkew,
     minDomains: constraint.minDomains ?? 1,
-    selects: (other) =>
-      other.namespace === pod.namespace &&
-      other.pod.metadata?.deletionTimestamp === undefined &&
-      matchesLabels(selector, other.pod.metadata?.labels),
+    selection: selectionInNamespace(pod.namespace, [selector]),
     selectsSelf: matchesLabels(selector, pod.pod.metadata?.labels),
     honorsAffinity: (constraint.nodeAffinityPolicy ?? 'Honor') === 'Honor',
     honorsTaints: constraint.nodeTaintsPolicy === 'Honor',
   };
+}
+
+/**
+ * Whether all nodes that have the constraint's label take part in the counting for it: then counts by domain serve, and
+ * no node has to be visited.
+ */
+export function countsAllNodes(constraint: SpreadConstraint, { pod }: PodInfo): boolean {
+  const { nodeSelector, affinity } = pod.spec ?? {};
+  const isFree =
+    nodeSelector === undefined && affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
+  return !constraint.honorsTaints && (isFree || !constraint.honorsAffinity);
 }
 
 /** True when a node takes part in the counting for this constraint. */
@@ -49,10 +93,4 @@ export function isEligible(constraint: SpreadConstraint, pod: Pod, node: NodeInf
     !constraint.honorsTaints ||
     untoleratedTaint(node.node.spec?.taints, pod.spec?.tolerations, ['NoSchedule', 'NoExecute']) === undefined
   );
-}
-
-export function countSelected(constraint: SpreadConstraint, node: NodeInfo): number {
-  let count = 0;
-  for (const other of node.pods.values()) if (constraint.selects(other)) count++;
-  return count;
 }

@@ -91,6 +91,7 @@ export class ClientStream implements StreamEvents {
   readonly #reader: MessageReader;
   #stream: Http2Stream | undefined;
   #early: Buffer[] = [];
+  #finished = false;
   #over = false;
 
   constructor(events: ClientStreamEvents, maxMessageBytes = MAX_MESSAGE) {
@@ -108,6 +109,13 @@ export class ClientStream implements StreamEvents {
     const early = this.#early;
     this.#early = [];
     for (const message of early) this.send(message);
+    if (this.#finished) this.#stream.end();
+  }
+
+  /** No more messages are sent: servers that take one wait for that. */
+  finish(): void {
+    this.#finished = true;
+    if (!this.#over) this.#stream?.end();
   }
 
   send(message: Buffer): void {

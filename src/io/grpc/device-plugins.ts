@@ -62,6 +62,7 @@ export function connectDevicePlugin(socket: string, clock: Clock, log: Log): Dev
         ended: (error) => end(error === undefined ? new Error('ListAndWatch ended') : pluginError(error, socket)),
       });
       stream.send(EMPTY);
+      stream.finish();
     },
     async preferred(available, size) {
       const request = strings(newMessage(), 1, available).int(3, size).finish();

@@ -1,4 +1,5 @@
 /** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
+export { createCsiConnector } from './csi-driver.ts';
 export { createEtcdAdmin } from './etcd-admin.ts';
 
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
@@ -6,6 +7,7 @@ export { createKmsPlugin } from './kms-plugin.ts';
 export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';
 export { createPeerDialer } from './peer-dialer.ts';
+export { createRegistrationSockets } from './plugin-registration.ts';
 export { createPluginSockets } from './plugin-sockets.ts';
 export type { TlsMaterials, TlsSource } from './tls-source.ts';
 export { atTurnEnd } from './turn-end.ts';

@@ -1,1 +1,2 @@
+export type { RegistryHost, RegistryOptions, Rewrite } from './registry.ts';
 export { createImageStore, type ImageStore, type ImageStoreDeps, type ImportedImage } from './store.ts';

@@ -6,6 +6,8 @@
  *     layer-manifests/<chain>    what was unpacked: sizes and digests, for verification
  *     images/<hex>.json          an image: configuration, layers, size; <hex> is the digest of its configuration
  *     refs/<sha256 of name>.json name → image
+ *     pins/<sha256 of name>.json names that garbage collection keeps
+ *     partial/<hex>              layers whose download broke off, by digest
  *     holds/<container>.json     images that containers use
  *     intents/<random>.json      layers that an import under way counts on, with its process
  *     tmp/                       work in progress; cleaned at start when its process is gone
@@ -23,6 +25,8 @@ export interface StoredImage {
   readonly layers: readonly string[];
   readonly sizeBytes: number;
   readonly config: ImageConfig;
+  /** The configuration as it was read, without its layers; undefined for images of earlier releases. */
+  readonly raw?: string;
 }
 
 export interface StoredRef {
@@ -36,6 +40,8 @@ export interface StoreLayout {
   readonly images: string;
   readonly refs: string;
   readonly holds: string;
+  readonly pins: string;
+  readonly partial: string;
   readonly intents: string;
   readonly tmp: string;
   readonly whiteoutDevice: string;
@@ -53,6 +59,8 @@ export function storeLayout(root: string, owner: string, trees: Trees): StoreLay
     images: join(root, 'images'),
     refs: join(root, 'refs'),
     holds: join(root, 'holds'),
+    pins: join(root, 'pins'),
+    partial: join(root, 'partial'),
     intents: join(root, 'intents'),
     tmp: join(root, 'tmp'),
     whiteoutDevice: join(root, 'tmp', 'whiteout'),
@@ -60,8 +68,8 @@ export function storeLayout(root: string, owner: string, trees: Trees): StoreLay
 }
 
 export async function makeLayout(layout: StoreLayout): Promise<void> {
-  const { layers, layerManifests, images, refs, holds, intents, tmp } = layout;
-  for (const directory of [layers, layerManifests, images, refs, holds, intents, tmp]) {
+  const { layers, layerManifests, images, refs, holds, pins, partial, intents, tmp } = layout;
+  for (const directory of [layers, layerManifests, images, refs, holds, pins, partial, intents, tmp]) {
     await mkdir(directory, { recursive: true, mode: 0o700 });
   }
 }
@@ -74,6 +82,9 @@ export const ownerOf = (name: string): string => name.split('-').slice(0, 2).joi
 
 export const refFile = (layout: StoreLayout, name: string): string =>
   join(layout.refs, `${createHash('sha256').update(name).digest('hex')}.json`);
+
+export const pinFile = (layout: StoreLayout, name: string): string =>
+  join(layout.pins, `${createHash('sha256').update(name).digest('hex')}.json`);
 
 export const imageFile = (layout: StoreLayout, id: string): string =>
   join(layout.images, `${id.slice('sha256:'.length)}.json`);
@@ -142,6 +153,7 @@ export async function readImage(layout: StoreLayout, id: string): Promise<Stored
       user: text(config['user']),
       stopSignal: text(config['stopSignal']),
     },
+    ...(typeof raw['raw'] === 'string' ? { raw: raw['raw'] } : {}),
   };
 }
 
@@ -169,6 +181,16 @@ export async function listRefs(layout: StoreLayout): Promise<readonly StoredRef[
       refs.push({ name: raw['name'], id: raw['id'] });
   }
   return refs;
+}
+
+/** Names that are pinned. */
+export async function listPins(layout: StoreLayout): Promise<ReadonlySet<string>> {
+  const pins = new Set<string>();
+  for (const file of await names(layout.pins)) {
+    const name = (await readJson(join(layout.pins, file)))?.['name'];
+    if (typeof name === 'string') pins.add(name);
+  }
+  return pins;
 }
 
 /** Directory entries; none when the directory is missing. */

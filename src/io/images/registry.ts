@@ -3,9 +3,7 @@
  * basic and bearer token authentication. Every answer is checked against its digest.
  */
 import { createHash } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { Readable, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher, request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
 import { type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
@@ -21,19 +19,51 @@ const MANIFEST_TYPES = [
 const MAX_REDIRECTS = 5;
 const CONNECT_TIMEOUT_MS = 5_000;
 const HEADERS_TIMEOUT_MS = 20_000;
-const BODY_IDLE_TIMEOUT_MS = 60_000;
+const BODY_IDLE_TIMEOUT_MS = 30_000;
 
 export interface RegistryOptions {
   /** Registries spoken to in plain HTTP, as `host` or `host:port`; loopback ones always are tried that way. */
   readonly insecureRegistries: readonly string[];
   /** Hosts that serve a registry's images too and are tried first: `docker.io` → `mirror.lab:5000`. */
   readonly mirrors: Readonly<Record<string, readonly string[]>>;
+  /** Other repository names at the mirrors of a registry: the first pattern that matches counts. */
+  readonly rewrites?: Readonly<Record<string, readonly Rewrite[]>>;
+  /** Credentials and trust, by host. */
+  readonly hosts?: Readonly<Record<string, RegistryHost>>;
+  /** Milliseconds without a byte after which a download is interrupted. Default 30,000. */
+  readonly idleTimeoutMs?: number;
 }
+
+export interface Rewrite {
+  readonly pattern: RegExp;
+  readonly replacement: string;
+}
+
+export interface RegistryHost {
+  readonly auth?: RegistryAuth;
+  /** PEM. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** The server's certificate is not verified. */
+  readonly skipVerify?: boolean;
+}
+
+const own = <T>(table: Readonly<Record<string, T>> | undefined, key: string): T | undefined =>
+  table !== undefined && Object.hasOwn(table, key) ? table[key] : undefined;
+
+/** The repository under which a mirror has an image. */
+export function pathAtMirror({ domain, path }: ImageReference, { rewrites }: RegistryOptions): string {
+  const rules = own(rewrites, domain) ?? own(rewrites, '*') ?? [];
+  const rule = rules.find(({ pattern }) => pattern.test(path));
+  return rule === undefined ? path : path.replace(rule.pattern, rule.replacement);
+}
+
+const ownHost = (domain: string): string => (domain === 'docker.io' ? 'registry-1.docker.io' : domain);
 
 /** Where to ask for an image, in this order: the registry's mirrors, then the registry itself. */
 export function hostsOf({ domain }: ImageReference, { mirrors }: RegistryOptions): readonly string[] {
-  const own = domain === 'docker.io' ? 'registry-1.docker.io' : domain;
-  return [...(Object.hasOwn(mirrors, domain) ? (mirrors[domain] ?? []) : []), own];
+  return [...(own(mirrors, domain) ?? own(mirrors, '*') ?? []), ownHost(domain)];
 }
 
 export interface RegistryClient {
@@ -41,8 +71,8 @@ export interface RegistryClient {
   manifest(reference: string): Promise<{ readonly digest: string; readonly bytes: Buffer }>;
   /** A small blob, whole. */
   document(digest: string): Promise<Buffer>;
-  /** Downloads to a new file. */
-  blob(digest: string, size: number, path: string): Promise<void>;
+  /** The bytes of a blob from `from` on; a server without ranges answers with the whole (200). */
+  blob(digest: string, from: number): Promise<Dispatcher.ResponseData>;
   close(): Promise<void>;
 }
 
@@ -61,20 +91,29 @@ class HttpRegistryClient implements RegistryClient {
   /** Plain HTTP is allowed: a registry that is configured as insecure, or on this host. */
   readonly #plain: boolean;
   readonly #base: string;
-  readonly #agent = new Agent({
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    bodyTimeout: BODY_IDLE_TIMEOUT_MS,
-    connections: 4,
-  });
+  readonly #agent: Agent;
   #authorization: string | undefined;
 
   constructor(reference: ImageReference, host: string, auth: RegistryAuth | undefined, options: RegistryOptions) {
     this.#reference = reference;
-    this.#auth = auth;
+    const settings = own(options.hosts, host);
+    this.#auth = auth ?? settings?.auth;
     this.#plain =
       options.insecureRegistries.includes(host) || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
-    this.#base = `${this.#plain ? 'http' : 'https'}://${host}/v2/${reference.path}`;
+    const path = host === ownHost(reference.domain) ? reference.path : pathAtMirror(reference, options);
+    this.#base = `${this.#plain ? 'http' : 'https'}://${host}/v2/${path}`;
+    const { ca, cert, key, skipVerify = false } = settings ?? {};
+    this.#agent = new Agent({
+      connect: {
+        timeout: CONNECT_TIMEOUT_MS,
+        rejectUnauthorized: !skipVerify,
+        ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined || key === undefined ? {} : { cert, key }),
+      },
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      bodyTimeout: options.idleTimeoutMs ?? BODY_IDLE_TIMEOUT_MS,
+      connections: 4,
+    });
   }
 
   async manifest(wanted: string): Promise<{ readonly digest: string; readonly bytes: Buffer }> {
@@ -92,26 +131,8 @@ class HttpRegistryClient implements RegistryClient {
     return bytes;
   }
 
-  async blob(digest: string, size: number, path: string): Promise<void> {
-    const response = await this.#get(`${this.#base}/blobs/${digest}`, '*/*');
-    const hash = createHash('sha256');
-    let received = 0;
-    const check = new Transform({
-      transform: (chunk: Buffer, _encoding, done) => {
-        hash.update(chunk);
-        received += chunk.length;
-        done(received > size ? this.#failed('image-pull', `blob ${digest} is larger than ${size} bytes`) : null, chunk);
-      },
-    });
-    try {
-      await pipeline(Readable.from(response.body), check, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
-    } catch (error) {
-      throw error instanceof RuntimeError
-        ? error
-        : this.#failed('image-pull', `blob ${digest}: ${messageOf(error)}`, error);
-    }
-    const actual = `sha256:${hash.digest('hex')}`;
-    if (actual !== digest) throw this.#failed('image-pull', `blob ${digest} has digest ${actual}`);
+  blob(digest: string, from: number): Promise<Dispatcher.ResponseData> {
+    return this.#get(`${this.#base}/blobs/${digest}`, '*/*', from > 0 ? { range: `bytes=${from}-` } : {});
   }
 
   close(): Promise<void> {
@@ -131,7 +152,11 @@ class HttpRegistryClient implements RegistryClient {
   }
 
   /** Follows redirects (blobs live on content networks); credentials stay with the registry's own origin. */
-  async #get(url: string, accept: string): Promise<Dispatcher.ResponseData> {
+  async #get(
+    url: string,
+    accept: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<Dispatcher.ResponseData> {
     const origin = new URL(url).origin;
     let target = url;
     let challenged = false;
@@ -139,6 +164,7 @@ class HttpRegistryClient implements RegistryClient {
       const own = new URL(target).origin === origin;
       const response = await this.#send(target, {
         accept,
+        ...more,
         ...(own && this.#authorization !== undefined ? { authorization: this.#authorization } : {}),
       });
       const { statusCode } = response;
@@ -198,7 +224,10 @@ class HttpRegistryClient implements RegistryClient {
       throw this.#failed('image-pull', `refused token service ${url.protocol}//${url.host}`);
     const service = parameters.get('service');
     if (service !== undefined) url.searchParams.set('service', service);
-    url.searchParams.set('scope', parameters.get('scope') ?? `repository:${this.#reference.path}:pull`);
+    url.searchParams.set(
+      'scope',
+      parameters.get('scope') ?? `repository:${new URL(this.#base).pathname.slice('/v2/'.length)}:pull`,
+    );
     const response = await this.#send(url.href, basic === undefined ? {} : { authorization: basic });
     if (response.statusCode !== 200) {
       const denied = await this.#rejection(response, url.href);

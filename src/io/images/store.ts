@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { type ImageStatus, type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
+import { type ImageStatus, type OnPullProgress, type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
 import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
 import type { Trees } from '../trees/port.ts';
 import { readArchive } from './archive.ts';
+import { checkSizes, dropPartials, keepPartials } from './blob-download.ts';
+import { downloadLayers } from './download.ts';
+import { type ExportedImage, exportImages } from './export.ts';
 import {
   choosePlatform,
   type Descriptor,
@@ -20,10 +23,12 @@ import {
   holdFile,
   imageFile,
   listImages,
+  listPins,
   listRefs,
   makeLayout,
   names,
   ownerOf,
+  pinFile,
   readImage,
   readJson,
   readRef,
@@ -37,9 +42,7 @@ import {
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
 import { type ImageReference, isDigest, parseReference } from './reference.ts';
-import { createRegistryClient, hostsOf, type RegistryClient, type RegistryOptions } from './registry.ts';
-
-const PARALLEL_DOWNLOADS = 3;
+import { createRegistryClient, hostsOf, type RegistryOptions } from './registry.ts';
 
 export interface ImageStoreDeps {
   /** Directory of the store, on the file system that containers' overlays will be on. Made when missing. */
@@ -66,6 +69,10 @@ export interface ImageStore extends ImageStorePort {
   importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
   /** Reads every file of every image (or of one) and compares it with what was unpacked; one line per fault. */
   verify(image?: string): Promise<readonly string[]>;
+  /** Whether garbage collection keeps the image while it has this name. Throws RuntimeError 'image-not-found'. */
+  pin(image: string, pinned: boolean): Promise<void>;
+  /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
+  exportArchive(images: readonly string[], path: string): Promise<void>;
   /** Removes images and layers that nothing refers to, and what crashed imports left. Returns how many layers went. */
   collectGarbage(): Promise<number>;
 }
@@ -89,21 +96,26 @@ class EmbeddedImageStore implements ImageStore {
     this.#registryOptions = { insecureRegistries: [], mirrors: {}, ...deps.registry };
   }
 
-  async pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
+  async pull(image: string, auth: RegistryAuth | undefined, onProgress?: OnPullProgress): Promise<string> {
     const reference = ownReference(image);
     const hosts = hostsOf(reference, this.#registryOptions);
     for (const mirror of hosts.slice(0, -1)) {
       try {
         // A pull secret belongs to the registry, not to its mirrors.
-        return await this.#pullFrom(mirror, reference, undefined);
+        return await this.#pullFrom(mirror, reference, undefined, onProgress);
       } catch (error) {
         this.#log.warn('image mirror failed', { image: reference.name, mirror, error: messageOf(error) });
       }
     }
-    return this.#pullFrom(hosts.at(-1) ?? reference.domain, reference, auth);
+    return this.#pullFrom(hosts.at(-1) ?? reference.domain, reference, auth, onProgress);
   }
 
-  async #pullFrom(host: string, reference: ImageReference, auth: RegistryAuth | undefined): Promise<string> {
+  async #pullFrom(
+    host: string,
+    reference: ImageReference,
+    auth: RegistryAuth | undefined,
+    onProgress: OnPullProgress = () => {},
+  ): Promise<string> {
     const { layout, layers } = await this.#opened();
     const client = createRegistryClient(reference, host, auth, this.#registryOptions);
     const work = join(layout.tmp, temporaryName(layout));
@@ -124,17 +136,23 @@ class EmbeddedImageStore implements ImageStore {
       if (parsed.diffIds.length !== manifest.layers.length)
         throw new RuntimeError('image-pull', `${reference.name}: configuration and manifest disagree on the layers`);
       await mkdir(work, { mode: 0o700 });
-      const paths = manifest.layers.map((_, index) => join(work, String(index)));
-      if (!(await layers.has(parsed.diffIds))) await download(manifest.layers, paths, client);
+      const pathOf = ({ digest: each }: Descriptor): string => join(work, each.slice('sha256:'.length));
+      if (!(await layers.has(parsed.diffIds))) {
+        await checkSizes(reference.name, manifest.layers, layout.tmp);
+        await downloadLayers(layout, manifest.layers, pathOf, client, onProgress);
+      }
       const sources = manifest.layers.map((layer, index) => ({
         diffId: parsed.diffIds[index] ?? '',
-        path: paths[index] ?? '',
+        path: pathOf(layer),
         offset: 0,
         length: layer.size,
       }));
       const id = await this.#install(configBytes, parsed.config, sources, refNames);
       this.#log.info('image pulled', { image: reference.name, id });
       return id;
+    } catch (error) {
+      await keepPartials(layout, work);
+      throw error;
     } finally {
       await layout.trees.remove(work);
       await client.close();
@@ -144,13 +162,13 @@ class EmbeddedImageStore implements ImageStore {
   async status(image: string): Promise<ImageStatus | undefined> {
     const { layout } = await this.#opened();
     const stored = await this.#find(image);
-    return stored === undefined ? undefined : describe(stored, await listRefs(layout));
+    return stored === undefined ? undefined : describe(stored, await listRefs(layout), await listPins(layout));
   }
 
   async list(): Promise<ImageStatus[]> {
     const { layout } = await this.#opened();
-    const refs = await listRefs(layout);
-    return (await listImages(layout)).map((image) => describe(image, refs));
+    const [refs, pins] = [await listRefs(layout), await listPins(layout)];
+    return (await listImages(layout)).map((image) => describe(image, refs, pins));
   }
 
   async remove(image: string): Promise<void> {
@@ -233,7 +251,37 @@ class EmbeddedImageStore implements ImageStore {
   }
 
   async collectGarbage(): Promise<number> {
-    return (await this.#opened()).layers.collect();
+    const { layout, layers } = await this.#opened();
+    await dropPartials(layout, Date.now());
+    return layers.collect();
+  }
+
+  async pin(image: string, pinned: boolean): Promise<void> {
+    const { layout } = await this.#opened();
+    const stored = await this.#find(image);
+    if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+    const name = isDigest(image) || /^[0-9a-f]{64}$/.test(image) ? stored.id : parseReference(image).name;
+    if (pinned) await writeDurably(layout, pinFile(layout, name), JSON.stringify({ name }));
+    else await removeFile(pinFile(layout, name));
+  }
+
+  async exportArchive(images: readonly string[], path: string): Promise<void> {
+    const { layout } = await this.#opened();
+    const holder = `export-${temporaryName(layout)}`;
+    const chosen: ExportedImage[] = [];
+    try {
+      for (const [index, image] of images.entries()) {
+        const stored = await this.#find(image);
+        if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+        await this.hold(stored.id, `${holder}-${index}`);
+        const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id && !ref.name.includes('@'));
+        const named = isDigest(image) ? refs.map((ref) => ref.name) : [parseReference(image).name];
+        chosen.push({ image: stored, names: named });
+      }
+      await exportImages(layout, chosen, path, this.#architecture);
+    } finally {
+      for (const index of images.keys()) await this.release(`${holder}-${index}`);
+    }
   }
 
   #opened(): Promise<Opened> {
@@ -261,8 +309,9 @@ class EmbeddedImageStore implements ImageStore {
   ): Promise<string> {
     const { layout, layers } = await this.#opened();
     const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
+    const raw = configBytes.toString('utf8');
     await layers.ensure(id, sources, async (stack) => {
-      await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config }));
+      await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config, raw }));
       for (const name of refNames) await writeDurably(layout, refFile(layout, name), JSON.stringify({ name, id }));
     });
     return id;
@@ -291,7 +340,9 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
   await makeLayout(layout);
   for (const name of await names(layout.tmp)) {
     const path = join(layout.tmp, name);
-    if (path !== layout.whiteoutDevice && !(await isAlive(ownerOf(name)))) await trees.remove(path);
+    if (path === layout.whiteoutDevice || (await isAlive(ownerOf(name)))) continue;
+    await keepPartials(layout, path).catch(() => {});
+    await trees.remove(path);
   }
   for (const name of await names(layout.holds)) {
     if ((await readJson(join(layout.holds, name))) === undefined) await removeFile(join(layout.holds, name));
@@ -299,33 +350,7 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
   return { layout, layers: createLayerStore(layout, isAlive, log) };
 }
 
-async function download(
-  layers: readonly Descriptor[],
-  paths: readonly string[],
-  client: RegistryClient,
-): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    for (;;) {
-      const index = next++;
-      const layer = layers[index];
-      const path = paths[index];
-      if (layer === undefined || path === undefined) return;
-      try {
-        await client.blob(layer.digest, layer.size, path);
-      } catch (error) {
-        next = layers.length;
-        throw error instanceof RuntimeError
-          ? error
-          : new RuntimeError('image-pull', messageOf(error), { cause: error });
-      }
-    }
-  };
-  const outcomes = await Promise.allSettled(Array.from({ length: PARALLEL_DOWNLOADS }, worker));
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-}
-
-function describe(image: StoredImage, refs: readonly StoredRef[]): ImageStatus {
+function describe(image: StoredImage, refs: readonly StoredRef[], pins: ReadonlySet<string>): ImageStatus {
   const own = refs.filter((ref) => ref.id === image.id).map((ref) => ref.name);
   const user = image.config.user.split(':', 1)[0] ?? '';
   return {
@@ -333,6 +358,7 @@ function describe(image: StoredImage, refs: readonly StoredRef[]): ImageStatus {
     repoTags: own.filter((name) => !name.includes('@')).toSorted(),
     repoDigests: own.filter((name) => name.includes('@')).toSorted(),
     sizeBytes: image.sizeBytes,
+    ...(pins.has(image.id) || own.some((name) => pins.has(name)) ? { pinned: true } : {}),
     ...(/^\d{1,10}$/.test(user) ? { uid: Number(user) } : user === '' ? {} : { username: user }),
   };
 }

@@ -15,6 +15,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { Trees } from '../trees/port.ts';
+import { MAX_LAYER_BYTES, roomAt } from './blob-download.ts';
 import { type LayerDeletions, lstatOrUndefined } from './whiteouts.ts';
 
 const run = promisify(execFile);
@@ -22,7 +23,8 @@ const run = promisify(execFile);
 const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARK = '.wh..wh..opq';
 const MAX_ENTRIES = 1_000_000;
-const MAX_LAYER_BYTES = 64 * 1024 ** 3;
+/** Between two looks at the free space. */
+const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
 const MAX_PATH_BYTES = 4096;
 
 export interface UnpackedLayer {
@@ -42,6 +44,7 @@ interface Progress {
   readonly directoryTimes: Map<string, Date>;
   readonly attributes: { path: string; name: string; value: string }[];
   sizeBytes: number;
+  checkAtBytes: number;
   entries: number;
 }
 
@@ -57,6 +60,7 @@ export async function unpackLayer(tar: Readable, root: string, trees: Trees, log
     directoryTimes: new Map(),
     attributes: [],
     sizeBytes: 0,
+    checkAtBytes: CHECK_SPACE_BYTES,
     entries: 0,
   };
   const parser = extract();
@@ -175,6 +179,10 @@ async function writeFile(
       size += chunk.length;
       progress.sizeBytes += chunk.length;
       if (progress.sizeBytes > MAX_LAYER_BYTES) throw bad('the layer is larger than 64 GiB');
+      if (progress.sizeBytes >= progress.checkAtBytes) {
+        progress.checkAtBytes = progress.sizeBytes + CHECK_SPACE_BYTES;
+        if ((await roomAt(progress.root)) === 0) throw bad('no space left on device');
+      }
       await file.write(chunk);
     }
   } finally {

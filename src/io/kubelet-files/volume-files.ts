@@ -23,7 +23,10 @@ export function createVolumeFiles(mounts: Mounter): VolumeFiles {
         () => false,
       ),
     kindOf: (path) => stat(path).then(kindOf, () => undefined),
-    ownByGroup,
+    async ownByGroup(path, gid, policy) {
+      if (policy === 'OnRootMismatch' && isOwnedBy(gid, await stat(path))) return;
+      await ownByGroup(path, gid);
+    },
     writeAtomically,
     bindSubPath: (volume, subPath, target) => bindSubPath(volume, subPath, target, mounts),
   };
@@ -36,6 +39,9 @@ function kindOf(found: Stats): HostPathKind | undefined {
   if (found.isCharacterDevice()) return 'CharDevice';
   return found.isBlockDevice() ? 'BlockDevice' : undefined;
 }
+
+/** Source: pkg/volume/volume_linux.go requiresPermissionChange, for a root that may be written. */
+const isOwnedBy = (gid: number, { gid: group, mode }: Stats): boolean => group === gid && (mode & 0o2770) === 0o2770;
 
 /** Source: pkg/volume/volume_linux.go SetVolumeOwnership. */
 async function ownByGroup(path: string, gid: number): Promise<void> {

@@ -40,6 +40,7 @@ export class ContainerBundles {
     const hostRoot = config.hostRoot === true;
     if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
       throw new RuntimeError('create-failed', hostRootRefusal(`container ${config.name}`));
+    const runtime = context.handlers.get(sandbox.runtimeHandler);
     const id = newId();
     const directory = this.#table.bundle(id);
     const logPath = join(sandbox.logDirectory, config.logPath);
@@ -55,8 +56,9 @@ export class ContainerBundles {
         deviceList(config),
       ]);
       const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
-      if (context.affectedRuntime !== undefined && !hostRoot && !config.security.privileged)
-        await checkMounts(join(directory, 'rootfs'), config.mounts, context.affectedRuntime);
+      const affected = await runtime.affected();
+      if (affected !== undefined && !hostRoot && !config.security.privileged)
+        await checkMounts(join(directory, 'rootfs'), config.mounts, affected);
       const { spec, warnings } = buildSpec({
         containerId: id,
         config,
@@ -76,7 +78,7 @@ export class ContainerBundles {
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
       const created = await createMonitored({
         conmon: context.programs.conmon,
-        runc: context.runc,
+        runc: runtime.runc,
         driver: context.deps.cgroupDriver,
         id,
         bundle: directory,
@@ -118,6 +120,7 @@ export class ContainerBundles {
         monitorPid: created.monitorPid,
         monitorStart: monitorStart ?? '',
         cgroups,
+        ...(sandbox.runtimeHandler === undefined ? {} : { runtimeHandler: sandbox.runtimeHandler }),
         overlay: root.overlay,
       });
       return id;
@@ -135,9 +138,13 @@ export class ContainerBundles {
     const record = this.#table.find(id);
     if (record !== undefined && record.bootId === this.#context.bootId)
       await removeExecCgroups(record.cgroups, this.#context.deps.clock);
-    await this.#context.runc
-      .deleteForce(id)
-      .catch((error: unknown) => this.#context.log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
+    // A creation that was cut short left no record of its runtime.
+    const { handlers } = this.#context;
+    const runtimes = record === undefined ? handlers.all() : [handlers.of(record)];
+    for (const { runc } of runtimes)
+      await runc
+        .deleteForce(id)
+        .catch((error: unknown) => this.#context.log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
     await unmountBelow(directory);
     await this.#context.deps.trees.remove(directory);
     await Promise.all([

@@ -67,7 +67,7 @@ export class ContainerEnds {
     await this.#signal(record, 'SIGKILL');
     if (await this.#endsWithin(id, KILL_TIMEOUT_MS)) return;
     // Without its own pid namespace other processes may have survived the first; and an exit file may have been missed.
-    const { runc } = this.#context;
+    const { runc } = this.#context.handlers.of(record);
     await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
     await this.settle(id);
     if (!hasEnded(this.#table.get(id)))
@@ -148,7 +148,7 @@ export class ContainerEnds {
   async #release(record: ContainerRecord): Promise<void> {
     if (record.bootId === this.#context.bootId) {
       await removeExecCgroups(record.cgroups, this.#context.deps.clock);
-      await this.#context.runc.deleteForce(record.id);
+      await this.#context.handlers.of(record).runc.deleteForce(record.id);
       if (record.overlay) await unmountBelow(join(this.#table.bundle(record.id), 'rootfs'));
     }
   }

@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { RuntimeFeatures } from '../../core/podplan/port.ts';
 import type { Trees } from '../trees/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
+import type { Handlers } from './handlers.ts';
 import type { ImageStorePort, MonitorScopes, PodAttachments } from './port.ts';
 import type { OwnLimits } from './processes.ts';
 import type { RuntimePaths } from './records.ts';
@@ -25,6 +26,8 @@ export interface OciRuntimeDeps {
   readonly log: Log;
   /** Programs to use instead of those found on the usual path. */
   readonly programs?: Partial<RuntimePrograms>;
+  /** Programs of further handlers of runtime classes, by name; `runc` and, where installed, `crun` need no entry. */
+  readonly handlers?: Readonly<Record<string, string>>;
   /** Host files and directories that host-root containers see at their own paths, read-only: the running executable. */
   readonly hostRootVisible?: readonly string[];
 }
@@ -40,11 +43,9 @@ export interface RuntimeContext {
   readonly log: Log;
   readonly paths: RuntimePaths;
   readonly programs: RuntimePrograms;
+  /** The default runtime. */
   readonly runc: Runc;
-  /**
-   * Name and version of a runtime that mounts over the kernel's file systems endanger; undefined: it withstands them.
-   */
-  readonly affectedRuntime: string | undefined;
+  readonly handlers: Handlers;
   readonly bootId: string;
   readonly bootTimeMs: number;
   readonly cgroupMounts: CgroupMounts;

@@ -15,7 +15,7 @@ export async function findPrograms(given: Partial<RuntimePrograms> = {}): Promis
   return { runc, conmon, socat: given.socat ?? (await findOnPath('socat')) ?? 'socat' };
 }
 
-async function findOnPath(name: string): Promise<string | undefined> {
+export async function findOnPath(name: string): Promise<string | undefined> {
   for (const directory of (childEnvironment['PATH'] ?? '').split(':')) {
     const path = join(directory, name);
     const usable = await access(path, constants.X_OK).then(

@@ -7,6 +7,7 @@
  *     <state>/exits/<container id>         exit code, written by conmon
  *     <run>/sandboxes/<id>/{net,ipc,uts,shm}   pinned namespaces and shared memory (mounts)
  *     <run>/runc/                          runc's own state
+ *     <run>/handlers/<name>/               that of other runtimes
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -30,6 +31,8 @@ export interface SandboxRecord {
   readonly hostIpc: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly sysctls: Readonly<Record<string, string>>;
+  /** Absent: the default. */
+  readonly runtimeHandler?: string;
   readonly createdAtMs: number;
   readonly ips: readonly string[];
   /** The process whose pid namespace the containers share, when they share one. */
@@ -66,6 +69,8 @@ export interface ContainerRecord {
   readonly monitorPid: number;
   readonly monitorStart: string;
   readonly cgroups: Readonly<Record<string, string>>;
+  /** Of its sandbox; absent: the default. */
+  readonly runtimeHandler?: string;
   /** Whether `rootfs` is an overlay mount. */
   readonly overlay: boolean;
 }
@@ -76,6 +81,7 @@ export interface RuntimePaths {
   readonly exits: string;
   readonly runSandboxes: string;
   readonly runcRoot: string;
+  readonly handlers: string;
   readonly execs: string;
 }
 
@@ -86,6 +92,7 @@ export function runtimePaths(stateRoot: string, runRoot: string): RuntimePaths {
     exits: join(stateRoot, 'exits'),
     runSandboxes: join(runRoot, 'sandboxes'),
     runcRoot: join(runRoot, 'runc'),
+    handlers: join(runRoot, 'handlers'),
     execs: join(runRoot, 'execs'),
   };
 }

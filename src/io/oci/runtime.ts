@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -25,14 +26,13 @@ import type { OciRuntimeDeps, RuntimeContext } from './context.ts';
 import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './exec.ts';
 import { chargeToPod } from './exec-cgroup.ts';
 import { ExitWatch } from './exit-watch.ts';
+import { openHandlers } from './handlers.ts';
 import { HOST_ROOT_STATUS } from './host-root.ts';
 import { createKeyedLimit } from './keyed-limit.ts';
-import { isMountSafe } from './mount-guard.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { hasRecursiveAttributes, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { findPrograms } from './programs.ts';
 import { type ContainerRecord, makePaths, runtimePaths } from './records.ts';
-import { createRunc } from './runc.ts';
 import { namespaceFiles } from './sandbox.ts';
 import { Sandboxes } from './sandboxes.ts';
 
@@ -109,23 +109,33 @@ class EmbeddedRuntime implements OciRuntime {
       readOwnLimits(),
       makePaths(paths),
     ]);
-    const runc = createRunc(programs.runc, paths.runcRoot, deps.cgroupDriver);
-    const runcVersion = await runc.versionText();
-    const affectedRuntime = isMountSafe(runcVersion) ? undefined : runcVersion.split('\n')[0]?.replace(' version', '');
+    const handlers = await openHandlers({
+      runc: programs.runc,
+      more: deps.handlers ?? {},
+      roots: { runc: paths.runcRoot, handlers: paths.handlers },
+      driver: deps.cgroupDriver,
+    });
+    const standard = handlers.get('');
+    const affectedRuntime = await standard.affected();
     if (affectedRuntime !== undefined)
       log.warn('volumes over /dev, /proc and /sys are refused: CVE-2025-31133', { runtime: affectedRuntime });
+    const described = await handlers.describe({ recursiveReadOnly: hasRecursiveAttributes() });
     return {
       deps,
       log,
       paths,
       programs,
-      runc,
-      affectedRuntime,
+      runc: standard.runc,
+      handlers,
       bootId,
       bootTimeMs,
       cgroupMounts,
       own,
-      features: { recursiveReadOnlyMounts: hasRecursiveAttributes() && (await runc.mountOptions()).includes('rro') },
+      features: {
+        recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
+        handlers: described,
+        selinux: existsSync('/sys/fs/selinux/enforce'),
+      },
       changed: (sandboxId) => {
         for (const listener of this.#listeners) listener({ sandboxId });
       },
@@ -190,11 +200,11 @@ class EmbeddedRuntime implements OciRuntime {
   }
 
   async execSync(id: string, command: readonly string[], options: ExecSyncOptions): Promise<ExecResult> {
-    return execToEnd(this.#execDeps(), this.#execTarget(id), command, options);
+    return execToEnd(this.#execDeps(id), this.#execTarget(id), command, options);
   }
 
   async exec(id: string, options: ExecOptions): Promise<ProcessStreams> {
-    return execInContainer(this.#execDeps(), this.#execTarget(id), options, { killsRest: false });
+    return execInContainer(this.#execDeps(id), this.#execTarget(id), options, { killsRest: false });
   }
 
   async attach(id: string, options: AttachOptions): Promise<ProcessStreams> {
@@ -219,8 +229,8 @@ class EmbeddedRuntime implements OciRuntime {
 
   async updateContainerResources(id: string, resources: LinuxResources): Promise<void> {
     const { context } = this.#up();
-    this.#runningContainer(id);
-    await context.runc.updateResources(id, resources, context.cgroupMounts.pureV2);
+    const { runc } = context.handlers.of(this.#runningContainer(id));
+    await runc.updateResources(id, resources, context.cgroupMounts.pureV2);
   }
 
   async containerStats(id: string): Promise<ContainerStats | undefined> {
@@ -253,8 +263,9 @@ class EmbeddedRuntime implements OciRuntime {
     return () => this.#listeners.delete(listener);
   }
 
-  #execDeps(): ExecDeps {
-    const { runc, programs, paths } = this.#up().context;
+  #execDeps(id: string): ExecDeps {
+    const { handlers, programs, paths } = this.#up().context;
+    const { runc } = handlers.of(this.#up().containers.get(id));
     const { conmon, socat } = programs;
     return { runc, conmon, socat, execs: paths.execs, clock: this.#deps.clock, starts: this.#starts };
   }
@@ -275,7 +286,8 @@ class EmbeddedRuntime implements OciRuntime {
 /** The host-root image is always there and never pulled. */
 function withHostRoot(images: ImageService): ImageService {
   return {
-    pull: (image, auth) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
+    pull: (image, auth, onProgress) =>
+      isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth, onProgress),
     status: (image) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
     list: async () => [HOST_ROOT_STATUS, ...(await images.list())],
     remove: (image) => (isHostRootImage(image) ? Promise.resolve() : images.remove(image)),

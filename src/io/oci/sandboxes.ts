@@ -74,6 +74,7 @@ export class Sandboxes {
   async run(config: SandboxConfig): Promise<string> {
     const { bootId, deps, paths, runc } = this.#context;
     const id = newId();
+    this.#context.handlers.get(config.runtimeHandler);
     try {
       await setUp(paths, id, config);
       const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
@@ -103,6 +104,7 @@ export class Sandboxes {
         hostIpc: config.hostIpc,
         portMappings,
         sysctls: config.sysctls,
+        ...(config.runtimeHandler === undefined ? {} : { runtimeHandler: config.runtimeHandler }),
         createdAtMs: deps.clock.nowMs(),
         ips: network.ips,
         pidHolder,
@@ -148,9 +150,9 @@ export class Sandboxes {
 
   /** Another boot's runc state describes processes that do not exist; pids in it may belong to others by now. */
   async #clearOtherBoot(): Promise<void> {
-    const { runSandboxes, runcRoot } = this.#context.paths;
+    const { runSandboxes, runcRoot, handlers } = this.#context.paths;
     await unmountBelow(runSandboxes);
-    for (const directory of [runSandboxes, runcRoot]) await empty(directory);
+    for (const directory of [runSandboxes, runcRoot, handlers]) await empty(directory);
   }
 
   async #save(record: SandboxRecord): Promise<void> {

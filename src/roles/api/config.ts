@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import type { ApiServerConfig } from '../../components/apiserver/index.ts';
@@ -69,11 +70,17 @@ export async function apiConfigOf(
       ...watchTime(values),
       ...eventTime(values),
       ...inFlight(values),
-      runtimeConfig,
+      runtimeConfig: ownHost ? runtimeConfig : withoutMetrics(runtimeConfig),
       soleWriter,
     },
   };
 }
+
+const METRICS = 'metrics.k8s.io/v1beta1';
+
+/** Beside components of upstream's, metrics.k8s.io belongs to metrics-server unless the flag names it. */
+const withoutMetrics = (given: RuntimeConfig): RuntimeConfig =>
+  given.has(METRICS) ? given : new Map([...given, [METRICS, false]]);
 
 /** TLS versions and cipher suites. Throws ApiUsageProblems; insecure suites are omitted with a warning. */
 export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServerConfig, 'tls'> {

@@ -1,5 +1,6 @@
 /** The API server on any etcd v3 store, configured by this host's master-config.yaml or by kube-apiserver's flags. */
-import { networkInterfaces } from 'node:os';
+import { createHash } from 'node:crypto';
+import { hostname, networkInterfaces } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createApiServer } from '../../components/apiserver/index.ts';
@@ -29,7 +30,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
       {
         referredToBy: configFile,
         ownHost: true,
-        // The only API server of a host's own store is its only writer; a shared store needs consistent reads.
+        // The only API server of a host's own store is its only writer until another one announces itself.
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -150,7 +151,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
     certificates,
-    config,
+    config: { ...config, identity: identityOf(config.advertiseAddress) },
   });
   const { port } = await server.start();
   log.info('serving', { address: config.bindAddress, port });
@@ -166,4 +167,10 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
       certificates.stop();
     },
   };
+}
+
+/** The digest is of the advertised address, of which each API server of a cluster has its own. */
+function identityOf(advertiseAddress: string): { readonly name: string; readonly hostname: string } {
+  const digest = createHash('sha256').update(advertiseAddress).digest('hex').slice(0, 26);
+  return { name: `apiserver-${digest}`, hostname: hostname() };
 }

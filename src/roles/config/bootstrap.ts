@@ -3,10 +3,12 @@
  * optional.
  */
 import { isIP } from 'node:net';
+import { parseAddressRange } from '../../base/address-pool.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
-import { fixturesField, rigPowerField } from './fixtures.ts';
+import { embeddedShape } from './embedded.ts';
+import { fixturesField } from './fixtures.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -87,6 +89,16 @@ const certificateLife = (): Field<string> =>
     (parseDuration(text) ?? 0) >= MIN_CERTIFICATE_MS ? undefined : 'give a duration such as 8760h, 10s or more',
   );
 
+/** `10.0.0.240-10.0.0.250`, `10.0.1.0/28` or one address. */
+export const addressRange = (): Field<string> =>
+  checkedString(
+    (text) =>
+      parseAddressRange(text) === undefined
+        ? 'give addresses such as 10.0.0.240-10.0.0.250, 10.0.1.0/28 or 10.0.0.240'
+        : undefined,
+    'address, range of addresses or network',
+  );
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Bootstrap'),
@@ -117,7 +129,9 @@ const shape = {
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
   fixtures: fixturesField(),
-  rigPower: rigPowerField(),
+  serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
+  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
+  ...embeddedShape,
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -125,6 +139,7 @@ const shape = {
     labels: dictionary(string()),
     maxPods: integer(1, 10_000),
     systemReserved: dictionary(string()),
+    runtimeHandlers: dictionary(absolutePath()),
   }),
   ports: object({
     api: port(),

@@ -1,5 +1,6 @@
 /** The settings in force as fields of the bootstrap file, each with its origin. */
 import type { BootstrapFiles } from './bootstrap-files.ts';
+import { effectiveEmbedded } from './embedded.ts';
 import type { Settings } from './settings.ts';
 
 export interface EffectiveField {
@@ -51,6 +52,10 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
     ['localVolumes.enabled', settings.localVolumes],
+    ['serviceLoadBalancer.enabled', settings.serviceLoadBalancer.enabled],
+    ['serviceLoadBalancer.addresses', settings.serviceLoadBalancer.addresses],
+    ['scheduler.configFile', settings.schedulerConfigFile],
+    ...effectiveEmbedded(settings.embedded),
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -1,7 +1,7 @@
-/** Fixtures of test rigs and the power commands of rigs, as the bootstrap file has them. */
+/** Fixtures of test rigs as the bootstrap file has them. */
 import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-port.ts';
 import type { Parsed } from './strict-yaml.ts';
-import { dictionary, type Field, integer, list, object, oneOf, string } from './strict-yaml.ts';
+import { dictionary, type Field, object, oneOf, string } from './strict-yaml.ts';
 
 /** Becomes part of the resource's name, `rig.hyperedge.dev/<name>`. */
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
@@ -39,27 +39,3 @@ export const declaredFixtures = (file: ReadonlyMap<string, FixtureFile> = new Ma
     ...rest,
     ...(match === undefined ? {} : { match: Object.fromEntries(match) }),
   }));
-
-/** Commands that switch a rig's power; run on this host without a shell. */
-export interface RigPower {
-  readonly on: readonly string[];
-  readonly off: readonly string[];
-  /** Between off and on of a cycle. */
-  readonly cycleSeconds: number;
-}
-
-const powerShape = { on: list(string()), off: list(string()), cycleSeconds: integer(0, 600) } as const;
-
-export function rigPowerField(): Field<ReadonlyMap<string, RigPower>> {
-  const field = dictionary(object(powerShape, ['on', 'off']));
-  return {
-    ...field,
-    parse: (at) => {
-      const given = field.parse(at);
-      for (const [name, { on, off }] of given)
-        if (on[0]?.startsWith('/') !== true || off[0]?.startsWith('/') !== true)
-          throw at.fail(`"${name}": on and off begin with the absolute path of a program`);
-      return new Map([...given].map(([name, each]) => [name, { ...each, cycleSeconds: each.cycleSeconds ?? 2 }]));
-    },
-  };
-}

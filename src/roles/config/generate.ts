@@ -23,6 +23,16 @@ function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
     .map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`);
 }
 
+function apiServerArguments(
+  { secretsEncryption, embedded, paths }: Settings,
+  beside: (path: string) => string,
+): Pick<NonNullable<MasterConfig['kubernetesMasterConfig']>, 'apiServerArguments'> {
+  const flags = new Map<string, string[]>();
+  if (secretsEncryption !== undefined) flags.set('encryption-provider-config', [beside(paths.encryptionConfig)]);
+  if (!embedded.metrics) flags.set('runtime-config', ['metrics.k8s.io/v1beta1=false']);
+  return flags.size === 0 ? {} : { apiServerArguments: flags };
+}
+
 export function masterConfigOf(settings: Settings): MasterConfig {
   const files = masterFiles(settings.root);
   const { network, storage, ports } = settings;
@@ -78,11 +88,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       masterIP: settings.nodeIp,
       servicesSubnet: network.serviceCidrs.join(),
       servicesNodePortRange: '30000-32767',
-      ...(settings.secretsEncryption === undefined
-        ? {}
-        : {
-            apiServerArguments: new Map([['encryption-provider-config', [beside(settings.paths.encryptionConfig)]]]),
-          }),
+      ...apiServerArguments(settings, beside),
     },
     masterClients: {
       openshiftLoopbackKubeConfig: beside(files.controllersKubeconfig),
@@ -91,6 +97,8 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     controllerConfig: {
       healthBindAddress: `127.0.0.1:${ports.controllers}`,
       ...(settings.localVolumes ? {} : { localVolumes: false }),
+      ...serviceLoadBalancerOf(settings),
+      ...(settings.schedulerConfigFile === undefined ? {} : { schedulerConfigFile: settings.schedulerConfigFile }),
       signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
     },
     networkConfig: {
@@ -102,6 +110,10 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     },
     clusterSettings: new Map(Object.entries(learnableSettings(settings))),
   };
+}
+
+function serviceLoadBalancerOf({ serviceLoadBalancer: { enabled, addresses } }: Settings): object {
+  return enabled && addresses.length === 0 ? {} : { serviceLoadBalancer: { enabled, addresses } };
 }
 
 export function etcdConfigOf(settings: Settings): EtcdConfig {

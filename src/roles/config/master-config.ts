@@ -81,7 +81,11 @@ const shape = {
     healthBindAddress: bindAddress(),
     /** Whether the storage class `hyperedge-local` is created. Default true. */
     localVolumes: boolean(),
+    /** Addresses of services of type LoadBalancer. Default: enabled, with the addresses of the nodes. */
+    serviceLoadBalancer: object({ enabled: boolean(), addresses: list(string()) }),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
+    /** A KubeSchedulerConfiguration. */
+    schedulerConfigFile: string(),
   }),
   networkConfig: object({
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),

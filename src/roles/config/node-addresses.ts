@@ -1,6 +1,8 @@
 /** The addresses by which other hosts reach this one. */
+
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 
@@ -37,7 +39,7 @@ export interface AddressChoice {
   readonly podLinks: ReadonlySet<string>;
   /** Addresses of services that this host answers itself are no addresses of the host. */
   readonly serviceCidrs: readonly string[];
-  /** Addresses that may be here and move to other hosts: the shared address of the masters. */
+  /** Addresses or ranges that may be here and move to other hosts: of the masters, and of load balancers. */
   readonly shared?: readonly string[];
   /** What was chosen before is kept for as long as the host has it. */
   readonly previous?: readonly string[];
@@ -51,11 +53,13 @@ export const podLinksOf = (bridge: string, tunnelNames: Readonly<Record<4 | 6, s
 export const ownAddresses = (
   { byLink }: HostAddresses,
   { podLinks, serviceCidrs, shared = [] }: Pick<AddressChoice, 'podLinks' | 'serviceCidrs' | 'shared'>,
-): HostAddresses['byLink'] =>
-  byLink.filter(
+): HostAddresses['byLink'] => {
+  const moving = parseAddressPool(shared);
+  return byLink.filter(
     ({ link, address }) =>
-      !podLinks.has(link) && !shared.includes(address) && !serviceCidrs.some((cidr) => isInNetwork(address, cidr)),
+      !podLinks.has(link) && !isInPool(moving, address) && !serviceCidrs.some((cidr) => isInNetwork(address, cidr)),
   );
+};
 
 /**
  * One address per family of the cluster, the primary one first. A host without an address of the cluster's families is

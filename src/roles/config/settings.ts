@@ -9,8 +9,9 @@ import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
-import { declaredFixtures, type RigPower } from './fixtures.ts';
+import { declaredFixtures } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 
@@ -44,11 +45,19 @@ export interface Settings {
   readonly hostTools: boolean;
   /** The storage class of the embedded local provisioner is created. */
   readonly localVolumes: boolean;
+  /** Of services of type LoadBalancer. No addresses: those of the nodes. */
+  readonly serviceLoadBalancer: {
+    readonly enabled: boolean;
+    readonly addresses: readonly string[];
+    readonly link: string | undefined;
+  };
+  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
+  readonly embedded: Embedded;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
   readonly fixtures: readonly DeclaredFixture[];
-  readonly rigPower: ReadonlyMap<string, RigPower>;
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -65,6 +74,8 @@ export interface Settings {
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
+  /** Programs of the handlers of runtime classes. */
+  readonly runtimeHandlers: Readonly<Record<string, string>>;
   readonly ports: {
     readonly api: number;
     readonly kubelet: number;
@@ -285,8 +296,7 @@ export function settingsOf(
   const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
   const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
   const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
-  const vip = file?.vip?.address;
-  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: vip === undefined ? [] : [vip] };
+  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: movingAddresses(file) };
   const own = ownAddresses(host, choice);
   const detected = chooseNodeIps(host, choice);
   const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
@@ -311,14 +321,17 @@ export function settingsOf(
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
+    serviceLoadBalancer: serviceLoadBalancerOf(file),
+    schedulerConfigFile: file?.scheduler?.configFile,
+    embedded: embeddedOf(root, file),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
-    rigPower: file?.rigPower ?? new Map(),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
     podNetwork,
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
+    runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
     ports: {
       api: file?.ports?.api ?? 8443,
       kubelet: file?.ports?.kubelet ?? 10_250,
@@ -379,6 +392,17 @@ function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
   if (joined?.etcd === undefined) return undefined;
   const members = [...joined.etcd.members].map(([name, peerUrl]) => ({ name, peerUrl }));
   return { members, state: 'existing', token: joined.etcd.token };
+}
+
+/** Addresses and ranges that are on one host at a time. */
+function movingAddresses(file: BootstrapFile | undefined): string[] {
+  const vip = file?.vip?.address;
+  return [...(vip === undefined ? [] : [vip]), ...(file?.serviceLoadBalancer?.addresses ?? [])];
+}
+
+function serviceLoadBalancerOf(file: BootstrapFile | undefined): Settings['serviceLoadBalancer'] {
+  const { enabled = true, addresses = [], interface: link } = file?.serviceLoadBalancer ?? {};
+  return { enabled, addresses, link };
 }
 
 function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined): string[] {

@@ -11,14 +11,21 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
-import { CONTROLLERS_LEASE, type ControllersOptions, createControllers } from '../../components/controllers/index.ts';
+import {
+  CONTROLLERS_LEASE,
+  type ControllersOptions,
+  createControllers,
+  followFailedHosts,
+} from '../../components/controllers/index.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
+import { followRing } from '../../io/agent/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
   /** Resolves when the component has stopped. */
@@ -29,13 +36,20 @@ export interface Component {
 
 export interface ComponentOptions {
   readonly configFile: string;
+  /** Of the host process: the gossip ring. */
+  readonly agentSocket?: string;
   readonly log: Log;
   /** Stops the component and ends the process. */
   readonly onFatal: (error: Error) => void;
 }
 
 /** Throws CodedErrors with file and field. */
-export async function startControllers({ configFile, log, onFatal }: ComponentOptions): Promise<Component> {
+export async function startControllers({
+  configFile,
+  agentSocket,
+  log,
+  onFatal,
+}: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   const at = (path: string): string => resolveBeside(configFile, path);
   const signer = config.controllerConfig?.signer;
@@ -61,6 +75,7 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
   // Controllers and scheduler share informers: they read nearly the same kinds.
   const informers = controllersClient.newInformers();
   const identity = await candidateIdentity(configFile);
+  const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
   const recorders = {
     controllers: createEventRecorder({
       client: controllersClient.client,
@@ -119,6 +134,8 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
         }),
     options: {
       localVolumes: config.controllerConfig?.localVolumes ?? true,
+      loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],
+      disabled: config.controllerConfig?.serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
       ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
       ...maskSizes(clusters),
       ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
@@ -132,7 +149,20 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
     log: log.named('scheduler'),
     clock,
     random,
+    ...configured.deps,
   });
+  const ring =
+    agentSocket === undefined
+      ? undefined
+      : followFailedHosts({
+          ring: followRing({ socket: agentSocket, clock, log: log.named('gossip') }),
+          // Not fenced: the host that failed may be the one whose controllers lead.
+          client: controllersClient.client,
+          informers,
+          recorder: recorders.controllers,
+          clock,
+          log: log.named('failed-hosts'),
+        });
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
     [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
@@ -144,9 +174,11 @@ export async function startControllers({ configFile, log, onFatal }: ComponentOp
   return {
     stop: async () => {
       authorities.stop();
+      ring?.stop();
       await Promise.all([controllers.stop(), scheduler.stop()]);
       await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
       await informers.stop();
+      await configured.close();
       await Promise.all([controllersClient.close(), schedulerClient.close()]);
       await health.stop();
     },

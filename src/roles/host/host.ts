@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
@@ -33,19 +34,21 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { holdAddresses } from './balanced-addresses.ts';
 import { followApiServers, isOwnAddress, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
+import { credentialProviders } from './credentials.ts';
 import { hostDevices } from './devices.ts';
+import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
-import { keepLocalVolumes } from './local-volumes.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -61,10 +64,10 @@ import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
-import { holdSharedAddress } from './shared-address.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { linkDriverRoot, volumeDeps } from './volumes.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -94,6 +97,7 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
+const EMBEDDED_STOP_MS = 3_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -150,7 +154,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const onRenewed = (): void => void kubelet.reloadCertificate();
   const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
-  const sharedAddress = holdSharedAddress(settings, log.named('vip'));
+  const sharedAddress = holdAddresses(settings, informers, nodeName, log);
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
   addresses.onChange(() => kubelet.addressesChanged());
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
@@ -168,7 +172,16 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
+  const { client } = api;
+  const stopEmbedded = await startEmbedded({
+    settings,
+    images: runtime.images,
+    nodeName,
+    informers,
+    client,
+    recorder,
+    log,
+  });
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -194,6 +207,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    await within(stopEmbedded(), EMBEDDED_STOP_MS);
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
     await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
@@ -350,8 +364,9 @@ async function hostKubelet({
   const files = nodeFiles(settings.root);
   const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
   const mounts = createMounter();
+  const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current),
+    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot),
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
@@ -359,11 +374,13 @@ async function hostKubelet({
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
     mounts,
+    volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
     devices: hostDevices(settings, log.named('kubelet')),
     streaming,
     probeNetwork,
+    credentials: await credentialProviders(settings, log),
     api: { client: api.client, informers: api.newInformers(lastKnown), recorder },
     lastKnown,
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
@@ -392,6 +409,8 @@ export function hostProxy(
 ): ReturnType<typeof createProxy> {
   const { network } = settings;
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
+  // Ports of this host are not reserved at addresses of load balancers.
+  const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
   return createProxy({
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
@@ -408,7 +427,7 @@ export function hostProxy(
       table: network.nftTable,
       reservedPorts,
       hostServices: [network.dnsIp],
-      hostAddresses: () => ownAddresses(serviceLink, network.bridge),
+      hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
     },
   });
 }

@@ -16,6 +16,7 @@ export function kubeletConfigOf(
   config: NodeConfig,
   reservedPorts: readonly ReservedPort[],
   nodeIps: () => readonly string[],
+  driverRoot?: string,
 ): KubeletConfig {
   const file = settings.paths.nodeConfig;
   const given = config.kubeletArguments ?? {};
@@ -46,6 +47,7 @@ export function kubeletConfigOf(
     },
     paths: {
       volumes: config.volumeDirectory,
+      ...(driverRoot === undefined ? {} : { driverRoot }),
       podLogs: settings.paths.podLogs,
       containerLogs: settings.paths.containerLogs,
       staticPods: config.podManifestConfig.path,

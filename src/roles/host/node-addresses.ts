@@ -17,7 +17,8 @@ export function createNodeAddresses(settings: Settings, nodeConfig: NodeConfig, 
   const podLinks = podLinksOf(settings.network.bridge, settings.podNetwork.tunnelNames);
   const handlers: (() => void)[] = [];
   const { ipFamilies } = settings;
-  const shared = settings.vip === undefined ? [] : [settings.vip.address];
+  const vip = settings.vip === undefined ? [] : [settings.vip.address];
+  const shared = [...vip, ...settings.serviceLoadBalancer.addresses];
   const choice = { ipFamilies, given, podLinks, serviceCidrs: settings.network.serviceCidrs, shared };
   let current: readonly string[] =
     given === undefined

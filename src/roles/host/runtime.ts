@@ -10,6 +10,7 @@ import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
+import { registryOptions } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { createHostNetwork, type HostNetwork } from './host-network.ts';
@@ -38,7 +39,12 @@ export async function startRuntime(
   helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({ root: settings.paths.images, trees, log, registry: registriesOf(settings) });
+  const images = createImageStore({
+    root: settings.paths.images,
+    trees,
+    log,
+    registry: await registryOptions(settings),
+  });
   const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
   const runtime = createOciRuntime({
@@ -52,6 +58,7 @@ export async function startRuntime(
     clock,
     log,
     hostRootVisible: ownFiles(),
+    handlers: settings.runtimeHandlers,
     ...(helpers === undefined
       ? {}
       : {
@@ -73,17 +80,6 @@ export async function startRuntime(
       await runtime.stop();
       if (!keepPods) await network.destroy();
     },
-  };
-}
-
-function registriesOf({ registries }: Settings): {
-  mirrors: Record<string, readonly string[]>;
-  insecureRegistries: string[];
-} {
-  const entries = [...registries];
-  return {
-    mirrors: Object.fromEntries(entries.map(([host, { mirrors }]) => [host, mirrors ?? []])),
-    insecureRegistries: entries.filter(([, { insecure }]) => insecure === true).map(([host]) => host),
   };
 }
 

@@ -10,14 +10,14 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
 /** Shorter than those of the controllers: clients without a balancer of their own wait for it. */
-const LEASE = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 } as const;
+export const LEASE = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 } as const;
 /**
  * The kernel removes the address when this process does not extend it: a stopped or killed holder has none beside the
  * next one. Within the renew deadline and an extension, so before the lease may be taken.
  */
-const LIFETIME_SECONDS = 2;
-const EXTEND_MS = 700;
-const RETRY_MS = 5_000;
+export const LIFETIME_SECONDS = 2;
+export const EXTEND_MS = 700;
+export const RETRY_MS = 5_000;
 
 export interface SharedAddressHolder {
   /** Removes the address, then releases the lease. */
@@ -110,7 +110,7 @@ async function hold(
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       timer.cancel();
@@ -123,6 +123,6 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function linkOf(nodeIp: string): string | undefined {
+export function linkOf(nodeIp: string): string | undefined {
   return Object.entries(networkInterfaces()).find(([, each]) => each?.some(({ address }) => address === nodeIp))?.[0];
 }

@@ -111,8 +111,11 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
   return controlPlanePod(assets, {
     component: 'controllers',
     ports,
-    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
-    directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
+    directories: [
+      { name: 'agent', path: dirname(settings.paths.agentSocket), orCreate: true },
+      { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+    ],
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },
     },

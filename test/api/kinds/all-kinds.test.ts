@@ -4,11 +4,11 @@ import { validateObjectMeta } from '../../../src/api/meta/validation.ts';
 import { builtinKinds, kindByGvk, kindByPath, subresourceKinds } from '../../../src/api/registry/index.ts';
 import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
 import { schemaOfType } from '../../../src/api/schema/index.ts';
-import { context, created, deepFreeze, defaulted, sample, storedKinds, texts } from './samples.ts';
+import { context, created, deepFreeze, defaulted, sample, sampleNameOf, storedKinds, texts } from './samples.ts';
 
 for (const kind of storedKinds) {
-  test(`${kind.kind}: a good document passes the whole pipeline`, () => {
-    const document = defaulted(kind.kind);
+  test(`${sampleNameOf(kind)}: a good document passes the whole pipeline`, () => {
+    const document = defaulted(sampleNameOf(kind));
     const schema = schemaOfType(kind.schemaName);
     assert.ok(schema);
     assert.deepEqual(pruneAndCheck(schema, document), { unknownFields: [], typeErrors: [] });
@@ -24,8 +24,8 @@ for (const kind of storedKinds) {
     assert.deepEqual(texts(kind.statusStrategy?.validateUpdate?.(updated, document)), []);
   });
 
-  test(`${kind.kind}: defaulting is idempotent and tolerates missing parts`, () => {
-    const once = defaulted(kind.kind);
+  test(`${sampleNameOf(kind)}: defaulting is idempotent and tolerates missing parts`, () => {
+    const once = defaulted(sampleNameOf(kind));
     const twice = structuredClone(once);
     kind.setDefaults?.(twice);
     assert.deepEqual(twice, once);
@@ -36,8 +36,8 @@ for (const kind of storedKinds) {
     assert.deepEqual(again, empty);
   });
 
-  test(`${kind.kind}: validation, columns and selectors never mutate and never throw`, () => {
-    for (const document of [deepFreeze(created(kind.kind)), deepFreeze({ metadata: {} })]) {
+  test(`${sampleNameOf(kind)}: validation, columns and selectors never mutate and never throw`, () => {
+    for (const document of [deepFreeze(created(sampleNameOf(kind))), deepFreeze({ metadata: {} })]) {
       kind.strategy.validate?.(document);
       kind.strategy.validateUpdate?.(document, document);
       kind.strategy.warnings?.(document, undefined);
@@ -57,10 +57,10 @@ for (const kind of storedKinds) {
     }
   });
 
-  test(`${kind.kind}: a spec endpoint keeps the status, a status endpoint keeps the spec`, () => {
+  test(`${sampleNameOf(kind)}: a spec endpoint keeps the status, a status endpoint keeps the spec`, () => {
     const { statusStrategy } = kind;
     if (statusStrategy === undefined) return;
-    const old = created(kind.kind);
+    const old = created(sampleNameOf(kind));
     const spec = structuredClone(old);
     spec['status'] = { fromClient: true };
     kind.strategy.prepareForUpdate?.(spec, old, context);

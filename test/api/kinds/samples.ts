@@ -1,6 +1,7 @@
 /** One valid, minimal-to-rich document of every stored kind, as a user would post it. */
 import type { KindDefinition, StrategyContext } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
+import { OPENSHIFT_CONTENTS } from './openshift-samples.ts';
 
 export type Document = Record<string, unknown> & { metadata: Record<string, unknown> };
 
@@ -369,8 +370,13 @@ const CONTENTS: Readonly<Record<string, object>> = {
 
 export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);
 
+/** The kind; with its group where it is one of OpenShift's, whose names are not unique: `Ingress.config.openshift.io`. */
+export function sampleNameOf({ kind, group }: KindDefinition): string {
+  return group.endsWith('.openshift.io') ? `${kind}.${group}` : kind;
+}
+
 export function kindNamed(name: string): KindDefinition {
-  const kind = builtinKinds.find((each) => each.kind === name);
+  const kind = builtinKinds.find((each) => sampleNameOf(each) === name);
   if (kind === undefined) throw new Error(`no kind ${name}`);
   return kind;
 }
@@ -378,11 +384,11 @@ export function kindNamed(name: string): KindDefinition {
 /** A fresh document of the kind; `change` may alter it. */
 export function sample(name: string, change: (document: Document) => void = () => {}): Document {
   const kind = kindNamed(name);
-  const content = CONTENTS[name];
+  const content = CONTENTS[name] ?? OPENSHIFT_CONTENTS[name];
   if (content === undefined) throw new Error(`no sample of ${name}`);
   const document: Document = {
     apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
-    kind: name,
+    kind: kind.kind,
     metadata: { name: 'x', ...(kind.namespaced ? { namespace: 'ns' } : {}) },
     ...structuredClone(content),
   };

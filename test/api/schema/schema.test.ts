@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { builtinKinds, subresourceKinds } from '../../../src/api/registry/index.ts';
+import { servedAs } from '../../../src/api/registry/versions.ts';
 import {
   type ListNode,
   nodeAt,
@@ -30,7 +31,7 @@ test('every kind, and its list, has a schema of the name it declares', () => {
     assert.equal(schemaNameOf(kind), kind.schemaName);
     assert.ok(schemaOf(kind), kind.kind);
     if (kind.virtual !== true) assert.ok(schemaOf({ ...kind, kind: kind.listKind }), kind.listKind);
-    for (const alias of kind.aliases ?? []) assert.ok(schemaOf({ ...alias, kind: kind.kind }));
+    for (const alias of kind.aliases ?? []) assert.ok(schemaOf({ ...alias, kind: servedAs(kind, alias).kind }));
   }
   assert.equal(schemaOf({ group: 'x.example.com', version: 'v1', kind: 'Pod' }), undefined);
   assert.equal(schemaOf({ group: '', version: '__proto__', kind: 'constructor' }), undefined);

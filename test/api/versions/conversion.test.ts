@@ -4,7 +4,7 @@ import { semanticEqual } from '../../../src/api/meta/equality.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
-import { noteVersion } from '../../../src/api/registry/versions.ts';
+import { noteVersion, servedAs } from '../../../src/api/registry/versions.ts';
 import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../src/api/schema/index.ts';
 import { defaulted, kindNamed } from '../kinds/samples.ts';
@@ -96,7 +96,7 @@ function alike(actual: KubeObject, expected: KubeObject, message: string): void 
 }
 
 const schemaFor = (kind: KindDefinition, alias: KindAlias): ObjectNode => {
-  const schema = schemaOf({ group: alias.group, version: alias.version, kind: kind.kind });
+  const schema = schemaOf({ group: alias.group, version: alias.version, kind: servedAs(kind, alias).kind });
   assert.ok(schema);
   return schema;
 };

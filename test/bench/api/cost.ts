@@ -27,6 +27,7 @@ export async function measureCost(target: Target, options: { seconds: number; ro
   await target.fill({ from: 0, to: OBJECTS });
   const create = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"load-"},"data":{"filler":"${FILLER}"}}`;
   const loads: Readonly<Record<string, Omit<Wrk, 'clients' | 'seconds'>>> = {
+    get: { method: 'GET', path: `"${LIST}/object-" .. (n % ${OBJECTS})` },
     create: { method: 'POST', contentType: 'application/json', body: create },
     'merge patch': {
       method: 'PATCH',

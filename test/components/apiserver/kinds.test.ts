@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
-import { defaulted, sample, storedKinds } from '../../api/kinds/samples.ts';
+import { servedAs } from '../../../src/api/registry/versions.ts';
+import { defaulted, sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
 import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
 
@@ -15,13 +16,13 @@ const created = storedKinds.filter(
 );
 
 function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeObject {
-  const stored = alias === undefined ? sample(kind.kind) : defaulted(kind.kind);
+  const stored = alias === undefined ? sample(sampleNameOf(kind)) : defaulted(sampleNameOf(kind));
   delete stored['status'];
   const shown = alias === undefined ? stored : alias.convertFrom(stored);
   return {
     ...shown,
     apiVersion: apiVersionOf(alias ?? kind),
-    kind: kind.kind,
+    kind: servedAs(kind, alias).kind,
     metadata: { ...shown.metadata, name, ...(kind.namespaced ? { namespace: 'ns' } : {}) },
   };
 }

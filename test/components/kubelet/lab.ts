@@ -16,6 +16,7 @@ import {
   type KubeletConfig,
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
+import { createCsiConnector, createRegistrationSockets } from '../../../src/io/grpc/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
 import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
@@ -26,6 +27,7 @@ import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.
 import { probeNetwork } from '../../../src/io/probing/index.ts';
 import { createStreamingServer } from '../../../src/io/streaming/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
+import { createVolumeTools } from '../../../src/io/volume-tools/index.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
 
 export const realClock: Clock = {
@@ -163,6 +165,11 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),
         mounts,
+        volumes: {
+          tools: createVolumeTools({ log: silentLog }),
+          connectCsi: createCsiConnector({ clock: realClock, log: silentLog }),
+          registrations: createRegistrationSockets({ clock: realClock, log: silentLog }),
+        },
         trees,
         listen: listenKubelet,
         streaming,

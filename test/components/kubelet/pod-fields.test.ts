@@ -91,6 +91,8 @@ function podWith(path: string, value: unknown, beside: object = {}): Pod {
 const concrete = (path: string): string => `spec.${path.replaceAll('[]', '[0]')}`;
 const ephemeral = (pod: Pod): EphemeralContainer | undefined => pod.spec?.ephemeralContainers?.[0];
 
+const SELINUX = { selinux: true };
+
 test('every field of the schema is in the table, and the table has no other', () => {
   const { met, missing } = walked();
   assert.deepEqual([...missing], [], 'neither honoured nor refused');
@@ -131,7 +133,7 @@ test('a pod that sets a field which the node does not honour is refused with the
   for (const { path, value, beside } of cases) {
     const pod = podWith(path, value, beside);
     const late = ephemeral(pod);
-    const found = late === undefined ? unsupportedField(pod) : unsupportedContainerField(pod, late);
+    const found = late === undefined ? unsupportedField(pod, SELINUX) : unsupportedContainerField(pod, late, SELINUX);
     assert.ok(found !== undefined, path);
     if (found.reason === 'AppArmor') continue;
     assert.equal(found.reason, 'PodFieldNotSupported', path);
@@ -140,9 +142,9 @@ test('a pod that sets a field which the node does not honour is refused with the
 });
 
 test('a container that sets one does not start, as its pod may be older than this kubelet', () => {
-  const pod = podWith('containers[].volumeDevices', [{ name: 'v', devicePath: '/d' }]);
+  const pod = podWith('containers[].restartPolicyRules', [{ action: 'Restart' }]);
   const [container] = pod.spec?.containers ?? [];
-  assert.equal(unsupportedContainerField(pod, container as Container)?.reason, 'PodFieldNotSupported');
+  assert.equal(unsupportedContainerField(pod, container as Container, SELINUX)?.reason, 'PodFieldNotSupported');
 });
 
 test('a container is not made with less than a field asks for', () => {
@@ -160,7 +162,11 @@ test('a container is not made with less than a field asks for', () => {
       cpuCfsQuota: true,
       pidNamespaceOf: undefined,
     };
-    assert.throws(() => containerConfig({ ...input, ...limits, env: [], mounts: [] }), new RegExp(String(value)), path);
+    assert.throws(
+      () => containerConfig({ ...input, ...limits, env: [], mounts: [], devices: [] }),
+      new RegExp(String(value)),
+      path,
+    );
   }
 });
 
@@ -172,11 +178,11 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
       files: createKubeletFiles(createMounter()).volumes,
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
-      claims: {} as never,
+      plugins: { isFor: () => false } as never,
       tokens: {} as never,
       clock: realClock,
       allocatable: () => ({}),
-      features: { recursiveReadOnlyMounts: true },
+      features: { recursiveReadOnlyMounts: true, selinux: false },
     });
     const cases = walked().refused.filter(({ by }) => by === 'mount');
     assert.ok(cases.length > 20, String(cases.length));
@@ -221,9 +227,20 @@ test('what is the default, and what the API server fills in, is no reason to ref
   const spec = { ...pod.spec, hostUsers: true, runtimeClassName: '', resources: {}, initContainers: [sidecar] };
   const defaulted = { ...pod, spec } as unknown as Pod;
   setPodDefaults(defaulted);
-  assert.equal(unsupportedField(defaulted), undefined);
+  assert.equal(unsupportedField(defaulted, SELINUX), undefined);
   const own = (restartPolicy: string): Pod => podWith('initContainers[].restartPolicy', restartPolicy);
-  assert.match(unsupportedField(own('Never'))?.message ?? '', /^spec\.initContainers\[0\]\.restartPolicy: /);
+  assert.match(unsupportedField(own('Never'), SELINUX)?.message ?? '', /^spec\.initContainers\[0\]\.restartPolicy: /);
   const never = { ...own('Never'), spec: { ...own('Never').spec, restartPolicy: 'Never' } } as Pod;
-  assert.equal(unsupportedField(never), undefined);
+  assert.equal(unsupportedField(never, SELINUX), undefined);
+});
+
+test('SELinux options of a pod mean nothing on a host without SELinux', () => {
+  const pod: Pod = {
+    spec: {
+      securityContext: { seLinuxOptions: { level: 's0' } },
+      containers: [{ name: 'a', securityContext: { seLinuxOptions: { level: 's0' } } }],
+    },
+  };
+  assert.equal(unsupportedField(pod, { selinux: false }), undefined);
+  assert.match(unsupportedField(pod, SELINUX)?.message ?? '', /^spec\.securityContext\.seLinuxOptions/);
 });

@@ -58,6 +58,18 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   },
   // The API server's defaults, the binder and the scheduler look at the rest of a claim.
   EphemeralVolumeSource: { 'src/core/reconcile/ephemeral-volume/plan.ts': 'volumeClaimTemplate' },
+  VolumeDevice: { [VOLUMES]: 'devicePath name' },
+  CSIVolumeSource: {
+    [`${KUBELET}/volumes/csi/volumes.ts`]: 'driver volumeAttributes',
+    [`${KUBELET}/volumes/csi/capability.ts`]: 'fsType',
+    [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
+    [VOLUMES]: 'readOnly',
+  },
+  NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
+  ISCSIVolumeSource: {
+    [`${KUBELET}/volumes/network-volumes.ts`]:
+      'chapAuthDiscovery chapAuthSession fsType initiatorName iqn iscsiInterface lun portals readOnly secretRef targetPortal',
+  },
   PersistentVolumeClaimVolumeSource: {
     [`${KUBELET}/volumes/claims.ts`]: 'claimName',
     [`${KUBELET}/volumes/manager.ts`]: 'readOnly',
@@ -172,11 +184,9 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
   SeccompProfile: { localhostProfile: { by: 'container', value: 'own.json', beside: { type: 'Localhost' } } },
   Container: {
     restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
-    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
   },
   EphemeralContainer: {
     restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
-    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
   },
   LifecycleHandler: { tcpSocket: pod({ port: 80 }) },
   EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
@@ -191,7 +201,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     azureFile: mount({ secretName: 's', shareName: 's' }),
     cephfs: mount({ monitors: ['m'] }),
     cinder: mount({ volumeID: 'v' }),
-    csi: mount({ driver: 'd.example.com' }),
     fc: mount({ wwids: ['w'] }),
     flexVolume: mount({ driver: 'd/d' }),
     flocker: mount({ datasetName: 'd' }),
@@ -199,8 +208,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     gitRepo: mount({ repository: 'r' }),
     glusterfs: mount({ endpoints: 'e', path: 'p' }),
     image: mount({ reference: 'r' }),
-    iscsi: mount({ targetPortal: 't', iqn: 'i', lun: 0 }),
-    nfs: mount({ server: 's', path: '/p' }),
     photonPersistentDisk: mount({ pdID: 'p' }),
     portworxVolume: mount({ volumeID: 'v' }),
     quobyte: mount({ registry: 'r', volume: 'v' }),

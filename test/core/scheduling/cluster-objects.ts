@@ -3,6 +3,7 @@ import type { Container, Node, Pod, PodSpec, Taint } from 'kubernetes-types/core
 import { Cluster, type ClusterView } from '../../../src/core/scheduling/cluster.ts';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../../src/core/scheduling/preemption.ts';
+import { DEFAULT_PROFILE, type ProfileSettings, profileOf } from '../../../src/core/scheduling/profile.ts';
 import { type Decision, schedulePod } from '../../../src/core/scheduling/schedule.ts';
 
 let serial = 0;
@@ -71,16 +72,27 @@ export function cluster(nodes: readonly Node[], pods: readonly Pod[] = []): Clus
 }
 
 export function view(of: Cluster, more: Partial<ClusterView> = {}): ClusterView {
-  return { nodes: of.nodes, namespaceLabels: () => ({}), volumes: undefined, ...more };
+  return { ...of.view({ namespaceLabels: () => ({}), volumes: undefined }), ...more };
 }
 
 export function decide(
   candidate: Pod,
   of: Cluster,
-  more: Partial<ClusterView> & { budgets?: DisruptionBudget[]; random?: () => number } = {},
+  more: Partial<ClusterView> & {
+    budgets?: DisruptionBudget[];
+    random?: () => number;
+    profile?: Partial<ProfileSettings>;
+  } = {},
 ): Decision {
-  const { budgets = [], random = () => 0, ...rest } = more;
-  return schedulePod({ pod: podInfoOf(candidate), cluster: of, view: view(of, rest), budgets, random });
+  const { budgets = [], random = () => 0, profile = {}, ...rest } = more;
+  return schedulePod({
+    pod: podInfoOf(candidate),
+    cluster: of,
+    view: view(of, rest),
+    profile: profileOf({ ...DEFAULT_PROFILE, ...profile }),
+    budgets,
+    random,
+  });
 }
 
 export function boundTo(decision: Decision): string | undefined {

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FilterName } from '../../../src/core/scheduling/filters/filter.ts';
+import type { ClusterEvent } from '../../../src/core/scheduling/hints.ts';
+import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/core/scheduling/queue.ts';
+import { node, pod } from './cluster-objects.ts';
 
-const entry = (uid: string, priority = 0) => ({ key: `ns/${uid}`, uid, priority });
+const entry = (uid: string, priority = 0) => {
+  const made = pod({ name: uid, priority, cpu: '1' });
+  return podInfoOf({ ...made, metadata: { ...made.metadata, uid } });
+};
+const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cpu: '1' })) };
+const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n') };
 const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
 
 test('important pods first, then in order of arrival', () => {
@@ -22,9 +30,9 @@ test('a rejected pod sleeps until an event its filters care about, and rests for
   queue.add(entry('a'), 0);
   queue.pop(0);
   queue.rejected('a', filters('NodeResourcesFit'), 0);
-  assert.equal(queue.onEvent('NodeLabelsChanged'), 0);
+  assert.equal(queue.onEvent(labels), 0);
   assert.equal(queue.pop(50), undefined);
-  assert.equal(queue.onEvent('PodLeft'), 1);
+  assert.equal(queue.onEvent(left), 1);
   assert.equal(queue.pop(60), undefined, 'its back-off is not over');
   assert.equal(queue.nextDueInMs(60), 40);
   assert.equal(queue.pop(100)?.uid, 'a');
@@ -49,7 +57,7 @@ test('an event during the attempt is not lost', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.onEvent('PodLeft');
+  queue.onEvent(left);
   queue.rejected('a', filters('NodeResourcesFit'), 0);
   assert.equal(queue.pop(1_000)?.uid, 'a');
 });
@@ -71,7 +79,7 @@ test('without any node every event counts', () => {
   queue.add(entry('a'), 0);
   queue.pop(0);
   queue.rejected('a', filters(), 0);
-  assert.equal(queue.onEvent('NodeAdded'), 1);
+  assert.equal(queue.onEvent({ kind: 'NodeAdded', node: node('n') }), 1);
 });
 
 test('nobody is forgotten: after five minutes a pod is tried without an event', () => {

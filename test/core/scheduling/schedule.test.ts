@@ -7,6 +7,7 @@ import type {
   PodAffinityTerm,
   TopologySpreadConstraint,
 } from 'kubernetes-types/core/v1';
+import { selectorOfLabels } from '../../../src/base/selector.ts';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import type { VolumeLister } from '../../../src/core/scheduling/pod-volumes.ts';
 import { boundTo, cluster, decide, messageOf, node, pod } from './cluster-objects.ts';
@@ -106,6 +107,7 @@ test('a namespace selector reaches pods of other namespaces by the labels of tho
   const term = { ...webTerm, namespaceSelector: { matchLabels: { stage: 'prod' } } };
   const namespaceLabels = (name: string): Record<string, string> => (name === 'prod-1' ? { stage: 'prod' } : {});
   assert.equal(boundTo(decide(pod({ spec: near(term) }), made, { namespaceLabels })), 'a');
+  made.namespaceChanged();
   assert.match(messageOf(decide(pod({ spec: near(term) }), made)), /didn't match pod affinity rules/);
 });
 
@@ -134,7 +136,7 @@ test('topology spread: skew, missing label, minDomains', () => {
 test('replicas of one service spread over nodes although they say nothing', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, cpu: '100m' })]);
   const decision = decide(pod({ labels: web }), made, {
-    peersOf: () => (other) => other.pod.metadata?.labels?.['app'] === 'web',
+    peersOf: () => [selectorOfLabels(web)],
   });
   assert.equal(boundTo(decision), 'b');
 });
@@ -157,6 +159,7 @@ test('claims must exist and be bound, and their volume reachable', () => {
     volume: () => undefined,
     volumes: () => [],
     storageClass: () => undefined,
+    csiNode: () => undefined,
   };
   assert.match(
     messageOf(decide(claimed, made, { volumes: lister })),
@@ -202,6 +205,7 @@ test('a ReadWriteOncePod claim has one pod', () => {
     volume: () => ({}),
     volumes: () => [],
     storageClass: () => undefined,
+    csiNode: () => undefined,
   };
   const made = cluster([node('a'), node('b')]);
   const first = podInfoOf(user('first'));

@@ -1,9 +1,10 @@
 /** One input of the fuzz: everything about it comes from the seed and its number. */
 import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
-import type { KindDefinition } from '../../../src/api/registry/definition.ts';
+import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
-import { sample, storedKinds } from '../../api/kinds/samples.ts';
+import { servedAs } from '../../../src/api/registry/versions.ts';
+import { sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
 import { Choices } from '../../core/patch/choices.ts';
 import { type Body, jsonBody, largeText, patchBody, protobufBody, yamlBody } from './bodies.ts';
 import { customResource, definition, GROUP, PLURALS } from './definitions.ts';
@@ -192,16 +193,18 @@ function targetOf(choices: Choices): Target {
   }
   const kind = choices.one(stored);
   const alias = choices.chance(0.1) ? choices.one<{ group: string; version: string }>(kind.aliases ?? [kind]) : kind;
+  const names = alias === kind ? kind : servedAs(kind, alias as KindAlias);
   const document = (name: string): Record<string, unknown> => {
-    const made = sample(kind.kind);
+    const made = sample(sampleNameOf(kind));
     harmless(made);
     const metadata = made.metadata as Record<string, unknown>;
     if (kind.kind !== 'CustomResourceDefinition') metadata['name'] = name;
     delete metadata['namespace'];
+    made['kind'] = names.kind;
     made['apiVersion'] = alias.group === '' ? alias.version : `${alias.group}/${alias.version}`;
     return made;
   };
-  return { kind, group: alias.group, version: alias.version, plural: kind.plural, document };
+  return { kind, group: alias.group, version: alias.version, plural: names.plural, document };
 }
 
 function bodyOf(choices: Choices, target: Target, method: string, name: string): Body | undefined {

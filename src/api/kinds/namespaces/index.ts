@@ -6,6 +6,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
+import { project } from './project.ts';
 
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 const FINALIZER = 'kubernetes';
@@ -67,6 +68,7 @@ export const namespaces: KindDefinition<Namespace> = {
   skeleton: { spec: {}, status: {} },
   storagePrefix: 'namespaces',
   nameRule: 'dns1123Label',
+  aliases: [project],
   setDefaults(namespace) {
     namespace.status ??= {};
     if (!isSet(namespace.status.phase)) namespace.status.phase = 'Active';

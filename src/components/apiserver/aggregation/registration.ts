@@ -20,6 +20,8 @@ const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const ON_START = 'onstart';
 const ALWAYS = 'true';
 const SETTLE_MS = 20;
+/** Users may install another server of these; ours is back when its APIService is deleted. */
+const REPLACEABLE: ReadonlySet<string> = new Set(['v1beta1.metrics.k8s.io']);
 
 export class Registration {
   readonly #context: RestContext;
@@ -96,7 +98,7 @@ export class Registration {
   async #reconcile(name: string): Promise<void> {
     const wanted = this.#builtin.get(name) ?? this.#custom.get(name);
     const present = this.#context.apiServices.get(name)?.object.parse<APIService>();
-    const once = this.#builtin.has(name) && this.#done.has(name);
+    const once = this.#builtin.has(name) && this.#done.has(name) && !REPLACEABLE.has(name);
     if (once || (present === undefined && wanted === undefined)) return;
     const request = ownRequest(this.#context, 'apiservices', REGISTRATION_GROUP, '', name);
     if (present === undefined) {
@@ -105,6 +107,8 @@ export class Registration {
     }
     const managed = present.metadata?.labels?.[LABEL];
     if (managed !== ON_START && managed !== ALWAYS) return;
+    // A server of the user's own, whose manifest keeps the label when it is applied over ours.
+    if (REPLACEABLE.has(name) && present.spec?.service !== undefined) return;
     if (managed === ON_START && (!this.#atStart.has(name) || this.#done.has(name))) return;
     if (wanted === undefined) {
       const options = { gracePeriodSeconds: undefined, propagation: 'Background' as const, dryRun: false };

@@ -55,14 +55,10 @@ export class MasterEndpoints {
    */
   async start(port: number): Promise<void> {
     this.#port = port;
-    const { advertiseAddress, soleWriter } = this.#context.config;
+    const { advertiseAddress } = this.#context.config;
     await this.#publishService();
     // Endpoints must not contain a loopback address: a control plane for tests has only the service.
     if (addressKind(advertiseAddress) === 'loopback') return;
-    if (soleWriter) {
-      await this.#publishAddresses([advertiseAddress]);
-      return;
-    }
     await this.#announce();
     await this.#publish();
     this.#keepAlive();

@@ -185,6 +185,7 @@ export class CustomKinds implements ChangingKinds {
         get schema() {
           return kind.custom?.mergeSchema;
         },
+        presented: kind,
         alias: undefined,
         cache,
         view: new VersionView(kind, storageVersion, converter, (apiVersion) => byApiVersion.get(apiVersion)),

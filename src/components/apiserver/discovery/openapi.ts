@@ -11,6 +11,7 @@ import {
 } from '../../../api/openapi/v2-protobuf.ts';
 import { openapiV3, openapiV3Index, openapiV3Paths } from '../../../api/openapi/v3.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { openshiftDescriptions } from '../../../api/schema/openshift/index.ts';
 import type { Descriptions } from '../../../api/schema/types-format.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
@@ -71,7 +72,10 @@ export class OpenApi {
   }
 
   #describe(): Promise<Descriptions> {
-    this.#descriptions ??= (this.#loadDescriptions?.() ?? Promise.resolve({})) as Promise<Descriptions>;
+    this.#descriptions ??= (this.#loadDescriptions?.() ?? Promise.resolve({})).then((generated) => ({
+      ...(generated as Descriptions),
+      ...openshiftDescriptions,
+    }));
     return this.#descriptions;
   }
 

@@ -4,7 +4,7 @@ import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { ApiError } from '../../../api/meta/status.ts';
 import type { KindAlias, KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';
-import { noteVersion } from '../../../api/registry/versions.ts';
+import { noteVersion, servedAs } from '../../../api/registry/versions.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { ObjectView } from '../storage/object-view.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -22,6 +22,8 @@ export interface ServedKind {
   readonly plural: string;
   /** Schema of the served version. */
   readonly schema: ObjectNode | undefined;
+  /** The definition by which it is presented: that of the stored kind, unless it has another name here. */
+  readonly presented: KindDefinition;
   /** Set when this is not the stored version. */
   readonly alias: KindAlias | undefined;
   /** Undefined for virtual kinds. */
@@ -83,25 +85,25 @@ export function serveKinds(
     const versions = [undefined, ...(definition.aliases ?? [])];
     for (const alias of versions) {
       const { group, version } = alias ?? definition;
+      const presented = servedAs(definition, alias);
+      const { kind, plural } = presented;
       const served: ServedKind = {
         definition,
+        presented,
         group,
         version,
         apiVersion: apiVersionOf({ group, version }),
-        kind: definition.kind,
-        plural: definition.plural,
-        schema:
-          alias === undefined
-            ? schemaOfType(definition.schemaName)
-            : schemaOf({ group, version, kind: definition.kind }),
+        kind,
+        plural,
+        schema: alias === undefined ? schemaOfType(definition.schemaName) : schemaOf({ group, version, kind }),
         alias,
         cache: kindCache,
       };
       if (alias === undefined) stored.set(`${definition.plural}.${group}`, served);
       if (definition.unserved?.has(`${group}/${version}`) === true) continue;
       all.push(served);
-      const namesakes = byPlural.get(definition.plural);
-      if (namesakes === undefined) byPlural.set(definition.plural, [served]);
+      const namesakes = byPlural.get(plural);
+      if (namesakes === undefined) byPlural.set(plural, [served]);
       else namesakes.push(served);
     }
   }

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
+import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
 import { stream } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
@@ -29,13 +30,14 @@ export function dispatch(
   if (warning !== undefined) exchange.warnings.push(warning);
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
+  if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     // Virtual kinds support create only; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
-  if (!kind.definition.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
+  if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
   // Update and patch need a name.

@@ -80,7 +80,7 @@ export function tableRow(
   nowMs: number,
 ): string {
   const text = (): string => bytesAs(kind, object).toString('utf8');
-  return rowOf(kind.definition, object.parse<KubeObject>(), text, include, form, nowMs);
+  return rowOf(kind.presented, object.parse<KubeObject>(), text, include, form, nowMs);
 }
 
 /** As `tableRow`, of an object that is not kept; `text` is what it says in JSON. */
@@ -129,7 +129,7 @@ export function renderSingle(
     case 'Table': {
       const row = tableRow(kind, object, includeObjectOf(query), form, nowMs);
       return Buffer.from(
-        table(form, `{"resourceVersion":"${object.revision}"}`, columnDefinitions(kind.definition), [row]),
+        table(form, `{"resourceVersion":"${object.revision}"}`, columnDefinitions(kind.presented), [row]),
       );
     }
     default:

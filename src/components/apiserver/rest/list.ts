@@ -19,6 +19,7 @@ import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } fr
 import { joined, ListSource, listItems } from './list-items.ts';
 import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
 import { parseListOptions } from './options.ts';
+import { visibleOptions } from './readable.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { WholeLists } from './whole-lists.ts';
 
@@ -60,7 +61,7 @@ export function list(
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind), true, true);
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
-  const options = parseListOptions(kind, info.query, false);
+  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, false));
   const namespace = info.namespace === '' ? undefined : info.namespace;
   if (
     kind.view === undefined &&
@@ -95,11 +96,25 @@ export function listMeta(snapshot: Pick<Snapshot, 'revision' | 'continueToken' |
   return `${text}}`;
 }
 
+/** A list of objects that are made for the request. */
+export async function sendComputed(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  form: AnswerForm,
+  objects: readonly CachedObject[],
+): Promise<void> {
+  const { revision } = context.cache;
+  const snapshot = { revision, objects, continueToken: undefined, remaining: undefined, whole: false };
+  await send(context, exchange, kind, undefined, undefined, form, snapshot);
+}
+
 function send(
   context: RestContext,
   exchange: Exchange,
   kind: ServedKind,
-  cache: KindCache,
+  /** Undefined: the objects are not stored. */
+  cache: KindCache | undefined,
   namespace: string | undefined,
   form: AnswerForm,
   snapshot: Snapshot,
@@ -110,7 +125,7 @@ function send(
     const include = includeObjectOf(exchange.info.query);
     const nowMs = context.clock.nowMs();
     return eachOf(snapshot.objects, (object) => tableRow(kind, object, include, form, nowMs)).then((rows) =>
-      sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
+      sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.presented), rows)}\n`)),
     );
   }
   if (form.as === 'PartialObjectMetadataList') {
@@ -123,9 +138,9 @@ function send(
   }
   if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
   const head = Buffer.from(
-    `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
+    `{"kind":"${kind.presented.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
-  if (snapshot.whole && kind.alias === undefined && kind.view === undefined) {
+  if (cache !== undefined && snapshot.whole && kind.alias === undefined && kind.view === undefined) {
     const items = listsOf(context).items(kind, cache, namespace, snapshot);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
@@ -152,7 +167,7 @@ async function sendMessages(
     whole ? messageOf(kind, object) : partialMessageOf(object),
   );
   const [apiVersion, listKind] = whole
-    ? [kind.apiVersion, kind.definition.listKind]
+    ? [kind.apiVersion, kind.presented.listKind]
     : [`meta.k8s.io/${form.version}`, 'PartialObjectMetadataList'];
   const parts = [...listParts(apiVersion, listKind, parseJson(meta) as JsonObject, items)];
   let length = 0;

@@ -27,6 +27,8 @@ export interface ListOptions {
   readonly timeoutSeconds: number | undefined;
   readonly bookmarks: boolean;
   readonly sendInitialEvents: boolean | undefined;
+  /** Of kinds that show each user a part of the objects only (readable.ts). */
+  readonly visible?: (object: CachedObject) => boolean;
 }
 
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
@@ -139,13 +141,14 @@ function unknownLabel({ definition }: ServedKind, field: string): string {
 /** The test that a list's or watch's selectors make; undefined when everything passes. */
 export function matcherOf(
   kind: ServedKind,
-  options: Pick<ListOptions, 'labels' | 'fields'>,
+  options: Pick<ListOptions, 'labels' | 'fields' | 'visible'>,
 ): ((object: CachedObject) => boolean) | undefined {
-  const { labels, fields } = options;
+  const { labels, fields, visible } = options;
   const anyLabels = isEverything(labels);
-  if (anyLabels && fields.length === 0) return undefined;
+  if (anyLabels && fields.length === 0) return visible;
   const readers = kind.definition.fieldSelectors ?? {};
   return (object) =>
+    (visible === undefined || visible(object)) &&
     (fields.length === 0 || matchesFields(fields, (field) => object.field(field, readers))) &&
     (anyLabels || matchesLabels(labels, object.labels()));
 }

@@ -1,5 +1,6 @@
 /** Converts an object to the versions in which field managers own its fields. */
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
+import { servedAs } from '../../../api/registry/versions.ts';
 import { schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { Versions } from '../../../core/patch/index.ts';
 import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
@@ -26,9 +27,11 @@ function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined
   for (const alias of [undefined, ...(definition.aliases ?? [])]) {
     const { group, version } = alias ?? definition;
     if (apiVersionOf({ group, version }) !== apiVersion) continue;
+    const presented = servedAs(definition, alias);
     const schema =
-      alias === undefined ? schemaOfType(definition.schemaName) : schemaOf({ group, version, kind: definition.kind });
-    return { ...kind, group, version, apiVersion, alias, schema };
+      alias === undefined ? schemaOfType(definition.schemaName) : schemaOf({ group, version, kind: presented.kind });
+    const names = { kind: presented.kind, plural: presented.plural };
+    return { ...kind, ...names, presented, group, version, apiVersion, alias, schema };
   }
   return undefined;
 }

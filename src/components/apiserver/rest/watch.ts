@@ -25,6 +25,7 @@ import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } fr
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
+import { ReadableObjects, visibleOptions } from './readable.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { PacedWatch } from './watch-pace.ts';
 
@@ -63,7 +64,7 @@ export function watch(
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
   exchange.longRunning = true;
   const form = negotiateStream(exchange.request.headers.accept, speaksProtobuf(kind));
-  const options = parseListOptions(kind, info.query, true);
+  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, true));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
   return new WatchStream(context, exchange, kind, cache, info, form, named).run();
 }
@@ -91,6 +92,8 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #options: ListOptions;
   readonly #matches: ((object: CachedObject) => boolean) | undefined;
   readonly #shared: boolean;
+  /** Of kinds that show each user a part of the objects only. */
+  readonly #readable: ReadableObjects | undefined;
   /** Of tables: how much of each object comes with its row. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
   /** The part of the kind that this watch subscribes to. */
@@ -125,6 +128,8 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#matches = matcherOf(kind, options);
     this.#shared = this.#matches === undefined && this.#namespace === undefined && this.#plain;
     this.concern = this.#concern();
+    if (options.visible !== undefined && this.#matches !== undefined)
+      this.#readable = new ReadableObjects(context, cache, this.#matches);
     if (!LINES.has(form.as)) throw new ApiError('NotAcceptable', `${form.as} is not a form of a watch`);
     this.#include = form.as === 'Table' ? includeObjectOf(info.query) : undefined;
   }
@@ -141,7 +146,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     if (as === 'object') return frameEvent(type, bytesAs(this.#kind, object));
     if (this.#include === undefined) return frameEvent(type, partialObject(object, this.#form));
     const row = tableRow(this.#kind, object, this.#include, this.#form, this.#context.clock.nowMs());
-    const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.definition);
+    const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.presented);
     this.#definitionsSent = true;
     const meta = `{"resourceVersion":"${object.revision}"}`;
     return frameEvent(type, Buffer.from(table(this.#form, meta, definitions, [row])));
@@ -186,7 +191,10 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 
   *#stateLines(objects: readonly CachedObject[]): Generator<Buffer> {
-    for (const object of objects) yield this.#line('ADDED', object);
+    for (const object of objects) {
+      this.#readable?.transition('ADDED', object);
+      yield this.#line('ADDED', object);
+    }
   }
 
   async #resume(resourceVersion: number | undefined): Promise<void> {
@@ -195,6 +203,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     await this.#recordStart();
     const from =
       resourceVersion === undefined || resourceVersion === 0 ? this.#context.cache.revision : resourceVersion;
+    this.#readable?.noteAll();
     this.#follow(from);
   }
 
@@ -239,6 +248,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
 
   #subscribe(from: number): void {
     this.#cache.subscribe(this, from, this.#context.cache.revision);
+    this.#readable?.follow((type, object) => this.#write(this.#line(type, object)));
   }
 
   #concern(): Concern {
@@ -269,7 +279,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     for (const event of batch.events) {
       const { object, previous } = event;
       if (this.#namespace !== undefined && object.namespace !== this.#namespace) continue;
-      const type = this.#matches === undefined ? event.type : transition(event.type, object, previous, this.#matches);
+      const type = this.#seen(event.type, object, previous);
       if (type === undefined) continue;
       if (type === event.type && this.#plain) lines.push(event.line);
       // An object that no longer matches is shown as it was when it last did, at the revision of the change.
@@ -278,6 +288,11 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       } else lines.push(this.#line(type, object));
     }
     this.#send(lines);
+  }
+
+  #seen(type: EventType, object: CachedObject, previous: CachedObject | undefined): EventType | undefined {
+    if (this.#readable !== undefined) return this.#readable.transition(type, object);
+    return this.#matches === undefined ? type : transition(type, object, previous, this.#matches);
   }
 
   reset(): void {
@@ -419,6 +434,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     if (this.#ended) return;
     this.#ended = true;
     this.#cache.unsubscribe(this);
+    this.#readable?.end();
     const watches = openWatches(this.#context);
     watches.remove(this);
     watches.pace.forget(this);

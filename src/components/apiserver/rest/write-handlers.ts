@@ -160,7 +160,7 @@ export const removeCollection: Handler = async (context, exchange, kind, info) =
   };
   await Promise.all(Array.from({ length: DELETE_WORKERS }, work));
   const list: KubeList<KubeObject> = {
-    kind: kind.definition.listKind,
+    kind: kind.presented.listKind,
     apiVersion: kind.apiVersion,
     metadata: { resourceVersion: String(snapshot.revision) },
     items,

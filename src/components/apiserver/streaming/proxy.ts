@@ -79,6 +79,10 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   if (info.subresource === 'proxy') await admitConnect(context, info, exchange.user, exchange.warnings);
   const target = await targetOf(context, info);
   const { request, response } = exchange;
+  if (info.subresource === 'proxy' && info.tail === '' && (request.method === 'GET' || request.method === 'HEAD')) {
+    await redirectToRoot(exchange);
+    return;
+  }
   const headers = forwardedHeaders(request.headers, target);
   const page = pageOf(info, target, request.headers.host);
   if (info.subresource === 'proxy') {
@@ -110,6 +114,18 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   await exchange.audit?.started(answer.statusCode ?? 502);
   if (response.headersSent || response.destroyed) answer.destroy();
   else await passPage(answer, response, info, page);
+}
+
+/**
+ * Relative links of a page resolve against its directory: the root of a back end ends with a slash. Source:
+ * k8s.io/apimachinery/pkg/util/proxy proxyRedirectsforRootPath.
+ */
+async function redirectToRoot(exchange: Exchange): Promise<void> {
+  const [path = '', ...query] = (exchange.request.url ?? '').split('?');
+  const location = [`${path}/`, ...query].join('?');
+  await exchange.recordedFirst(301);
+  exchange.response.writeHead(301, { ...exchange.headers('text/plain'), location });
+  exchange.response.end();
 }
 
 function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefined): ProxiedPage {

@@ -61,6 +61,10 @@ function kubelet(context: RestContext, nodeName: string, path: string, throughPr
   };
 }
 
+/** A path of a node's kubelet that this server itself requests. */
+export const kubeletOf = (context: RestContext, nodeName: string, path: string): Target =>
+  kubelet(context, nodeName, path, false);
+
 /** The kubelet's path of log, exec, attach and portforward. */
 export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): Target {
   const pod = podOf(context, info, info.name);

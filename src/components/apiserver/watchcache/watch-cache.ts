@@ -46,7 +46,8 @@ export interface WatchCacheDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly soleWriter: boolean;
+  /** True while no other server writes to the store. */
+  readonly soleWriter: () => boolean;
 }
 
 export class WatchCache {
@@ -306,7 +307,7 @@ export class WatchCache {
    */
   freshen(): Promise<void> | undefined {
     if (!this.#loaded) return this.#freshenFromStore();
-    if (!this.#deps.soleWriter) return this.#freshenFromStore();
+    if (!this.#deps.soleWriter()) return this.#freshenFromStore();
     return this.#revision >= this.#written ? undefined : this.waitFor(this.#written);
   }
 

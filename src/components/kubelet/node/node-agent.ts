@@ -10,6 +10,7 @@ import { canonicalJson } from '../../../core/podplan/hash.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { HostInfo } from '../port.ts';
+import { keepForeignResources } from './foreign-resources.ts';
 import { nodeAnnotations, nodeLabels, nodeObject } from './node-status.ts';
 
 /** While the API server comes up, its first answer should find us asking. */
@@ -91,6 +92,17 @@ export class NodeAgent {
     this.loop();
   }
 
+  /** The Node as an informer shows it: another client has changed its status. */
+  observe(node: Node): void {
+    const known = this.node?.metadata;
+    const { resourceVersion = '0', uid } = node.metadata ?? {};
+    if (known === undefined || known.uid !== uid || BigInt(resourceVersion) <= BigInt(known.resourceVersion ?? '0'))
+      return;
+    const changed = canonicalJson(node.status ?? {}) !== canonicalJson(this.node?.status ?? {});
+    this.node = node;
+    if (changed) this.kick();
+  }
+
   stop(): void {
     this.stopped = true;
     this.timer?.cancel();
@@ -143,7 +155,10 @@ export class NodeAgent {
     const { clock, client, config } = this.options;
     const known = this.node;
     if (known === undefined) return RETRY_MS;
-    const status = await this.options.status(known.status?.conditions ?? []);
+    const { status, gone } = keepForeignResources(
+      await this.options.status(known.status?.conditions ?? []),
+      known.status ?? {},
+    );
     const own = new Set(status.conditions?.map(({ type }) => type));
     const changed = significant(status, own) !== significant(known.status ?? {}, own);
     const due = clock.monotonicMs() - this.reportedAtMs >= config.nodeStatusReportFrequencyMs;
@@ -155,7 +170,7 @@ export class NodeAgent {
             config.nodeName,
             undefined,
             'strategic',
-            { status: patchOf(known.status ?? {}, status) },
+            { status: patchOf(known.status ?? {}, status, gone) },
             { subresource: 'status' },
           );
       } catch (error) {
@@ -263,8 +278,10 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
  * Conditions merge by type. Addresses merge by type too, although a host of both families has two of one type: changed
  * ones are replaced as a list. Source: k8s.io/kubernetes/pkg/util/node PatchNodeStatus.
  */
-function patchOf(from: NodeStatus, to: NodeStatus): Record<string, unknown> {
-  const { addresses = [], ...rest } = to;
+function patchOf(from: NodeStatus, to: NodeStatus, gone: readonly string[]): Record<string, unknown> {
+  const { addresses = [], ...kept } = to;
+  const removed = Object.fromEntries(gone.map((name) => [name, null]));
+  const rest = { ...kept, allocatable: { ...kept.allocatable, ...removed } };
   if (canonicalJson(addresses) === canonicalJson(from.addresses ?? [])) return { ...rest };
   return { ...rest, addresses: [...addresses, { $patch: 'replace' }] };
 }

@@ -104,12 +104,9 @@ export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
       osImage: info.osImage,
       systemUUID: info.systemUuid,
     },
-    runtimeHandlers: [
-      {
-        name: '',
-        features: { recursiveReadOnlyMounts: input.features.recursiveReadOnlyMounts },
-      },
-    ],
+    runtimeHandlers: (input.features.handlers ?? [{ name: '', ...input.features }]).map(
+      ({ name, recursiveReadOnlyMounts }) => ({ name, features: { recursiveReadOnlyMounts } }),
+    ),
   };
 }
 

@@ -23,6 +23,7 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly image: ImageStatus;
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
+  readonly devices: ContainerConfig['devices'];
   readonly pidNamespaceOf: string | undefined;
   /** The pod's source may use the host's root, and the image is that. */
   readonly hostRoot: boolean;
@@ -57,7 +58,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     ...(container.workingDir === undefined || container.workingDir === '' ? {} : { workingDir: container.workingDir }),
     env: input.env,
     mounts: input.mounts,
-    devices: [],
+    devices: input.devices,
     labels: {
       [LABELS.podName]: name,
       [LABELS.podNamespace]: namespace,

@@ -22,6 +22,38 @@ export class PodDirectories {
   volume(uid: string, plugin: string, name: string): string {
     return join(this.pod(uid), 'volumes', `kubernetes.io~${plugin}`, fileName(name));
   }
+  /** One file for each volume that is mounted through a driver or a tool. */
+  mountRecords(uid: string): string {
+    return join(this.pod(uid), 'mounts');
+  }
+  mountRecord(uid: string, volume: string): string {
+    return join(this.mountRecords(uid), fileName(volume));
+  }
+  /** What drivers keep for all pods of the node. */
+  get plugins(): string {
+    return join(this.paths.volumes, 'plugins');
+  }
+  /** Where plug-ins put the sockets that they register with. */
+  get pluginRegistry(): string {
+    return join(this.paths.volumes, 'plugins_registry');
+  }
+  /** Where a volume is staged for all pods; `key` is a file name made from the driver's name for the volume. */
+  csiStaging(driver: string, key: string): string {
+    return join(this.plugins, 'kubernetes.io/csi', fileName(driver), fileName(key), 'globalmount');
+  }
+  csiDevice(step: 'staging' | 'publish', name: string): string {
+    return join(this.plugins, 'kubernetes.io/csi/volumeDevices', step, fileName(name));
+  }
+  iscsiStaging(iqn: string, lun: number): string {
+    return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}`));
+  }
+  /** The same path as drivers know it, which expect the kubelet's directory at upstream's place. */
+  asDriversKnow(path: string): string {
+    const { volumes, driverRoot } = this.paths;
+    return driverRoot !== undefined && path.startsWith(`${volumes}/`)
+      ? `${driverRoot}${path.slice(volumes.length)}`
+      : path;
+  }
   subPath(uid: string, volume: string, container: string, index: number): string {
     return join(this.pod(uid), 'volume-subpaths', fileName(volume), fileName(container), String(index));
   }

@@ -46,6 +46,11 @@ export async function runHook(handler: LifecycleHandler, target: HookTarget, tim
     if (answer.code >= 400) throw new Error(`Http lifecycle hook (${path}) failed with statuscode: ${answer.code}`);
     return;
   }
+  if (handler.tcpSocket !== undefined) {
+    const { host, port } = handler.tcpSocket;
+    await target.network.connect(host || target.ip, portOf(port, target.container), timeoutMs);
+    return;
+  }
   if (handler.sleep !== undefined) {
     const ms = Math.min(Number(handler.sleep.seconds) * 1000, timeoutMs);
     await new Promise<void>((resolve) => {
@@ -53,5 +58,5 @@ export async function runHook(handler: LifecycleHandler, target: HookTarget, tim
     });
     return;
   }
-  throw new Error('invalid handler: neither exec, httpGet nor sleep');
+  throw new Error('invalid handler: neither exec, httpGet, tcpSocket nor sleep');
 }

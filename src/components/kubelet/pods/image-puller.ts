@@ -8,7 +8,13 @@ import {
   backOffUntil,
   goSeconds,
 } from '../../../core/podplan/back-off.ts';
-import { type ImageService, type ImageStatus, type RegistryAuth, RuntimeError } from '../../../core/podplan/port.ts';
+import {
+  type ImageService,
+  type ImageStatus,
+  type OnPullProgress,
+  type RegistryAuth,
+  RuntimeError,
+} from '../../../core/podplan/port.ts';
 import type { WaitingReason } from '../../../core/podplan/snapshot.ts';
 
 /** Why a container cannot start now, with the time from which another try makes sense. */
@@ -95,7 +101,7 @@ export class ImagePuller {
       await this.acquire();
       const beganMs = this.clock.monotonicMs();
       try {
-        await this.images.pull(image, await secrets());
+        await this.images.pull(image, await secrets(), this.progressOf(image, event));
       } finally {
         this.release();
       }
@@ -155,6 +161,17 @@ export class ImagePuller {
     }
   }
 
+  /** An event now and then of a pull that takes long. */
+  private progressOf(image: string, event: PullEvent): OnPullProgress {
+    let reportedMs = this.clock.monotonicMs();
+    return (doneBytes, totalBytes) => {
+      const nowMs = this.clock.monotonicMs();
+      if (nowMs - reportedMs < PROGRESS_MS) return;
+      reportedMs = nowMs;
+      event('Normal', 'Pulling', `Pulling image "${image}": ${mebibytes(doneBytes)} of ${mebibytes(totalBytes)} MiB`);
+    };
+  }
+
   private async acquire(): Promise<void> {
     if (this.running < this.limit) {
       this.running += 1;
@@ -172,6 +189,11 @@ export class ImagePuller {
 
 /** How long ErrImagePull stands before ImagePullBackOff takes its place. */
 const SHOW_ERROR_MS = 2_000;
+
+/** Between two events about the progress of a pull. */
+const PROGRESS_MS = 10_000;
+
+const mebibytes = (bytes: number): string => (bytes / 1024 ** 2).toFixed(1);
 
 const isLocal = (image: string): boolean => image.startsWith('hyperedge.local/');
 

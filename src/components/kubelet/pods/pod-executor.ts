@@ -64,7 +64,10 @@ export class PodExecutor {
       throw error;
     }
     try {
-      const cgroupParent = await services.cgroups.ensurePod(pod);
+      const [cgroupParent, runtimeHandler] = await Promise.all([
+        services.cgroups.ensurePod(pod),
+        services.runtimeClasses.handlerOf(pod),
+      ]);
       const logDirectory = services.directories.logs(pod);
       await services.files.pods.makeDirectory(logDirectory, 0o755);
       const spec = pod.spec;
@@ -93,6 +96,7 @@ export class PodExecutor {
           servers: services.settings.clusterDns,
           domain: services.settings.clusterDomain,
         }),
+        ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
         sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
       });
     } catch (error) {
@@ -243,7 +247,7 @@ export class PodExecutor {
     let config: ReturnType<typeof containerConfig>;
     let devices: ContainerDevices | undefined;
     try {
-      const unsupported = unsupportedContainerField(pod, container);
+      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,
@@ -264,6 +268,7 @@ export class PodExecutor {
         image,
         env,
         mounts,
+        devices: services.volumes.devicesOf(pod, container as Container),
         memoryCapacityBytes: services.hostInfo.memoryBytes,
         oomScoreFloor: services.hostInfo.oomScoreFloor,
         cpuCfsQuota: services.settings.cpuCfsQuota,
@@ -380,7 +385,7 @@ export class PodExecutor {
       const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
       if (secret !== undefined) secrets.push(secret);
     }
-    return registryAuth(secrets, image);
+    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 

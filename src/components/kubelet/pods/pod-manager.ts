@@ -259,7 +259,7 @@ export class PodManager {
   /** A pod that asks for what this node does not do stays Pending. */
   private block(worker: PodWorker, pod: Pod): void {
     if (worker.terminating || this.runs(pod)) return;
-    const found = unsupportedField(pod);
+    const found = unsupportedField(pod, this.services.runtimeFacts());
     if (found === undefined) return;
     this.refuse(pod, found);
     worker.block(found);

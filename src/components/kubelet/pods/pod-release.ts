@@ -14,7 +14,7 @@ export type Kept =
 export async function releasePod(services: PodServices, pod: Pod, kept: () => Kept): Promise<void> {
   const uid = pod.metadata?.uid ?? '';
   services.prober.remove(uid);
-  await services.volumes.tearDown(uid);
+  await services.volumes.tearDown(uid, kept() === 'volumes');
   await services.cgroups.removePod(uid);
   await services.devices?.release(uid);
   await freeDisk(services, pod, kept());

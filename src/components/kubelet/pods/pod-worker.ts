@@ -342,6 +342,7 @@ export class PodWorker {
 
   private report(snapshot: PodSnapshot, plan: PodPlan): void {
     const { services } = this;
+    const resize = this.resize.stateOf(snapshot.pod);
     // Probes that were only just begun have a say in what is reported.
     const verdicts = services.prober.verdictsFor(snapshot.containers.map((status) => status.id));
     this.lastStatus = podStatus({
@@ -354,7 +355,7 @@ export class PodWorker {
       ...(this.failure === undefined ? {} : { failure: this.failure }),
       ...(this.blocked === undefined ? {} : { blocked: this.blocked }),
       rejected: this.refused,
-      ...(this.resize.state === undefined ? {} : { resize: this.resize.state }),
+      ...(resize === undefined ? {} : { resize }),
       nowMs: services.clock.nowMs(),
     });
     services.statuses.set(this.uid, this.lastStatus);

@@ -29,6 +29,8 @@ export class PodResize {
   private readonly host: ResizeHost;
   private readonly allotted = new Map<string, Resources>();
   private current: ResizeState | undefined;
+  /** What `allottedPod` returned with less than the pod asks for. */
+  private readonly behind = new WeakSet<Pod>();
 
   constructor(pod: Pod, host: ResizeHost) {
     this.host = host;
@@ -39,9 +41,17 @@ export class PodResize {
     }
   }
 
-  /** For the pod's status; undefined when the pod has what it asks for. */
+  /** Of the last attempt; undefined: none is due, or none was made yet. */
   get state(): ResizeState | undefined {
     return this.current;
+  }
+
+  /**
+   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names the
+   * new generation with old resources says that they are being changed.
+   */
+  stateOf(allotted: Pod): ResizeState | undefined {
+    return this.current ?? (this.behind.has(allotted) ? { type: 'PodResizeInProgress' } : undefined);
   }
 
   /** The pod with what its containers are allotted in place of what they ask for. */
@@ -52,7 +62,7 @@ export class PodResize {
       return own === undefined ? container : { ...container, resources: { ...rest(container.resources), ...own } };
     };
     const spec = pod.spec ?? { containers: [] };
-    return {
+    const allotted: Pod = {
       ...pod,
       spec: {
         ...spec,
@@ -60,6 +70,8 @@ export class PodResize {
         ...(spec.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(replaced) }),
       },
     };
+    this.behind.add(allotted);
+    return allotted;
   }
 
   pending(pod: Pod): Container[] {

@@ -6,6 +6,7 @@ import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../../core/podp
 import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
+import type { CredentialProviders } from '../credentials-port.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
@@ -18,6 +19,7 @@ import type { Rejection } from './admission.ts';
 import type { PodDirectories } from './directories.ts';
 import type { KubeletEvents } from './events.ts';
 import type { ImagePuller } from './image-puller.ts';
+import type { RuntimeClasses } from './runtime-classes.ts';
 import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
 
@@ -31,8 +33,10 @@ export interface PodServices {
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
   readonly puller: ImagePuller;
+  readonly runtimeClasses: RuntimeClasses;
   readonly prober: Prober;
   readonly probeNetwork: ProbeNetwork;
+  readonly credentials: CredentialProviders | undefined;
   readonly statuses: StatusManager;
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;

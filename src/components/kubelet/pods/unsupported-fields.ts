@@ -4,6 +4,7 @@
  * pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
  */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { RuntimeFeatures } from '../../../core/podplan/port.ts';
 import type { Rejection } from './admission.ts';
 
 export const FIELD_NOT_SUPPORTED = 'PodFieldNotSupported';
@@ -18,42 +19,38 @@ interface Rule {
 interface Place {
   readonly pod: Pod;
   readonly list: ContainerList | undefined;
+  readonly features: Features;
 }
+
+type Features = Pick<RuntimeFeatures, 'selinux'>;
 
 const CONTAINER_LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
   { field: 'hostUsers', unless: (value) => value !== false },
-  { field: 'runtimeClassName' },
-  { field: 'resources' },
   { field: 'schedulingGroup' },
-  { field: 'securityContext.seLinuxOptions' },
-  { field: 'securityContext.seLinuxChangePolicy' },
+  { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
+  { field: 'securityContext.seLinuxChangePolicy', unless: withoutSelinux },
   { field: 'securityContext.windowsOptions' },
 ];
 
 const CONTAINER_RULES: readonly Rule[] = [
   { field: 'env[].valueFrom.fileKeyRef' },
-  { field: 'lifecycle.postStart.tcpSocket' },
-  { field: 'lifecycle.preStop.tcpSocket' },
-  { field: 'restartPolicy', unless: isPodsRestartPolicy },
-  { field: 'restartPolicyRules' },
-  { field: 'securityContext.seLinuxOptions' },
+  { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.windowsOptions' },
-  { field: 'volumeDevices' },
 ];
 
 /**
  * Undefined: everything that the pod asks for is honoured. Ephemeral containers, which come later, are judged when they
  * start.
  */
-export function unsupportedField(pod: Pod): Rejection | undefined {
-  const found = firstSet(pod.spec, POD_RULES, 'spec', { pod, list: undefined });
+export function unsupportedField(pod: Pod, features: Features): Rejection | undefined {
+  const found = firstSet(pod.spec, POD_RULES, 'spec', { pod, list: undefined, features });
   if (found !== undefined) return refuse(found);
   for (const list of ['initContainers', 'containers'] as const) {
     for (const [index, container] of (pod.spec?.[list] ?? []).entries()) {
-      const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list });
+      const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list, features });
       if (field !== undefined) return refuse(field);
     }
   }
@@ -61,11 +58,15 @@ export function unsupportedField(pod: Pod): Rejection | undefined {
 }
 
 /** As `unsupportedField`, for one container of the pod. */
-export function unsupportedContainerField(pod: Pod, container: Container | EphemeralContainer): Rejection | undefined {
+export function unsupportedContainerField(
+  pod: Pod,
+  container: Container | EphemeralContainer,
+  features: Features,
+): Rejection | undefined {
   for (const list of CONTAINER_LISTS) {
     const index = (pod.spec?.[list] ?? []).findIndex((each) => each.name === container.name);
     if (index < 0) continue;
-    const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list });
+    const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list, features });
     if (field !== undefined) return refuse(field);
   }
   return appArmor(pod, [container]);
@@ -76,9 +77,8 @@ const refuse = (field: string): Rejection => ({
   message: `${field}: not supported by this node; remove the field`,
 });
 
-/** Without an own policy a container follows its pod; a sidecar is the one exception this node has. */
-function isPodsRestartPolicy(value: unknown, { pod, list }: Place): boolean {
-  return value === (pod.spec?.restartPolicy ?? 'Always') || (list === 'initContainers' && value === 'Always');
+function withoutSelinux(_value: unknown, { features }: Place): boolean {
+  return !features.selinux;
 }
 
 /** The runtime loads no AppArmor profiles: a pod that insists on one must not run without. */

@@ -4,11 +4,13 @@ import type { ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
 import {
   initialProbeState,
   type ProbeKind,
+  type ProbeOutcome,
   type ProbeState,
   probeTiming,
   stepProbe,
 } from '../../../core/podplan/probe.ts';
 import type { ProbeVerdicts } from '../../../core/podplan/snapshot.ts';
+import { Exposition } from '../server/exposition.ts';
 import { check } from './checks.ts';
 import type { ProbeNetwork } from './port.ts';
 
@@ -16,6 +18,7 @@ interface Loop {
   readonly kind: ProbeKind;
   readonly probe: Probe;
   state: ProbeState;
+  readonly counts: Record<ProbeOutcome, number>;
   timer: Timer | undefined;
   running: boolean;
 }
@@ -84,6 +87,34 @@ export class Prober {
     return found;
   }
 
+  /** `prober_probe_total` of the running containers. Source: pkg/kubelet/prober/prober.go. */
+  metrics(): string {
+    const text = new Exposition();
+    text.family(
+      'prober_probe_total',
+      'counter',
+      'Cumulative number of a liveness, readiness or startup probe for a container by result.',
+    );
+    for (const { container, pod, loops } of this.targets.values()) {
+      const { namespace = '', name = '', uid = '' } = pod.metadata ?? {};
+      for (const { kind, counts } of loops.values()) {
+        for (const [result, count] of Object.entries(counts)) {
+          if (count === 0) continue;
+          const labels = {
+            container: container.name,
+            namespace,
+            pod: name,
+            pod_uid: uid,
+            probe_type: CAPITALISED[kind],
+            result: result === 'success' ? 'successful' : 'failed',
+          };
+          text.sample('prober_probe_total', labels, count);
+        }
+      }
+    }
+    return text.toString();
+  }
+
   remove(uid: string): void {
     for (const [id, target] of this.targets) {
       if (target.uid === uid) this.drop(id, target);
@@ -126,7 +157,8 @@ export class Prober {
       if (probe === undefined) continue;
       const initial = initialProbeState(kind);
       const state = assumedReady && kind !== 'liveness' ? { ...initial, verdict: 'success' as const } : initial;
-      target.loops.set(kind, { kind, probe, state, timer: undefined, running: false });
+      const counts = { success: 0, failure: 0 };
+      target.loops.set(kind, { kind, probe, state, counts, timer: undefined, running: false });
     }
     this.targets.set(status.id, target);
     const waitsForStartup = target.loops.get('startup')?.state.verdict === undefined && target.loops.has('startup');
@@ -164,6 +196,7 @@ export class Prober {
     );
     loop.running = false;
     if (target.stopped) return;
+    loop.counts[result.outcome] += 1;
     if (result.outcome === 'failure') {
       this.options.event(target.pod, target.container.name, `${CAPITALISED[loop.kind]} probe failed: ${result.output}`);
     }

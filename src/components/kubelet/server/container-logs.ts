@@ -103,26 +103,30 @@ class Wakeup {
 class Formatter {
   private readonly options: LogOptions;
   private left: number;
+  /** Lines that may still come: the end of a log that is not followed is where it was when it was asked for. */
+  private lines: number;
   private begun = { stdout: false, stderr: false };
 
   constructor(options: LogOptions) {
     this.options = options;
     this.left = options.limitBytes ?? Number.POSITIVE_INFINITY;
+    this.lines = options.follow ? Number.POSITIVE_INFINITY : (options.tailLines ?? Number.POSITIVE_INFINITY);
   }
 
   get full(): boolean {
-    return this.left <= 0;
+    return this.left <= 0 || this.lines <= 0;
   }
 
   /** `data` consists of whole lines. */
   format(data: Buffer): Buffer {
     const parts: Buffer[] = [];
     let start = 0;
-    while (start < data.length && this.left > 0) {
+    while (start < data.length && !this.full) {
       const end = data.indexOf(NEWLINE, start);
       if (end < 0) break;
       const line = parseLogLine(data.subarray(start, end));
       if (line !== undefined && this.wanted(line)) this.add(parts, line);
+      this.lines -= 1;
       start = end + 1;
     }
     return Buffer.concat(parts);

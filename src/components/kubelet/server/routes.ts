@@ -5,6 +5,9 @@ export type RouteName =
   | 'stats'
   | 'metrics'
   | 'resourceMetrics'
+  | 'cadvisorMetrics'
+  | 'probeMetrics'
+  | 'configz'
   | 'containerLogs'
   | 'exec'
   | 'attach'
@@ -42,6 +45,9 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
   ['/stats/summary', { name: 'stats', subresources: ['stats'] }],
   ['/metrics', { name: 'metrics', subresources: ['metrics'] }],
   ['/metrics/resource', { name: 'resourceMetrics', subresources: ['metrics'] }],
+  ['/metrics/cadvisor', { name: 'cadvisorMetrics', subresources: ['metrics'] }],
+  ['/metrics/probes', { name: 'probeMetrics', subresources: ['metrics'] }],
+  ['/configz', { name: 'configz', subresources: ['configz', 'proxy'] }],
 ]);
 const READ = ['GET', 'HEAD'];
 

@@ -6,6 +6,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Runtime } from '../../../core/podplan/port.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
+import type { KubeletConfig } from '../config.ts';
 import type { ServingCertificate } from '../deps.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -13,6 +14,7 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
+import { configz } from './configz.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
 import { LogRequests } from './log-requests.ts';
 import type {
@@ -41,6 +43,8 @@ export interface KubeletServerOptions {
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;
   readonly stats: StatsProvider;
+  readonly config: KubeletConfig;
+  readonly probeMetrics: () => string;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
   readonly clock: Clock;
@@ -58,6 +62,7 @@ const LIMITS: GateLimits = {
   unauthenticatedIdleMs: 30_000,
   handshakeMs: 32_000,
 };
+const EXPOSITION = 'text/plain; version=0.0.4; charset=utf-8';
 const RUN_TIMEOUT_MS = 600_000;
 const RUN_OUTPUT_BYTES = 1024 * 1024;
 
@@ -193,10 +198,19 @@ export class KubeletServer {
         sendJson(response, await stats.summary());
         return;
       case 'resourceMetrics':
-        sendText(response, await stats.resourceMetrics(), 'text/plain; version=0.0.4; charset=utf-8');
+        sendText(response, await stats.resourceMetrics(), EXPOSITION);
+        return;
+      case 'cadvisorMetrics':
+        sendText(response, await stats.cadvisorMetrics(), EXPOSITION);
+        return;
+      case 'probeMetrics':
+        sendText(response, this.options.probeMetrics(), EXPOSITION);
         return;
       case 'metrics':
-        sendText(response, stats.ownMetrics(), 'text/plain; version=0.0.4; charset=utf-8');
+        sendText(response, stats.ownMetrics(), EXPOSITION);
+        return;
+      case 'configz':
+        sendJson(response, configz(this.options.config));
         return;
       case 'containerLogs':
         await this.logs.serve(route, response, signal);

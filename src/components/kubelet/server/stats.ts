@@ -10,8 +10,10 @@ import type { CgroupUsage } from '../cgroups.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
 import type { FileSystemUsage, HostUsage } from '../port.ts';
+import { cadvisorText } from './cadvisor.ts';
+import { Exposition } from './exposition.ts';
 
-interface PodStats {
+export interface PodStats {
   readonly pod: Pod;
   readonly startedAtMs: number;
   readonly usage: CgroupUsage | undefined;
@@ -168,6 +170,13 @@ export class StatsProvider {
     return text.toString();
   }
 
+  /** What cAdvisor's scrapers expect of containers and pods. */
+  async cadvisorMetrics(): Promise<string> {
+    const { host, settings } = this.services;
+    const [info, pods] = await Promise.all([host.info(), this.collect()]);
+    return cadvisorText(info, pods, settings.cgroupRoot);
+  }
+
   /** The kubelet's own. */
   ownMetrics(): string {
     const text = new Exposition();
@@ -246,19 +255,4 @@ function fileSystem(time: string, usage: FileSystemUsage): object {
     inodesFree: usage.inodesFree,
     inodesUsed: usage.inodes - usage.inodesFree,
   };
-}
-
-/** Prometheus' text format. */
-class Exposition {
-  private text = '';
-  family(name: string, type: 'counter' | 'gauge', help: string): void {
-    this.text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
-  }
-  sample(name: string, labels: Readonly<Record<string, string>>, value: number, timestampMs?: number): void {
-    const pairs = Object.entries(labels).map(([key, text]) => `${key}=${JSON.stringify(text)}`);
-    this.text += `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}${timestampMs === undefined ? '' : ` ${timestampMs}`}\n`;
-  }
-  toString(): string {
-    return this.text;
-  }
 }

@@ -144,7 +144,9 @@ export class ImageCollector {
     const candidates = images
       .filter(
         (image) =>
-          !used.has(image.id) && nowMs - (this.lastUsedMs.get(image.id) ?? nowMs) >= settings.imageMinimumGcAgeMs,
+          !used.has(image.id) &&
+          image.pinned !== true &&
+          nowMs - (this.lastUsedMs.get(image.id) ?? nowMs) >= settings.imageMinimumGcAgeMs,
       )
       .sort((a, b) => (this.lastUsedMs.get(a.id) ?? 0) - (this.lastUsedMs.get(b.id) ?? 0));
     for (const image of candidates) {

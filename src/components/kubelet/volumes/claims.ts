@@ -1,15 +1,12 @@
-/** Volumes of claims: which directory of this host a claim stands for. Source: pkg/volume/{local,hostpath}. */
+/** Claims of pods: what they are bound to. Source: pkg/kubelet/volumemanager/populator. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { annotationOf, isBoundToClaim, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
-import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { isBoundToClaim, isFullyBound } from '../../../api/volumes/binding.ts';
 import { reaches } from '../../../api/volumes/match.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { controllerOf } from '../../../core/reconcile/ownership.ts';
-import type { VolumeFiles } from '../files-port.ts';
-import { prepareHostPath } from './host-path.ts';
 
 /** Undefined: the volume is of no claim. */
 export function claimNameOf(pod: Pod, { name, persistentVolumeClaim, ephemeral }: Volume): string | undefined {
@@ -29,19 +26,16 @@ export class ClaimError extends Error {
   }
 }
 
-export interface ClaimDirectory {
-  readonly path: string;
-  /** The volume's own files: a pod's fsGroup applies. hostPath volumes keep their owners. */
-  readonly takesGroup: boolean;
+export interface BoundClaim {
+  readonly claim: PersistentVolumeClaim;
+  readonly persistent: PersistentVolume;
 }
 
 export class ClaimVolumes {
-  readonly #files: VolumeFiles;
   readonly #node: () => Node | undefined;
   #client: ApiClient | undefined;
 
-  constructor(files: VolumeFiles, node: () => Node | undefined) {
-    this.#files = files;
+  constructor(node: () => Node | undefined) {
     this.#node = node;
   }
 
@@ -49,8 +43,8 @@ export class ClaimVolumes {
     this.#client = client;
   }
 
-  /** The directory of the claim's volume, which exists then. Throws a ClaimError while the claim is not ready. */
-  async prepare(pod: Pod, volume: Volume, claimName: string): Promise<ClaimDirectory> {
+  /** What the claim is bound to. Throws a ClaimError while the claim is not ready. */
+  async resolve(pod: Pod, volume: Volume, claimName: string): Promise<BoundClaim> {
     const fail = (problem: string): ClaimError => new ClaimError(pod, volume.name, claimName, problem);
     const claim = await this.#get(resources.persistentVolumeClaims, claimName, pod.metadata?.namespace);
     if (claim === undefined) {
@@ -65,23 +59,22 @@ export class ClaimVolumes {
     const persistent = await this.#get(resources.persistentVolumes, name, undefined);
     if (persistent === undefined) throw fail(`failed to fetch PV "${name}" from API server: not found`);
     if (!isBoundToClaim(persistent, claim)) throw fail(`PV "${name}" is not bound to the PVC`);
-    return this.#directory(persistent, name, claim);
-  }
-
-  async #directory(volume: PersistentVolume, name: string, claim: PersistentVolumeClaim): Promise<ClaimDirectory> {
     const node = this.#node();
-    if (node !== undefined && !reaches(volume, node)) {
+    if (node !== undefined && !reaches(persistent, node)) {
       throw new Error(`NodeAffinity check failed for volume "${name}" : no matching NodeSelectorTerms`);
     }
-    if (claim.spec?.volumeMode === 'Block') {
-      throw new Error('no volume plugin matched: volumes with volumeMode Block are not supported on this node');
-    }
-    const { local, hostPath } = volume.spec ?? {};
-    if (hostPath !== undefined) return { path: await prepareHostPath(hostPath, this.#files), takesGroup: false };
-    if (local === undefined) throw new Error('no volume plugin matched: only local and hostPath volumes are supported');
-    if (annotationOf(volume, PROVISIONED_BY) === LOCAL_PROVISIONER) await this.#files.makeDirectory(local.path, 0o777);
-    if ((await this.#files.kindOf(local.path)) !== 'Directory') throw new Error(`path "${local.path}" does not exist`);
-    return { path: local.path, takesGroup: true };
+    checkUse(pod, volume, persistent);
+    return { claim, persistent };
+  }
+
+  /** By `namespace/name`; undefined: it does not exist. */
+  claim(key: string): Promise<PersistentVolumeClaim | undefined> {
+    const [namespace, name = ''] = key.split('/');
+    return this.#get(resources.persistentVolumeClaims, name, namespace);
+  }
+
+  persistentVolume(name: string): Promise<PersistentVolume | undefined> {
+    return this.#get(resources.persistentVolumes, name, undefined);
   }
 
   async #get<T extends KubeObject>(type: ResourceType<T>, name: string, namespace: string | undefined) {
@@ -92,5 +85,18 @@ export class ClaimVolumes {
       if (isApiError(error, 'NotFound')) return undefined;
       throw error;
     }
+  }
+}
+
+/** A device is not mounted, and a directory is no device. Source: pkg/kubelet/volumemanager/populator. */
+function checkUse(pod: Pod, { name }: Volume, { spec }: PersistentVolume): void {
+  const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  const isDevice = containers.some(({ volumeDevices }) => volumeDevices?.some((device) => device.name === name));
+  const isMounted = containers.some(({ volumeMounts }) => volumeMounts?.some((mount) => mount.name === name));
+  if (spec?.volumeMode === 'Block' && isMounted) {
+    throw new Error(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
+  }
+  if (spec?.volumeMode !== 'Block' && isDevice) {
+    throw new Error(`volume ${name} has volumeMode Filesystem, but is specified in volumeDevices`);
   }
 }

@@ -4,22 +4,24 @@ import { messageOf } from '../../../base/errors.ts';
 import { parseBytes, type Quantity } from '../../../base/quantity.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { podAmount } from '../../../core/cgroup/resources.ts';
-import type { Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
+import type { ContainerConfig, Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
 import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/expansion.ts';
 import type { Mounter } from '../port.ts';
-import { ClaimError, type ClaimVolumes, claimNameOf } from './claims.ts';
+import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
+import { CsiStepError } from './csi/volumes.ts';
 import { prepareHostPath } from './host-path.ts';
+import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
   constructor(volume: string, cause: unknown) {
-    const isWhole = cause instanceof ClaimError;
+    const isWhole = cause instanceof ClaimError || cause instanceof CsiStepError;
     super(isWhole ? cause.message : `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, { cause });
     this.name = 'VolumeError';
   }
@@ -35,7 +37,7 @@ export interface VolumeManagerOptions {
   readonly files: VolumeFiles;
   readonly mounts: Mounter;
   readonly config: ConfigReader;
-  readonly claims: Pick<ClaimVolumes, 'connect' | 'prepare'>;
+  readonly plugins: VolumePlugins;
   readonly tokens: TokenSource;
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
@@ -50,7 +52,7 @@ export class VolumeManager {
   }
 
   connect(client: ApiClient): void {
-    this.options.claims.connect(client);
+    this.options.plugins.connect(client);
   }
 
   /**
@@ -84,9 +86,8 @@ export class VolumeManager {
       await prepareHostPath(volume.hostPath, this.options.files);
       return;
     }
-    const claimName = claimNameOf(pod, volume);
-    if (claimName !== undefined) {
-      await this.setUpClaim(pod, volume, claimName);
+    if (this.options.plugins.isFor(volume)) {
+      await this.options.plugins.setUp(pod, volume);
       return;
     }
     const plugin = pluginOf(volume);
@@ -102,7 +103,7 @@ export class VolumeManager {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
       const made = await this.directory(directory, memory, 0o777, memory ? memorySize(pod, volume) : undefined);
-      // `fsGroupChangePolicy` is about volumes that outlive a pod: this node has none.
+      // `fsGroupChangePolicy` is about volumes that outlive a pod.
       if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
       return;
     }
@@ -121,19 +122,6 @@ export class VolumeManager {
       nowMs: this.options.clock.nowMs(),
       ...(fsGroup === undefined ? {} : { gid: fsGroup }),
     });
-  }
-
-  /** Bound once: what runs already needs no API server after a restart of the kubelet. */
-  private async setUpClaim(pod: Pod, volume: Volume, claimName: string): Promise<void> {
-    const { files, mounts, claims, directories } = this.options;
-    const target = directories.volume(pod.metadata?.uid ?? '', CLAIM_PLUGIN, volume.name);
-    if (await mounts.isMountPoint(target)) return;
-    const { path, takesGroup } = await claims.prepare(pod, volume, claimName);
-    const fsGroup = pod.spec?.securityContext?.fsGroup;
-    if (takesGroup && fsGroup !== undefined && volume.persistentVolumeClaim?.readOnly !== true) {
-      await files.ownByGroup(path, fsGroup);
-    }
-    await files.bindSubPath(path, '', target);
   }
 
   /** What the container sees. Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -180,13 +168,32 @@ export class VolumeManager {
     return mounts;
   }
 
-  /** Unmounts everything of the pod; the files go with the pod's directory. */
-  async tearDown(uid: string): Promise<void> {
+  /** The devices that the container is given. Throws as `mountsOf`. */
+  devicesOf(pod: Pod, container: Container): ContainerConfig['devices'] {
+    return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+      const volume = pod.spec?.volumes?.find((each) => each.name === name);
+      const record = this.options.plugins.records.known(pod.metadata?.uid ?? '', name);
+      if (record?.block !== true || record.path === '') {
+        throw new Error(`cannot find volume "${name}" to pass into container "${container.name}"`);
+      }
+      const isReadOnly = volume?.persistentVolumeClaim?.readOnly === true;
+      return { hostPath: record.path, containerPath: devicePath, permissions: isReadOnly ? 'r' : 'mrw' };
+    });
+  }
+
+  /**
+   * Unmounts everything of the pod; the files go with the pod's directory. `keepsDrivers`: what drivers and tools have
+   * mounted stays with them, since the pod comes back.
+   */
+  async tearDown(uid: string, keepsDrivers = false): Promise<void> {
+    if (!keepsDrivers) await this.options.plugins.tearDown(uid);
     await this.options.mounts.unmountTree(this.options.directories.pod(uid));
   }
 
   private pathOf(pod: Pod, volume: Volume): string {
     if (volume.hostPath !== undefined) return volume.hostPath.path;
+    const record = this.options.plugins.records.known(pod.metadata?.uid ?? '', volume.name);
+    if (record !== undefined) return record.path;
     const plugin = pluginOf(volume);
     if (plugin === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
     return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
@@ -222,6 +229,9 @@ function pluginOf(volume: Volume): string | undefined {
 
 const alwaysReadOnly = (volume: Volume): boolean =>
   volume.persistentVolumeClaim?.readOnly === true ||
+  volume.csi?.readOnly === true ||
+  volume.nfs?.readOnly === true ||
+  volume.iscsi?.readOnly === true ||
   volume.configMap !== undefined ||
   volume.secret !== undefined ||
   volume.downwardAPI !== undefined ||

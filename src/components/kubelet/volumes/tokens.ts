@@ -7,10 +7,14 @@ import type { Log } from '../../../base/log.ts';
 import type { LastKnown } from '../../../client/last-known.ts';
 import type { ApiClient } from '../../../client/types.ts';
 
-interface Token {
+export interface IssuedToken {
   readonly token: string;
-  readonly issuedAtMs: number;
+  /** Wall-clock time. */
   readonly expiresAtMs: number;
+}
+
+interface Token extends IssuedToken {
+  readonly issuedAtMs: number;
   /** Not renewed before, since the API server is away; wall-clock time. */
   readonly retryAtMs?: number;
 }
@@ -55,6 +59,11 @@ export class TokenSource {
   }
 
   async token(pod: Pod, audience: string, expirationSeconds: number): Promise<string> {
+    return (await this.issued(pod, audience, expirationSeconds)).token;
+  }
+
+  /** As `token`, with the time of its end. */
+  async issued(pod: Pod, audience: string, expirationSeconds: number): Promise<IssuedToken> {
     const { uid = '', name = '', namespace = 'default' } = pod.metadata ?? {};
     const account = pod.spec?.serviceAccountName ?? 'default';
     const key = `${uid}\n${account}\n${audience}\n${expirationSeconds}`;
@@ -62,7 +71,7 @@ export class TokenSource {
     await this.remembered;
     const known = this.cache.get(key);
     const nowMs = this.clock.nowMs();
-    if (known !== undefined && nowMs < renewalOf(known)) return known.token;
+    if (known !== undefined && nowMs < renewalOf(known)) return known;
     if (this.client === undefined) throw new Error('no API server yet to issue a service-account token');
     try {
       const answer = await this.client
@@ -79,13 +88,14 @@ export class TokenSource {
       const token = answer.status?.token;
       if (token === undefined) throw new Error(`no token in the answer for service account ${namespace}/${account}`);
       const expires = Date.parse(answer.status?.expirationTimestamp ?? '');
-      this.cache.set(key, {
+      const issued = {
         token,
         issuedAtMs: nowMs,
         expiresAtMs: Number.isNaN(expires) ? nowMs + expirationSeconds * 1000 : expires,
-      });
+      };
+      this.cache.set(key, issued);
       this.save();
-      return token;
+      return issued;
     } catch (error) {
       if (known === undefined) throw error;
       // A token that still holds is better than none while the API server is away. One that has expired opens nothing,
@@ -95,7 +105,7 @@ export class TokenSource {
         this.log.warn('expired token kept: no API server in reach', { pod: `${namespace}/${name}` });
       this.log.v(4, 'token not renewed', { pod: `${namespace}/${name}`, error: messageOf(error) });
       this.cache.set(key, { ...known, retryAtMs: nowMs + RETRY_MS });
-      return known.token;
+      return known;
     }
   }
 

@@ -72,6 +72,8 @@ const userFacing: readonly ClusterRole[] = [
     ],
     aggregateTo('view'),
   ),
+  // The name that metrics-server's manifests use.
+  clusterRole('system:aggregated-metrics-reader', [rule(READ, 'metrics.k8s.io', 'nodes pods')], aggregateTo('view')),
 ];
 
 /** What everybody has, and what is handed to add-ons. */

@@ -28,6 +28,7 @@ export const localStorageClass: StorageClass = {
   provisioner: LOCAL_PROVISIONER,
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'WaitForFirstConsumer',
+  allowVolumeExpansion: true,
 };
 
 /** `node`: by name; undefined: there is none. */
@@ -47,7 +48,6 @@ export function planLocalClaim(
   });
   const wrongMode = spec?.accessModes?.find((mode) => !ACCESS_MODES.includes(mode));
   if (wrongMode !== undefined) return fail(`accessModes: a local volume cannot be ${wrongMode}; use ReadWriteOnce`);
-  if (spec?.volumeMode === 'Block') return fail('volumeMode: a local volume is a directory; use Filesystem');
   if (spec?.dataSource !== undefined) return fail('dataSource: a local volume starts empty; leave it out');
   const selected = annotationOf(claim, SELECTED_NODE);
   if (selected === undefined)
@@ -83,7 +83,7 @@ function localVolume(
     spec: {
       capacity: { storage: claim.spec?.resources?.requests?.['storage'] ?? '0' },
       accessModes: claim.spec?.accessModes ?? ['ReadWriteOnce'],
-      volumeMode: 'Filesystem',
+      volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
       storageClassName: storageClass.metadata?.name ?? '',
       persistentVolumeReclaimPolicy: storageClass.reclaimPolicy ?? 'Delete',
       local: { path: `${directory}/${volumeName}` },

@@ -58,9 +58,15 @@ export function unheardInMs(health: NodeHealth, times: HealthTimes, monotonicMs:
 const WATCHED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
 const NEVER = { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' };
 const STOPPED = { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
+/** The lease has not expired yet: nothing is evicted. */
+export const FAILED_IN_RING = { reason: STOPPED.reason, message: 'The gossip ring reports that the host failed.' };
 
 /** The conditions of a node that is not heard any more; undefined: they say so already. */
-export function planUnknownConditions(node: Node, nowMs: number): NodeCondition[] | undefined {
+export function planUnknownConditions(
+  node: Node,
+  nowMs: number,
+  why: { readonly reason: string; readonly message: string } = STOPPED,
+): NodeCondition[] | undefined {
   const conditions = [...(node.status?.conditions ?? [])];
   const now = timestamp(nowMs);
   let isChanged = false;
@@ -79,11 +85,20 @@ export function planUnknownConditions(node: Node, nowMs: number): NodeCondition[
       });
       isChanged = true;
     } else if (current.status !== 'Unknown') {
-      conditions[index] = { ...current, status: 'Unknown', ...STOPPED, lastTransitionTime: now };
+      conditions[index] = { ...current, status: 'Unknown', ...why, lastTransitionTime: now };
+      isChanged = true;
+    } else if (current.message === FAILED_IN_RING.message && current.message !== why.message) {
+      conditions[index] = { ...current, ...why };
       isChanged = true;
     }
   }
   return isChanged ? conditions : undefined;
+}
+
+/** Only the gossip ring has declared the host dead so far. */
+export function isFailedInRingOnly(node: Node): boolean {
+  const ready = readyCondition(node);
+  return ready?.status === 'Unknown' && ready.message === FAILED_IN_RING.message;
 }
 
 export function readyCondition(node: Node): NodeCondition | undefined {

@@ -1,30 +1,35 @@
-/** All filters in upstream's order: the first objection is the one a node is counted under. */
+/** All filters by upstream's names. */
 import type { ClusterView } from '../cluster.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { dynamicResources } from './devices.ts';
-import type { Filter, NodeCheck } from './filter.ts';
+import type { FILTER_NAMES, Filter, FilterFactory, NodeCheck } from './filter.ts';
 import { interPodAffinity } from './inter-pod-affinity.ts';
 import { nodeAffinity, nodeName, nodePorts, nodeResourcesFit, nodeUnschedulable, taintToleration } from './node.ts';
 import { topologySpread } from './topology-spread.ts';
-import { volumeBinding, volumeRestrictions } from './volumes.ts';
+import { nodeVolumeLimits } from './volume-limits.ts';
+import { volumeRestrictions } from './volume-restrictions.ts';
+import { volumeZone } from './volume-zone.ts';
+import { volumeBinding } from './volumes.ts';
 
-const FILTERS: readonly Filter[] = [
-  nodeUnschedulable,
-  nodeName,
-  taintToleration,
-  nodeAffinity,
-  nodePorts,
-  nodeResourcesFit,
-  volumeRestrictions,
-  volumeBinding,
-  dynamicResources,
-  topologySpread,
-  interPodAffinity,
-];
+export const FILTERS: Readonly<Record<(typeof FILTER_NAMES)[number], FilterFactory>> = {
+  NodeUnschedulable: () => nodeUnschedulable,
+  NodeName: () => nodeName,
+  TaintToleration: () => taintToleration,
+  NodeAffinity: nodeAffinity,
+  NodePorts: () => nodePorts,
+  NodeResourcesFit: nodeResourcesFit,
+  VolumeRestrictions: () => volumeRestrictions,
+  NodeVolumeLimits: () => nodeVolumeLimits,
+  VolumeBinding: () => volumeBinding,
+  VolumeZone: () => volumeZone,
+  DynamicResources: () => dynamicResources,
+  PodTopologySpread: topologySpread,
+  InterPodAffinity: () => interPodAffinity,
+};
 
 /** One check for all filters, prepared for this pod. */
-export function prepareFilters(pod: PodInfo, view: ClusterView): NodeCheck {
-  const checks = FILTERS.map((filter) => filter(pod, view)).filter((check) => check !== undefined);
+export function prepareFilters(filters: readonly Filter[], pod: PodInfo, view: ClusterView): NodeCheck {
+  const checks = filters.map((filter) => filter(pod, view)).filter((check) => check !== undefined);
   return (node) => {
     for (const check of checks) {
       const rejection = check(node);

@@ -1,10 +1,11 @@
 /** Filters that look at one node and the pods on it. */
+import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { matchesNode } from '../node-affinity.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { type HostPort, portsConflict } from '../pod-info.ts';
 import { CPU, EPHEMERAL_STORAGE, MEMORY, PODS } from '../resources.ts';
 import { untoleratedTaint } from '../tolerations.ts';
-import { type Filter, reject } from './filter.ts';
+import { type Filter, type FilterFactory, reject } from './filter.ts';
 
 const NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports";
 const UNSCHEDULABLE_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -29,19 +30,27 @@ export const taintToleration: Filter = (pod) => (node) => {
   return reject('TaintToleration', reason, true);
 };
 
-export const nodeAffinity: Filter = (pod) => {
-  const spec = pod.pod.spec;
-  if (
-    spec?.nodeSelector === undefined &&
-    spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined
-  ) {
-    return undefined;
-  }
-  return (node) =>
-    matchesNode(pod.pod, node.node)
-      ? undefined
-      : reject('NodeAffinity', "node(s) didn't match Pod's node affinity/selector", true);
-};
+export const nodeAffinity: FilterFactory =
+  ({ addedAffinity }) =>
+  (pod) => {
+    const spec = pod.pod.spec;
+    const added = addedAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+    if (
+      added === undefined &&
+      spec?.nodeSelector === undefined &&
+      spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined
+    ) {
+      return undefined;
+    }
+    return (node) => {
+      if (added?.some((term) => matchesTerm(term, node.node)) === false) {
+        return reject('NodeAffinity', "node(s) didn't match scheduler-enforced node affinity", true);
+      }
+      return matchesNode(pod.pod, node.node)
+        ? undefined
+        : reject('NodeAffinity', "node(s) didn't match Pod's node affinity/selector", true);
+    };
+  };
 
 export const nodePorts: Filter = (pod) => {
   if (pod.hostPorts.length === 0) return undefined;
@@ -60,21 +69,28 @@ export const nodePorts: Filter = (pod) => {
 /** Named first in messages, in this order, as upstream does. */
 const ORDER = [CPU, MEMORY, EPHEMERAL_STORAGE];
 
-export const nodeResourcesFit: Filter = (pod) => {
-  const names = [...pod.requests.keys()].filter((name) => (pod.requests.get(name) ?? 0) > 0 && name !== PODS);
-  const sorted = [...ORDER.filter((name) => names.includes(name)), ...names.filter((name) => !ORDER.includes(name))];
-  return (node) => {
-    const reasons: string[] = [];
-    let unresolvable = false;
-    if (node.pods.size + 1 > allocatablePods(node)) reasons.push('Too many pods');
-    for (const name of sorted) {
-      const wanted = pod.requests.get(name) ?? 0;
-      const allocatable = node.allocatable.get(name) ?? 0;
-      if (wanted <= allocatable - (node.requested.get(name) ?? 0)) continue;
-      reasons.push(`Insufficient ${name}`);
-      if (wanted > allocatable) unresolvable = true;
-    }
-    return reasons.length === 0 ? undefined : { filter: 'NodeResourcesFit', reasons, unresolvable };
+export const nodeResourcesFit: FilterFactory = ({ ignoredResources, ignoredResourceGroups }) => {
+  const isIgnored = (name: string): boolean =>
+    ignoredResources.includes(name) || ignoredResourceGroups.includes(name.split('/', 1)[0] ?? '');
+  return (pod) => {
+    const names = [...pod.requests.keys()].filter(
+      (name) => (pod.requests.get(name) ?? 0) > 0 && name !== PODS && !isIgnored(name),
+    );
+    const sorted = [...ORDER.filter((name) => names.includes(name)), ...names.filter((name) => !ORDER.includes(name))];
+    const amounts = sorted.map((name) => ({ name, wanted: pod.requests.get(name) ?? 0 }));
+    return (node) => {
+      let reasons: string[] | undefined;
+      let unresolvable = false;
+      if (node.pods.size + 1 > allocatablePods(node)) reasons = ['Too many pods'];
+      for (const { name, wanted } of amounts) {
+        const allocatable = node.allocatable.get(name) ?? 0;
+        if (wanted <= allocatable - (node.requested.get(name) ?? 0)) continue;
+        reasons ??= [];
+        reasons.push(`Insufficient ${name}`);
+        if (wanted > allocatable) unresolvable = true;
+      }
+      return reasons === undefined ? undefined : { filter: 'NodeResourcesFit', reasons, unresolvable };
+    };
   };
 };
 

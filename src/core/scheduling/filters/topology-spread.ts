@@ -2,19 +2,22 @@
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { countSelected, isEligible, type SpreadConstraint, spreadConstraints } from '../topology.ts';
-import { type Filter, reject } from './filter.ts';
+import { constraintsOf, countsAllNodes, isEligible, type SpreadConstraint } from '../topology.ts';
+import { type FilterFactory, reject } from './filter.ts';
 
 const MISMATCH = "node(s) didn't match pod topology spread constraints";
 
-export const topologySpread: Filter = (pod, view) => {
-  const constraints = spreadConstraints(pod, 'DoNotSchedule');
+export const topologySpread: FilterFactory = (args) => (pod, view) => {
+  const constraints = constraintsOf(pod, 'DoNotSchedule', args, view).constraints;
   if (constraints.length === 0) return undefined;
   const hasAllKeys = (node: NodeInfo): boolean =>
     constraints.every((constraint) => node.label(constraint.topologyKey) !== undefined);
   const judged = constraints.map((constraint) => ({
     constraint,
-    counts: countDomains(constraint, pod, view, hasAllKeys),
+    counts:
+      constraints.length === 1 && countsAllNodes(constraint, pod)
+        ? domainCounts(constraint, view)
+        : countDomains(constraint, pod, view, hasAllKeys),
   }));
   const minimums = judged.map(({ constraint, counts }) => minimum(constraint, counts));
   return (node) => {
@@ -28,6 +31,12 @@ export const topologySpread: Filter = (pod, view) => {
   };
 };
 
+function domainCounts({ topologyKey, selection }: SpreadConstraint, view: ClusterView): Map<string, number> {
+  const selected = view.counts.selected(selection);
+  const values = [...view.domains(topologyKey)];
+  return new Map(values.map((value) => [value, selected.inDomain(topologyKey, value)]));
+}
+
 function countDomains(
   constraint: SpreadConstraint,
   pod: PodInfo,
@@ -35,10 +44,11 @@ function countDomains(
   hasAllKeys: (node: NodeInfo) => boolean,
 ): Map<string, number> {
   const counts = new Map<string, number>();
+  const selected = view.counts.selected(constraint.selection);
   for (const node of view.nodes) {
     const domain = node.label(constraint.topologyKey);
     if (domain === undefined || !hasAllKeys(node) || !isEligible(constraint, pod.pod, node)) continue;
-    counts.set(domain, (counts.get(domain) ?? 0) + countSelected(constraint, node));
+    counts.set(domain, (counts.get(domain) ?? 0) + selected.on(node));
   }
   return counts;
 }

@@ -1,11 +1,8 @@
-/** Claims of pods: where their volumes can be reached, and which pods may share them. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+/** Claims must be bound or wait for this pod, and their volumes be reachable from the node. */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
-import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import { unboundVolumesOn, volumesOfPod } from '../pod-volumes.ts';
 import { type Filter, reject } from './filter.ts';
 
-/** Claims must be bound or wait for this pod, and their volumes be reachable from the node. */
 export const volumeBinding: Filter = (pod, view) => {
   const volumes = volumesOfPod(pod.pod, view.volumes);
   if (volumes === undefined) return undefined;
@@ -23,19 +20,3 @@ export const volumeBinding: Filter = (pod, view) => {
       : undefined;
   };
 };
-
-/** A ReadWriteOncePod claim has one pod. */
-export const volumeRestrictions: Filter = (pod, view) => {
-  const exclusive = claimNames(pod.pod).filter((name) => isExclusive(view.volumes?.claim(pod.namespace, name)));
-  if (exclusive.length === 0) return undefined;
-  const uses = (other: Pod): boolean => claimNames(other).some((name) => exclusive.includes(name));
-  const isTaken = view.nodes.some(({ pods }) =>
-    [...pods.values()].some((other) => other.namespace === pod.namespace && other.uid !== pod.uid && uses(other.pod)),
-  );
-  if (!isTaken) return undefined;
-  const reason = 'node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode';
-  return () => reject('VolumeRestrictions', reason, false);
-};
-
-const isExclusive = (claim: PersistentVolumeClaim | undefined): boolean =>
-  claim?.spec?.accessModes?.includes('ReadWriteOncePod') === true;

@@ -1,21 +1,21 @@
 /** The common shape of scorers: raw numbers per node, then brought to 0 … 100. */
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
+import type { PluginArgs } from '../plugin-args.ts';
 import type { PodInfo } from '../pod-info.ts';
 
 export const MAX_SCORE = 100;
 
-export interface Scorer {
-  readonly name: string;
-  /** Upstream's default weight. */
-  readonly weight: number;
-  /** Scores of the feasible nodes, in their order, 0 … 100; undefined: has no opinion about this pod. */
-  score(pod: PodInfo, nodes: readonly NodeInfo[], view: ClusterView): number[] | undefined;
-}
+/**
+ * Scores of the feasible nodes, in their order, 0 … 100; undefined: the plug-in prefers no node for this pod.
+ */
+export type Scorer = (pod: PodInfo, nodes: readonly NodeInfo[], view: ClusterView) => number[] | undefined;
+
+export type ScorerFactory = (args: PluginArgs) => Scorer;
 
 /** Scales so that the largest becomes 100 (and, reversed, the smallest the best). */
 export function normalize(scores: readonly number[], reverse: boolean): number[] {
-  const max = Math.max(0, ...scores);
+  const max = scores.reduce((most, score) => Math.max(most, score), 0);
   if (max === 0) return scores.map(() => (reverse ? MAX_SCORE : 0));
   return scores.map((score) => {
     const scaled = Math.floor((MAX_SCORE * score) / max);

@@ -67,10 +67,10 @@ function documentOf(typeName: string, seed: number): JsonObject {
   return numbered(schema, index, randomDocument(schema, randomOf(seed))) as JsonObject;
 }
 
-test('every built-in kind but definitions of custom ones has a protobuf form, in every version', () => {
+test('every built-in kind but old definitions of custom ones has a protobuf form, in every version', () => {
   for (const gvk of gvks) {
     const has = hasMessage(schemaNameOf(gvk));
-    assert.equal(has, gvk.group !== 'apiextensions.k8s.io', `${apiVersionOf(gvk)} ${gvk.kind}`);
+    assert.equal(has, gvk.group !== 'apiextensions.k8s.io' || gvk.version === 'v1', `${apiVersionOf(gvk)} ${gvk.kind}`);
   }
   assert.equal(hasMessage('__proto__'), false);
 });
@@ -142,7 +142,8 @@ test('what is encoded is decoded again as it was', () => {
   let compared = 0;
   for (const gvk of gvks) {
     const typeName = schemaNameOf(gvk);
-    if (!hasMessage(typeName)) continue;
+    // The schema of definitions is open where their messages have nothing; protobuf-definitions.test.ts is about them.
+    if (!hasMessage(typeName) || gvk.group === 'apiextensions.k8s.io') continue;
     for (let seed = 1; seed <= RUNS; seed++) {
       const document = documentOf(typeName, seed);
       const { apiVersion, kind, ...decoded } = decodeProtobuf(

@@ -19,6 +19,7 @@ test('a kept list and a kept version keep alive as many bytes as they have', () 
   const { version, group, kind, plural } = definition;
   const served: ServedKind = {
     definition,
+    presented: definition,
     version,
     group,
     kind,

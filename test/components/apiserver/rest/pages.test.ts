@@ -49,6 +49,7 @@ for (const [plural, namespaces] of [
     cache.load(objects, REVISION);
     const served: ServedKind = {
       definition,
+      presented: definition,
       version,
       group,
       kind,

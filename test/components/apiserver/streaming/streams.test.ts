@@ -246,6 +246,22 @@ describe('streams to a kubelet', () => {
     assert.equal(seen.length, before_);
   });
 
+  it('redirects to the root of a back end with a slash at its end', async () => {
+    await server.call('POST', PODS, {
+      body: { metadata: { name: 'page' }, spec: { nodeName: 'n1', containers: [{ name: 'a', image: 'i' }] } },
+    });
+    await server.call('PATCH', `${PODS}/page/status`, {
+      raw: JSON.stringify({ status: { podIP: '192.0.2.7', podIPs: [{ ip: '192.0.2.7' }] } }),
+      type: 'application/strategic-merge-patch+json',
+    });
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await server.call(method, `${PODS}/page/proxy?a=1`);
+      assert.equal(answer.code, 301, method);
+      assert.equal(answer.headers.location, `${PODS}/page/proxy/?a=1`);
+    }
+    assert.equal((await server.call('GET', `${PODS}/none/proxy`)).code, 404);
+  });
+
   it('refuses to proxy to loopback, link-local and control plane addresses', async () => {
     assert.equal((await server.call('GET', '/api/v1/nodes/n1/proxy/pods')).code, 403);
     for (const [name, podIP] of [

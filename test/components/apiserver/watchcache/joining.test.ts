@@ -44,7 +44,7 @@ before(async () => {
       };
     },
   });
-  cache = new WatchCache({ store: slow, clock, log: silentLog, soleWriter: false }, []);
+  cache = new WatchCache({ store: slow, clock, log: silentLog, soleWriter: () => false }, []);
   await cache.start();
 });
 after(async () => {

@@ -8,6 +8,7 @@ import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { schemaNameOf } from '../../../../api/schema/index.ts';
 import { integerOf, parseJson } from '../../../../base/json.ts';
 import { checkDepth } from '../json-scan.ts';
+import { SCHEMA_TYPES } from './extension-messages.ts';
 import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
 const MAX_NESTING = 64;
@@ -144,10 +145,12 @@ function readValue(reader: Reader, field: Field, depth: number): JsonValue | und
       return integerOf(reader.big());
     case 'b':
       return reader.bool();
+    case 'd':
+      return reader.double();
     case 'm': {
       const special = SPECIAL.get(nameOfMessage(field.message));
       const bytes = reader.bytes();
-      return special === undefined ? decodeMessage(bytes, field.message, depth + 1) : special(bytes);
+      return special === undefined ? decodeMessage(bytes, field.message, depth + 1) : special(bytes, depth + 1);
     }
     default:
       throw unsupported(`field ${field.name}`);
@@ -156,7 +159,7 @@ function readValue(reader: Reader, field: Field, depth: number): JsonValue | und
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-type Special = (bytes: Buffer) => JsonValue | undefined;
+type Special = (bytes: Buffer, depth: number) => JsonValue | undefined;
 
 /** Types that JSON writes as something other than a structure. */
 const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
@@ -172,6 +175,10 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['io.k8s.api.authentication.v1beta1.ExtraValue', itemsOf],
   ['io.k8s.api.authorization.v1beta1.ExtraValue', itemsOf],
   ['io.k8s.api.certificates.v1beta1.ExtraValue', itemsOf],
+  [SCHEMA_TYPES.json, jsonOf],
+  [SCHEMA_TYPES.orArray, schemaOrSchemas],
+  [SCHEMA_TYPES.orBool, schemaOrBoolean],
+  [SCHEMA_TYPES.orStrings, schemaOrTexts],
 ]);
 
 /** What JSON says of their zero, where that is not null. */
@@ -242,4 +249,44 @@ function itemsOf(bytes: Buffer): JsonValue {
     else reader.skip();
   }
   return items;
+}
+
+function schemaOf(reader: Reader, depth: number): JsonObject {
+  return decodeMessage(reader.bytes(), indexOfMessage(SCHEMA_TYPES.props) ?? -1, depth + 1);
+}
+
+function schemaOrSchemas(bytes: Buffer, depth: number): JsonValue {
+  let schema: JsonObject | undefined;
+  const schemas: JsonObject[] = [];
+  const reader = new Reader(bytes);
+  for (let key = reader.field(); key !== 0; key = reader.field()) {
+    if (key === 1) schema = schemaOf(reader, depth);
+    else if (key === 2) schemas.push(schemaOf(reader, depth));
+    else reader.skip();
+  }
+  return schemas.length > 0 ? schemas : (schema ?? null);
+}
+
+function schemaOrBoolean(bytes: Buffer, depth: number): JsonValue {
+  let allows = false;
+  let schema: JsonObject | undefined;
+  const reader = new Reader(bytes);
+  for (let key = reader.field(); key !== 0; key = reader.field()) {
+    if (key === 1) allows = reader.bool();
+    else if (key === 2) schema = schemaOf(reader, depth);
+    else reader.skip();
+  }
+  return schema ?? allows;
+}
+
+function schemaOrTexts(bytes: Buffer, depth: number): JsonValue {
+  let schema: JsonObject | undefined;
+  const texts: string[] = [];
+  const reader = new Reader(bytes);
+  for (let key = reader.field(); key !== 0; key = reader.field()) {
+    if (key === 1) schema = schemaOf(reader, depth);
+    else if (key === 2) texts.push(reader.string());
+    else reader.skip();
+  }
+  return schema ?? texts;
 }

@@ -4,6 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { BackwardsWriter } from './backwards.ts';
+import { SCHEMA_TYPES } from './extension-messages.ts';
 import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
 /** One at a time: nothing here waits. */
@@ -195,6 +196,10 @@ const SPECIAL: ReadonlyMap<string, (value: JsonValue) => void> = new Map<string,
   ['io.k8s.api.authentication.v1beta1.ExtraValue', writeTexts],
   ['io.k8s.api.authorization.v1beta1.ExtraValue', writeTexts],
   ['io.k8s.api.certificates.v1beta1.ExtraValue', writeTexts],
+  [SCHEMA_TYPES.json, writeJson],
+  [SCHEMA_TYPES.orArray, writeSchemaOrSchemas],
+  [SCHEMA_TYPES.orBool, writeSchemaOrBoolean],
+  [SCHEMA_TYPES.orStrings, writeSchemaOrTexts],
 ]);
 
 function writeTime(value: JsonValue): void {
@@ -221,7 +226,31 @@ function writeIntOrString(value: JsonValue): void {
   writer.tag(1, 0);
 }
 
-function writeTexts(value: JsonValue): void {
+function writeTexts(value: JsonValue, field = 1): void {
   if (!Array.isArray(value)) return;
-  for (let index = value.length - 1; index >= 0; index--) writeText(1, String(value[index] ?? ''));
+  for (let index = value.length - 1; index >= 0; index--) writeText(field, String(value[index] ?? ''));
+}
+
+function writeSchema(field: number, value: JsonValue): void {
+  if (!isObject(value)) return;
+  const mark = writer.length;
+  writeMessage(indexOfMessage(SCHEMA_TYPES.props) ?? -1, value);
+  writer.enclose(field, mark);
+}
+
+function writeSchemaOrSchemas(value: JsonValue): void {
+  if (!Array.isArray(value)) writeSchema(1, value);
+  else for (let index = value.length - 1; index >= 0; index--) writeSchema(2, value[index] ?? null);
+}
+
+/** A schema is written with `allows`, as Go's form of it has it. */
+function writeSchemaOrBoolean(value: JsonValue): void {
+  writeSchema(2, value);
+  writer.varint(value === false ? 0 : 1);
+  writer.tag(1, 0);
+}
+
+function writeSchemaOrTexts(value: JsonValue): void {
+  if (Array.isArray(value)) writeTexts(value, 2);
+  else writeSchema(1, value);
 }

@@ -3,6 +3,8 @@
  * which are by name. Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1, and of
  * k8s.io/api/policy/v1beta1 1.20.
  */
+import { EXTENSION_MESSAGES } from './extension-messages.ts';
+
 const PACKAGE = 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
@@ -12,6 +14,7 @@ const POLICY = 'io.k8s.api.policy.v1beta1';
 const RANGES = `2 ranges *m{${POLICY}.IDRange}`;
 
 const NAMED: Readonly<Record<string, string>> = {
+  ...EXTENSION_MESSAGES,
   [`${PACKAGE}.APIService`]: API_SERVICE,
   // The older version looks the same.
   [`${PACKAGE}beta1.APIService`]: API_SERVICE,

@@ -1,0 +1,79 @@
+/**
+ * Types of OpenShift's groups, declared by hand with their documentation: no client package carries them. Field names
+ * are those of openshift/api 4.10; names of types are those of OpenShift's published OpenAPI documents,
+ * `com.github.openshift.api.GROUP.VERSION.KIND`.
+ */
+import type { Descriptions, GeneratedType } from '../types-format.ts';
+
+/**
+ * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
+ * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery.
+ */
+export type DeclaredField = readonly [type: string, documentation: string];
+
+export interface DeclaredType {
+  readonly about: string;
+  readonly fields: Readonly<Record<string, DeclaredField>>;
+  /** An object of its own with apiVersion, kind, metadata, and a list type. */
+  readonly isKind?: true;
+  /** `isKind` whose objects have no list: requests and reviews. */
+  readonly isRequest?: true;
+}
+
+export interface DeclaredPackage {
+  readonly types: Record<string, GeneratedType>;
+  readonly descriptions: Record<string, Descriptions[string]>;
+}
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const CORE = 'io.k8s.api.core.v1';
+const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
+const KIND = 'Kind is the type of the object.';
+
+/** The type table and documentation of one package: `declarePackage('route.v1', {…})`. */
+export function declarePackage(name: string, declared: Readonly<Record<string, DeclaredType>>): DeclaredPackage {
+  const prefix = `com.github.openshift.api.${name}`;
+  const types: Record<string, GeneratedType> = {};
+  const descriptions: Record<string, Descriptions[string]> = {};
+  const add = (typeName: string, about: string, fields: Readonly<Record<string, DeclaredField>>): void => {
+    const full = `${prefix}.${typeName}`;
+    const entries = Object.entries(fields);
+    const required = entries.filter(([, [type]]) => type.startsWith('!')).map(([field]) => field);
+    types[full] = {
+      ...(required.length === 0 ? {} : { r: required }),
+      f: Object.fromEntries(entries.map(([field, [type]]) => [field, fullType(prefix, type)])),
+    };
+    descriptions[full] = {
+      d: about,
+      f: Object.fromEntries(entries.map(([field, [, documentation]]) => [field, documentation])),
+    };
+  };
+  for (const [typeName, { about, fields, isKind, isRequest }] of Object.entries(declared)) {
+    if (isKind !== true && isRequest !== true) {
+      add(typeName, about, fields);
+      continue;
+    }
+    add(typeName, about, {
+      apiVersion: ['string', API_VERSION],
+      kind: ['string', KIND],
+      metadata: ['#meta.ObjectMeta', 'Standard object metadata.'],
+      ...fields,
+    });
+    if (isRequest === true) continue;
+    add(`${typeName}List`, `${typeName}List is a list of ${typeName} objects.`, {
+      apiVersion: ['string', API_VERSION],
+      kind: ['string', KIND],
+      metadata: ['#meta.ListMeta', 'Standard list metadata.'],
+      items: [`![]#${typeName}`, 'Items of the list.'],
+    });
+  }
+  return { types, descriptions };
+}
+
+function fullType(prefix: string, type: string): string {
+  return type
+    .replace(/^!/, '')
+    .replace(/#(meta\.|core\.)?(\w+)$/, (_, from: string | undefined, name: string) =>
+      from === undefined ? `#${prefix}.${name}` : `#${from === 'meta.' ? META : CORE}.${name}`,
+    );
+}

@@ -1,0 +1,1 @@
+export { openshiftDescriptions, openshiftTypes } from './packages.ts';

@@ -1,0 +1,23 @@
+/** VolumeAttributesClasses that an object names. Source: KEP-3751. */
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+
+export const ATTRIBUTES_CLASS_PROTECTION = 'kubernetes.io/vac-protection';
+
+/** kubernetes-types stops before KEP-3751's fields. */
+interface Named {
+  readonly spec?: { readonly volumeAttributesClassName?: string };
+  readonly status?: {
+    readonly currentVolumeAttributesClassName?: string;
+    readonly modifyVolumeStatus?: { readonly targetVolumeAttributesClassName?: string };
+  };
+}
+
+export function attributesClassesOf(object: PersistentVolume | PersistentVolumeClaim): string[] {
+  const { spec, status } = object as Named;
+  const names = [
+    spec?.volumeAttributesClassName,
+    status?.currentVolumeAttributesClassName,
+    status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
+  ];
+  return names.filter((name) => name !== undefined && name !== '') as string[];
+}

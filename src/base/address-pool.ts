@@ -1,0 +1,51 @@
+/** Pools of addresses for load balancers: `10.0.0.240-10.0.0.250`, `10.0.1.0/28`, `fd00::10`. */
+import { addressText, addressValue, parseNetwork, sizeOf } from './networks.ts';
+
+export interface AddressRange {
+  readonly family: 4 | 6;
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+/** Undefined for what is no range. */
+export function parseAddressRange(text: string): AddressRange | undefined {
+  if (text.includes('/')) {
+    const network = parseNetwork(text);
+    if (network === undefined) return undefined;
+    return { family: network.family, first: network.base, last: network.base + sizeOf(network) - 1n };
+  }
+  const [low = '', high = low, ...rest] = text.split('-').map((part) => part.trim());
+  const first = addressValue(low);
+  const last = addressValue(high);
+  if (first === undefined || last === undefined || rest.length > 0) return undefined;
+  if (first.family !== last.family || first.value > last.value) return undefined;
+  return { family: first.family, first: first.value, last: last.value };
+}
+
+/** Texts that are no range are left out. */
+export const parseAddressPool = (texts: readonly string[]): AddressRange[] =>
+  texts.map(parseAddressRange).filter((range) => range !== undefined);
+
+export function isInPool(pool: readonly AddressRange[], address: string): boolean {
+  const parsed = addressValue(address);
+  if (parsed === undefined) return false;
+  return pool.some(
+    ({ family, first, last }) => family === parsed.family && parsed.value >= first && parsed.value <= last,
+  );
+}
+
+/** The lowest address of the pool that is not in use; looks at no more addresses than are in use. */
+export function freeAddress(
+  pool: readonly AddressRange[],
+  family: 4 | 6,
+  isUsed: (address: string) => boolean,
+): string | undefined {
+  for (const range of pool) {
+    if (range.family !== family) continue;
+    for (let value = range.first; value <= range.last; value++) {
+      const address = addressText(value, family);
+      if (!isUsed(address)) return address;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,103 @@
+/**
+ * Kinds whose lists and watches hold the objects that the user may get, and no others, as OpenShift's projects: what is
+ * visible changes with roles and bindings too.
+ */
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { EventType } from '../watchcache/event-window.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { KindSubscriber } from '../watchcache/subscribers.ts';
+import type { RestContext } from './context.ts';
+import type { ListOptions } from './options.ts';
+
+const RIGHTS = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings'];
+
+/** Whether the user may get an object of the kind; undefined for kinds that are shown whole. */
+function readableBy(
+  context: RestContext,
+  kind: ServedKind,
+  user: UserInfo,
+): ((object: CachedObject) => boolean) | undefined {
+  if (kind.alias?.onlyReadable !== true) return undefined;
+  const { group, version, plural: resource, definition } = kind;
+  return ({ name, namespace }) => {
+    const action = { verb: 'get', version, subresource: '', name, namespace: namespace === '' ? name : namespace };
+    return (
+      context.authorization.allows(user, { ...action, group, resource }) ||
+      context.authorization.allows(user, { ...action, group: definition.group, resource: definition.plural })
+    );
+  };
+}
+
+/** The options of a list or watch, with what the user may see. */
+export function visibleOptions(
+  context: RestContext,
+  kind: ServedKind,
+  { user }: Pick<Exchange, 'user'>,
+  options: ListOptions,
+): ListOptions {
+  const visible = readableBy(context, kind, user);
+  return visible === undefined ? options : { ...options, visible };
+}
+
+/** What one watch has shown of such a kind, and what it has to show when rights change. */
+export class ReadableObjects {
+  readonly #context: RestContext;
+  readonly #cache: KindCache;
+  readonly #matches: (object: CachedObject) => boolean;
+  readonly #shown = new Set<string>();
+  #stop: (() => void) | undefined;
+
+  constructor(context: RestContext, cache: KindCache, matches: (object: CachedObject) => boolean) {
+    this.#context = context;
+    this.#cache = cache;
+    this.#matches = matches;
+  }
+
+  /** Everything that can be seen now counts as shown: for watches that go on from a list. */
+  noteAll(): void {
+    for (const object of this.#cache.list(undefined)) if (this.#matches(object)) this.#shown.add(object.name);
+  }
+
+  /** The event as this watch has to show it; undefined: not at all. */
+  transition(type: EventType, object: CachedObject): EventType | undefined {
+    const before = this.#shown.has(object.name);
+    const now = type !== 'DELETED' && this.#matches(object);
+    if (now) this.#shown.add(object.name);
+    else this.#shown.delete(object.name);
+    if (now) return before ? 'MODIFIED' : 'ADDED';
+    return before ? 'DELETED' : undefined;
+  }
+
+  /** Calls `changed` with what appears and disappears as roles and bindings change. */
+  follow(changed: (type: EventType, object: CachedObject) => void): void {
+    let waiting = false;
+    const look = (): void => {
+      waiting = false;
+      if (this.#stop === undefined) return;
+      for (const object of this.#cache.list(undefined)) {
+        const type = this.transition('MODIFIED', object);
+        if (type === 'ADDED' || type === 'DELETED') changed(type, object);
+      }
+    };
+    const schedule = (): void => {
+      if (waiting) return;
+      waiting = true;
+      // The authorizer follows the same events: it has to have seen them.
+      setImmediate(look);
+    };
+    const subscriber: KindSubscriber = { deliver: schedule, reset: schedule };
+    const { cache } = this.#context;
+    const ends = RIGHTS.map((kind) => cache.kind(kind).subscribe(subscriber, undefined, cache.revision));
+    this.#stop = () => {
+      for (const end of ends) end();
+    };
+  }
+
+  end(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * Resources in a Node's capacity that no part of this kubelet reports: administrators patch them in. Source: upstream's
+ * page "Advertise Extended Resources for a Node", pkg/kubelet/nodestatus/setters.go MachineInfo.
+ */
+import type { NodeStatus } from 'kubernetes-types/core/v1';
+
+/**
+ * The status with foreign resources of `stored` in capacity and allocatable. `gone`: foreign resources that are
+ * allocatable and no longer in the capacity.
+ */
+export function keepForeignResources<S extends NodeStatus>(
+  status: S,
+  stored: NodeStatus,
+): { readonly status: S; readonly gone: readonly string[] } {
+  const own = status.capacity ?? {};
+  const foreign = Object.fromEntries(
+    Object.entries(stored.capacity ?? {}).filter(([name]) => !Object.hasOwn(own, name)),
+  );
+  const gone = Object.keys(stored.allocatable ?? {}).filter(
+    (name) => !Object.hasOwn(own, name) && !Object.hasOwn(foreign, name),
+  );
+  return {
+    status: {
+      ...status,
+      capacity: { ...own, ...foreign },
+      allocatable: { ...status.allocatable, ...foreign },
+    },
+    gone,
+  };
+}

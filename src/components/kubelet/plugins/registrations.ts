@@ -1,0 +1,127 @@
+/**
+ * Plug-ins that register by a socket in the kubelet's `plugins_registry`: each socket there is a plug-in, for as long
+ * as the socket stands. Source: pkg/kubelet/pluginmanager.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { FileWatch } from '../port.ts';
+import type { PluginInfo, RegistrationSockets } from './port.ts';
+
+export interface RegisteredPlugin extends PluginInfo {
+  /** Of the plug-in's service. */
+  readonly socket: string;
+}
+
+export interface PluginHandler {
+  /** Rejects with why the plug-in cannot be used; it is tried again. */
+  register(plugin: RegisteredPlugin): Promise<void>;
+  deregister(name: string): Promise<void>;
+}
+
+export interface RegistrationOptions {
+  readonly directory: string;
+  readonly sockets: RegistrationSockets;
+  readonly fileWatch: FileWatch;
+  /** By the type that plug-ins name; sockets of other types are left alone. */
+  readonly handlers: ReadonlyMap<string, PluginHandler>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const RESCAN_MS = 10_000;
+const FIRST_RETRY_MS = 500;
+
+interface Known {
+  readonly stamp: string;
+  readonly plugin?: PluginInfo;
+  readonly failures: number;
+  readonly retryAtMs: number;
+}
+
+export class PluginRegistrations {
+  readonly #options: RegistrationOptions;
+  readonly #known = new Map<string, Known>();
+  #watch: { close(): void } | undefined;
+  #timer: Timer | undefined;
+  #scanning = false;
+  #again = false;
+  #stopped = false;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#watch = this.#options.fileWatch.watch(this.#options.directory, () => this.#scan());
+    this.#scan();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#watch?.close();
+    this.#timer?.cancel();
+  }
+
+  #scan(): void {
+    this.#again = true;
+    if (this.#scanning || this.#stopped) return;
+    this.#scanning = true;
+    void this.#scanUntilQuiet().finally(() => {
+      this.#scanning = false;
+      if (!this.#stopped) this.#arm();
+    });
+  }
+
+  #arm(): void {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const next = Math.min(nowMs + RESCAN_MS, ...[...this.#known.values()].map(({ retryAtMs }) => retryAtMs));
+    this.#timer?.cancel();
+    this.#timer = clock.setTimer(Math.max(0, next - nowMs), () => this.#scan());
+  }
+
+  async #scanUntilQuiet(): Promise<void> {
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      const present = await this.#options.sockets.list(this.#options.directory).catch(() => undefined);
+      if (present === undefined) continue;
+      for (const [socket, known] of this.#known) {
+        if (present.get(socket) === known.stamp) continue;
+        this.#known.delete(socket);
+        if (known.plugin !== undefined && !present.has(socket)) await this.#deregister(known.plugin);
+      }
+      for (const [socket, stamp] of present) await this.#look(socket, stamp);
+    }
+  }
+
+  async #look(socket: string, stamp: string): Promise<void> {
+    const { clock, sockets, handlers, log } = this.#options;
+    const known = this.#known.get(socket);
+    if (known !== undefined && known.retryAtMs > clock.monotonicMs()) return;
+    let plugin: PluginInfo | undefined;
+    try {
+      plugin = await sockets.info(socket);
+      const handler = handlers.get(plugin.type);
+      if (handler !== undefined) {
+        await handler.register({ ...plugin, socket: plugin.endpoint === '' ? socket : plugin.endpoint });
+        await sockets.notify(socket, '');
+      }
+      this.#known.set(socket, { stamp, plugin, failures: 0, retryAtMs: Number.POSITIVE_INFINITY });
+    } catch (error) {
+      const failures = (known?.failures ?? 0) + 1;
+      const delay = Math.min(RESCAN_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+      this.#known.set(socket, { stamp, failures, retryAtMs: clock.monotonicMs() + delay });
+      log.v(failures === 1 ? 1 : 4, 'plug-in not registered', { socket, error: messageOf(error) });
+      if (plugin !== undefined) await sockets.notify(socket, messageOf(error)).catch(() => {});
+    }
+  }
+
+  async #deregister({ type, name }: PluginInfo): Promise<void> {
+    try {
+      await this.#options.handlers.get(type)?.deregister(name);
+    } catch (error) {
+      this.#options.log.warn('plug-in not deregistered', { plugin: name, error: messageOf(error) });
+    }
+  }
+}

@@ -1,0 +1,37 @@
+/** The runtime handler of a pod's class. Source: KEP-585; pkg/kubelet/runtimeclass. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import type { ApiClient } from '../../../client/types.ts';
+
+export class RuntimeClasses {
+  #client: ApiClient | undefined;
+  /** A class keeps its handler for as long as it exists. */
+  readonly #known = new Map<string, string>();
+
+  connect(client: ApiClient): void {
+    this.#client = client;
+  }
+
+  /** Undefined: the default. Throws an Error with upstream's words when the class cannot be read. */
+  async handlerOf(pod: Pod): Promise<string | undefined> {
+    const name = pod.spec?.runtimeClassName ?? '';
+    if (name === '') return undefined;
+    if (this.#client === undefined) return this.#remembered(name, 'there is no API server yet');
+    try {
+      const { handler } = await this.#client.resource(resources.runtimeClasses).get(name);
+      this.#known.set(name, handler);
+      return handler;
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) return this.#remembered(name, String(error));
+      this.#known.delete(name);
+      throw new Error(`failed to get runtime class: RuntimeClass ${JSON.stringify(name)} not found`, { cause: error });
+    }
+  }
+
+  #remembered(name: string, problem: string): string {
+    const handler = this.#known.get(name);
+    if (handler === undefined) throw new Error(`failed to get runtime class ${JSON.stringify(name)}: ${problem}`);
+    return handler;
+  }
+}

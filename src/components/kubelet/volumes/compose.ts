@@ -1,0 +1,95 @@
+/** Makes the parts of the node's volumes and introduces them to each other. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { KubeletFiles } from '../files-port.ts';
+import type { RegistrationSockets } from '../plugins/port.ts';
+import { PluginRegistrations } from '../plugins/registrations.ts';
+import type { PodDirectories } from '../pods/directories.ts';
+import type { KubeletEvents } from '../pods/events.ts';
+import type { FileWatch, Mounter } from '../port.ts';
+import { ClaimVolumes } from './claims.ts';
+import { Attachments } from './csi/attachments.ts';
+import { CsiContext } from './csi/context.ts';
+import { CsiDrivers } from './csi/drivers.ts';
+import type { CsiConnector } from './csi/port.ts';
+import { CsiVolumes } from './csi/volumes.ts';
+import { VolumeExpansion } from './expansion.ts';
+import { LocalVolumes } from './local-volumes.ts';
+import { NetworkVolumes } from './network-volumes.ts';
+import { VolumePlugins } from './plugins.ts';
+import { type MountRecord, MountRecords } from './records.ts';
+import type { TokenSource } from './tokens.ts';
+import type { VolumeTools } from './tools-port.ts';
+
+/** What volumes need from outside of the kubelet. */
+export interface VolumeDeps {
+  readonly tools: VolumeTools;
+  readonly connectCsi: CsiConnector;
+  readonly registrations: RegistrationSockets;
+}
+
+export interface NodeVolumes {
+  readonly plugins: VolumePlugins;
+  readonly expansion: VolumeExpansion;
+  readonly registrations: PluginRegistrations;
+}
+
+export interface NodeVolumesOptions extends VolumeDeps {
+  readonly nodeName: string;
+  readonly node: () => Node | undefined;
+  readonly directories: PodDirectories;
+  readonly files: KubeletFiles;
+  readonly fileWatch: FileWatch;
+  readonly mounts: Mounter;
+  readonly tokens: TokenSource;
+  readonly events: KubeletEvents;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly pod: (uid: string) => Pod | undefined;
+}
+
+export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
+  const { nodeName, node, directories, files, mounts, tools, events, clock, log } = options;
+  const records = new MountRecords(directories, files.pods, tools);
+  const claims = new ClaimVolumes(node);
+  const drivers = new CsiDrivers({ connect: options.connectCsi, nodeName, log: log.named('csi') });
+  const attachments = new Attachments({ nodeName, node, records, clock });
+  const context = new CsiContext(options.tokens);
+  const shared = { records, directories, files: files.volumes, mounts, tools };
+  const csi = new CsiVolumes({ ...shared, drivers, attachments, context });
+  const local = new LocalVolumes({
+    ...shared,
+    onUnlimited: ({ persistent }) => {
+      log.v(4, 'volume size not enforced: no project quota', { volume: persistent?.metadata?.name ?? '' });
+    },
+  });
+  const isReady = async (record: MountRecord): Promise<boolean> => {
+    if (record.kind === 'csi' && record.republish) return false;
+    if (record.block) return (await files.volumes.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
+    return mounts.isMountPoint(record.path);
+  };
+  const network = new NetworkVolumes(shared);
+  const connected = [drivers, attachments, context];
+  const plugins = new VolumePlugins({ claims, records, csi, local, network, connected, isReady });
+  return {
+    plugins,
+    expansion: new VolumeExpansion({
+      claims,
+      records,
+      csi,
+      local,
+      events,
+      log: log.named('volumes'),
+      pod: options.pod,
+    }),
+    registrations: new PluginRegistrations({
+      directory: directories.pluginRegistry,
+      sockets: options.registrations,
+      fileWatch: options.fileWatch,
+      handlers: new Map([['CSIPlugin', drivers]]),
+      clock,
+      log: log.named('plugins'),
+    }),
+  };
+}

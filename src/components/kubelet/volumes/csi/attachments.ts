@@ -1,0 +1,95 @@
+/**
+ * Waits until the attach-detach controller has attached a volume to this node. Source: pkg/volume/csi csi_attacher.go,
+ * pkg/kubelet/volumemanager/reconciler.
+ */
+import { createHash } from 'node:crypto';
+import type { Node } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../../../api/meta/status.ts';
+import { resources } from '../../../../api/resources.ts';
+import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
+import type { Clock } from '../../../../base/clock.ts';
+import type { ApiClient } from '../../../../client/types.ts';
+import type { MountRecords } from '../records.ts';
+
+const POLL_MS = 200;
+/** Then the pod's start fails with an event, and is tried again. */
+const WAIT_MS = 10_000;
+
+export class Attachments {
+  readonly #nodeName: string;
+  readonly #node: () => Node | undefined;
+  readonly #records: MountRecords;
+  readonly #clock: Clock;
+  #client: ApiClient | undefined;
+  #reported: string | undefined;
+
+  constructor(options: {
+    readonly nodeName: string;
+    readonly node: () => Node | undefined;
+    readonly records: MountRecords;
+    readonly clock: Clock;
+  }) {
+    this.#nodeName = options.nodeName;
+    this.#node = options.node;
+    this.#records = options.records;
+    this.#clock = options.clock;
+  }
+
+  connect(client: ApiClient): void {
+    this.#client = client;
+  }
+
+  /** What the driver's controller published for the node. Rejects with upstream's words when that takes too long. */
+  async wait(driver: string, volumeId: string, volume: string): Promise<Readonly<Record<string, string>>> {
+    const untilMs = this.#clock.monotonicMs() + WAIT_MS;
+    const unique = uniqueVolumeName(driver, volumeId);
+    const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
+    for (;;) {
+      const isListed = this.#node()?.status?.volumesAttached?.some((each) => each.name === unique) === true;
+      const attachment = isListed ? await this.#attachment(name) : undefined;
+      if (attachment?.status?.attached === true) return attachment.status.attachmentMetadata ?? {};
+      const error = attachment?.status?.attachError?.message;
+      if (error !== undefined) throw new Error(`rpc error: ${error}`);
+      if (this.#clock.monotonicMs() >= untilMs) {
+        throw new Error(
+          `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[${volume}], ` +
+            'failed to process volumes=[]: timed out waiting for the condition',
+        );
+      }
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(POLL_MS, resolve);
+      });
+    }
+  }
+
+  /** Publishes what the node still uses: nothing of it is detached. */
+  async report(): Promise<void> {
+    const used = new Set<string>();
+    for (const record of await this.#records.all()) {
+      if (record.kind === 'csi' && record.attachable) used.add(uniqueVolumeName(record.driver, record.volumeId));
+    }
+    const volumesInUse = [...used].sort();
+    const text = volumesInUse.join(' ');
+    if (text === (this.#reported ?? this.#node()?.status?.volumesInUse?.join(' ') ?? '')) return;
+    await this.#api()
+      .resource(resources.nodes)
+      .patch(this.#nodeName, undefined, 'strategic', { status: { volumesInUse } }, { subresource: 'status' });
+    this.#reported = text;
+  }
+
+  async #attachment(name: string) {
+    try {
+      return await this.#api().resource(resources.volumeAttachments).get(name);
+    } catch (error) {
+      if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
+      throw error;
+    }
+  }
+
+  #api(): ApiClient {
+    if (this.#client === undefined) throw new Error('there is no API server yet');
+    return this.#client;
+  }
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -1,0 +1,99 @@
+/** The part of a CSI driver that a node calls. Source: container-storage-interface/spec, csi.proto v1. */
+
+/** Upstream's name of the gRPC status, or its number. */
+export class CsiError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(`rpc error: code = ${code} desc = ${message}`);
+    this.name = 'CsiError';
+    this.code = code;
+  }
+}
+
+export type CsiNodeCapability =
+  | 'STAGE_UNSTAGE_VOLUME'
+  | 'GET_VOLUME_STATS'
+  | 'EXPAND_VOLUME'
+  | 'VOLUME_CONDITION'
+  | 'SINGLE_NODE_MULTI_WRITER'
+  | 'VOLUME_MOUNT_GROUP';
+
+export type CsiAccessMode =
+  | 'SINGLE_NODE_WRITER'
+  | 'MULTI_NODE_READER_ONLY'
+  | 'MULTI_NODE_MULTI_WRITER'
+  | 'SINGLE_NODE_SINGLE_WRITER'
+  | 'SINGLE_NODE_MULTI_WRITER';
+
+export interface CsiNodeInfo {
+  readonly nodeId: string;
+  /** 0: the driver names no limit. */
+  readonly maxVolumes: number;
+  readonly topology: Readonly<Record<string, string>>;
+}
+
+export interface CsiVolumeCapability {
+  readonly access:
+    | { readonly type: 'block' }
+    | {
+        readonly type: 'mount';
+        readonly fsType: string;
+        readonly mountFlags: readonly string[];
+        /** Only for drivers with VOLUME_MOUNT_GROUP; '' otherwise. */
+        readonly group: string;
+      };
+  readonly mode: CsiAccessMode;
+}
+
+type Texts = Readonly<Record<string, string>>;
+
+export interface CsiStageRequest {
+  readonly volumeId: string;
+  readonly publishContext: Texts;
+  readonly stagingPath: string;
+  readonly capability: CsiVolumeCapability;
+  readonly secrets: Texts;
+  readonly volumeContext: Texts;
+}
+
+export interface CsiPublishRequest extends CsiStageRequest {
+  readonly targetPath: string;
+  readonly readOnly: boolean;
+}
+
+export interface CsiExpandRequest {
+  readonly volumeId: string;
+  readonly volumePath: string;
+  readonly stagingPath: string;
+  readonly requiredBytes: number;
+  readonly capability: CsiVolumeCapability;
+  readonly secrets: Texts;
+}
+
+export interface CsiUsage {
+  readonly unit: 'bytes' | 'inodes';
+  readonly available: number;
+  readonly total: number;
+  readonly used: number;
+}
+
+export interface CsiVolumeStats {
+  readonly usage: readonly CsiUsage[];
+  /** Set when the driver reports the volume's condition. */
+  readonly abnormal?: string;
+}
+
+/** Calls reject with CsiError; 'Unavailable' at once where no driver listens on the socket. */
+export interface CsiNode {
+  info(): Promise<CsiNodeInfo>;
+  capabilities(): Promise<ReadonlySet<CsiNodeCapability>>;
+  stage(request: CsiStageRequest): Promise<void>;
+  unstage(volumeId: string, stagingPath: string): Promise<void>;
+  publish(request: CsiPublishRequest): Promise<void>;
+  unpublish(volumeId: string, targetPath: string): Promise<void>;
+  stats(volumeId: string, volumePath: string, stagingPath: string): Promise<CsiVolumeStats>;
+  /** The size that the volume has now, in bytes; 0: the driver does not report it. */
+  expand(request: CsiExpandRequest): Promise<number>;
+}
+
+export type CsiConnector = (socket: string) => CsiNode;

@@ -1,0 +1,96 @@
+/** NFS and iSCSI through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
+import { join } from 'node:path';
+import type { ISCSIVolumeSource, NFSVolumeSource } from 'kubernetes-types/core/v1';
+import type { VolumeFiles } from '../files-port.ts';
+import type { PodDirectories } from '../pods/directories.ts';
+import type { Mounter } from '../port.ts';
+import type { IscsiMount, MountRecords, PlainMount } from './records.ts';
+import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
+import type { VolumeTools } from './tools-port.ts';
+
+export interface NetworkVolumesOptions {
+  readonly records: MountRecords;
+  readonly directories: PodDirectories;
+  readonly files: VolumeFiles;
+  readonly mounts: Mounter;
+  readonly tools: VolumeTools;
+}
+
+export class NetworkVolumes {
+  readonly #options: NetworkVolumesOptions;
+
+  constructor(options: NetworkVolumesOptions) {
+    this.#options = options;
+  }
+
+  async setUpNfs(request: VolumeRequest, source: NFSVolumeSource): Promise<void> {
+    const { records, mounts, files, tools } = this.#options;
+    const record: PlainMount = { ...this.#common(request, 'nfs'), kind: 'nfs' };
+    if (await mounts.isMountPoint(record.path)) return;
+    await files.makeDirectory(record.path, 0o750);
+    await records.put(record);
+    await tools.mount({
+      type: 'nfs',
+      source: `${source.server.includes(':') ? `[${source.server}]` : source.server}:${source.path}`,
+      target: record.path,
+      options: [
+        ...(source.readOnly === true || isReadOnly(request) ? ['ro'] : []),
+        ...(request.persistent?.spec?.mountOptions ?? []),
+      ],
+    });
+  }
+
+  async setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
+    const { records, mounts, files, tools, directories } = this.#options;
+    const { iqn, lun, targetPortal, portals = [], iscsiInterface = 'default', fsType } = source;
+    const target = { portals: [targetPortal, ...portals], iqn, lun, interface: iscsiInterface };
+    if (source.initiatorName !== undefined) {
+      throw new Error('iscsi.initiatorName: not supported on this node; set it in /etc/iscsi/initiatorname.iscsi');
+    }
+    const hasChap = source.chapAuthDiscovery === true || source.chapAuthSession === true;
+    if (hasChap || source.secretRef !== undefined) {
+      throw new Error('iscsi: CHAP authentication is not supported on this node; use a target without it, or CSI');
+    }
+    const common = this.#common(request, 'iscsi');
+    const staging = isBlock(request) ? '' : directories.iscsiStaging(iqn, lun);
+    const record: IscsiMount = { ...common, kind: 'iscsi', portals: target.portals, iqn, staging };
+    if (!record.block && (await mounts.isMountPoint(record.path))) return;
+    await records.put(record);
+    const device = await tools.iscsiLogin(target);
+    if (record.block) return records.put({ ...record, path: device });
+    const isReadOnlyDevice = source.readOnly === true || isReadOnly(request);
+    if (!(await mounts.isMountPoint(staging))) {
+      await files.makeDirectory(staging, 0o750);
+      await tools.formatAndMount(device, staging, fsType ?? 'ext4', isReadOnlyDevice);
+    }
+    const { securityContext } = request.pod.spec ?? {};
+    if (securityContext?.fsGroup !== undefined && !isReadOnlyDevice) {
+      await files.ownByGroup(staging, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
+    }
+    await files.bindSubPath(staging, '', record.path);
+  }
+
+  async tearDown(record: PlainMount | IscsiMount): Promise<void> {
+    const { records, tools } = this.#options;
+    if (!record.block) await tools.unmount(record.path);
+    if (record.kind === 'iscsi') {
+      const others = (await records.all()).filter(
+        (each) => each.kind === 'iscsi' && each.iqn === record.iqn && each.uid !== record.uid,
+      );
+      if (record.staging !== '' && !others.some((each) => each.kind === 'iscsi' && each.staging === record.staging)) {
+        await tools.unmount(record.staging);
+        await tools.removeEmptyDirectory(record.staging);
+      }
+      if (others.length === 0) await tools.iscsiLogout(record);
+    }
+    await records.remove(record);
+  }
+
+  #common(request: VolumeRequest, plugin: string) {
+    const uid = request.pod.metadata?.uid ?? '';
+    const claim = claimKeyOf(request);
+    const path = join(this.#options.directories.volume(uid, plugin, nameOf(request)));
+    const own = { uid, volume: request.volume.name, name: nameOf(request), block: isBlock(request), path };
+    return claim === undefined ? own : { ...own, claim };
+  }
+}

@@ -1,0 +1,90 @@
+/** Volumes beside those that the kubelet fills itself: by their source, and by what was recorded of them. */
+import type { Pod, Volume } from 'kubernetes-types/core/v1';
+import type { ApiClient } from '../../../client/types.ts';
+import type { ClaimVolumes } from './claims.ts';
+import { claimNameOf } from './claims.ts';
+import type { CsiVolumes } from './csi/volumes.ts';
+import type { LocalVolumes } from './local-volumes.ts';
+import type { NetworkVolumes } from './network-volumes.ts';
+import type { MountRecord, MountRecords } from './records.ts';
+import type { VolumeRequest } from './request.ts';
+
+export interface VolumePluginsOptions {
+  readonly claims: ClaimVolumes;
+  readonly records: MountRecords;
+  readonly csi: CsiVolumes;
+  readonly local: LocalVolumes;
+  readonly network: NetworkVolumes;
+  /** What reads the API beside the claims. */
+  readonly connected: readonly { connect(client: ApiClient): void }[];
+  /** A record's path is there and needs no call. */
+  readonly isReady: (record: MountRecord) => Promise<boolean>;
+}
+
+export class VolumePlugins {
+  readonly #options: VolumePluginsOptions;
+
+  constructor(options: VolumePluginsOptions) {
+    this.#options = options;
+  }
+
+  get records(): MountRecords {
+    return this.#options.records;
+  }
+
+  connect(client: ApiClient): void {
+    this.#options.claims.connect(client);
+    for (const each of this.#options.connected) each.connect(client);
+  }
+
+  isFor(volume: Volume): boolean {
+    const { persistentVolumeClaim, ephemeral, csi, nfs, iscsi } = volume;
+    return [persistentVolumeClaim, ephemeral, csi, nfs, iscsi].some((source) => source !== undefined);
+  }
+
+  /** Idempotent. What runs already needs neither the API server nor a driver after a restart of the kubelet. */
+  async setUp(pod: Pod, volume: Volume): Promise<void> {
+    const known = await this.#options.records.get(pod.metadata?.uid ?? '', volume.name);
+    if (known !== undefined && (await this.#options.isReady(known))) return;
+    const claimName = claimNameOf(pod, volume);
+    const bound = claimName === undefined ? {} : await this.#options.claims.resolve(pod, volume, claimName);
+    await this.#setUp({ pod, volume, ...bound });
+  }
+
+  async #setUp(request: VolumeRequest): Promise<void> {
+    const { csi, local, network } = this.#options;
+    const source = request.persistent?.spec ?? request.volume;
+    if (source.csi !== undefined) return csi.setUp(request);
+    if (source.nfs !== undefined) return network.setUpNfs(request, source.nfs);
+    if (source.iscsi !== undefined) return network.setUpIscsi(request, source.iscsi as never);
+    const { spec } = request.persistent ?? {};
+    if (spec?.local !== undefined || spec?.hostPath !== undefined) return local.setUp(request);
+    const kind = Object.keys(spec ?? {}).find((field) => SOURCES.has(field)) ?? 'unknown';
+    throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
+  }
+
+  /** Rejects while a driver or tool fails; what was not undone stays recorded. */
+  async tearDown(uid: string): Promise<void> {
+    for (const record of await this.#options.records.all()) if (record.uid === uid) await this.#undo(record);
+  }
+
+  #undo(record: MountRecord): Promise<void> {
+    const { csi, local, network } = this.#options;
+    switch (record.kind) {
+      case 'csi':
+        return csi.tearDown(record);
+      case 'nfs':
+      case 'iscsi':
+        return network.tearDown(record);
+      default:
+        return local.tearDown(record);
+    }
+  }
+}
+
+/** Sources of PersistentVolumes that were once drivers inside of Kubernetes. */
+const SOURCES = new Set(
+  'awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk glusterfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume'.split(
+    ' ',
+  ),
+);

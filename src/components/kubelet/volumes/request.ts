@@ -1,0 +1,20 @@
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
+
+/** A volume of a pod, with what its claim is bound to. */
+export interface VolumeRequest {
+  readonly pod: Pod;
+  readonly volume: Volume;
+  readonly persistent?: PersistentVolume;
+  readonly claim?: PersistentVolumeClaim;
+}
+
+/** The name that paths and messages use: the PersistentVolume's, else the volume's in the pod. */
+export const nameOf = ({ persistent, volume }: VolumeRequest): string => persistent?.metadata?.name ?? volume.name;
+
+export const isReadOnly = ({ volume }: VolumeRequest): boolean =>
+  volume.persistentVolumeClaim?.readOnly === true || volume.csi?.readOnly === true;
+
+export const isBlock = ({ persistent }: VolumeRequest): boolean => persistent?.spec?.volumeMode === 'Block';
+
+export const claimKeyOf = ({ claim }: VolumeRequest): string | undefined =>
+  claim === undefined ? undefined : `${claim.metadata?.namespace ?? ''}/${claim.metadata?.name ?? ''}`;

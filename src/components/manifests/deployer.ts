@@ -1,0 +1,175 @@
+/**
+ * Keeps the cluster as the files of the deploy directory say: applied at start and on change, pruned when a file
+ * disappears. One master applies at a time: each change is applied under a Lease, whose end fences the writes.
+ */
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, EventRecorder } from '../../client/types.ts';
+import { Applier, type FileIdentity } from './apply.ts';
+import { readDocuments } from './documents.ts';
+import type { ManifestDirectory, ManifestFile } from './port.ts';
+
+export interface DeployerOptions {
+  readonly directory: ManifestDirectory;
+  /** The node's name: a file belongs to the host that applied it last. */
+  readonly host: string;
+  /** Runs `work` with a client whose writes end with the Lease; rejects when the Lease is lost. */
+  readonly exclusively: (work: (client: ApiClient, signal: AbortSignal) => Promise<void>) => Promise<void>;
+  readonly recorder: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const POLL_MS = 10_000;
+/** A file that is being written is read when it has been quiet for so long. */
+const SETTLE_MS = 300;
+const FIRST_RETRY_MS = 5_000;
+const LAST_RETRY_MS = 300_000;
+const MAX_FILE_BYTES = 8 * 1024 * 1024;
+const SKIP = '.skip';
+
+export class ManifestDeployer {
+  readonly #options: DeployerOptions;
+  /** Stamps of files whose last state was applied or reported. */
+  readonly #done = new Map<string, string>();
+  readonly #retryMs = new Map<string, { readonly stamp: string; readonly afterMs: number; readonly delayMs: number }>();
+  #pending = new Map<string, string>();
+  #timer: Timer | undefined;
+  #watcher: { close(): void } | undefined;
+  #running: Promise<void> | undefined;
+  #looked = false;
+  #isStopped = false;
+
+  constructor(options: DeployerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#schedule(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    this.#watcher?.close();
+    await this.#running;
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isStopped) return;
+    this.#timer?.cancel();
+    this.#timer = this.#options.clock.setTimer(delayMs, () => {
+      this.#running = this.#round().then((nextMs) => {
+        this.#running = undefined;
+        this.#schedule(nextMs);
+      });
+    });
+  }
+
+  /** Milliseconds until the next one. */
+  async #round(): Promise<number> {
+    const { directory, log } = this.#options;
+    try {
+      const listed = await directory.list();
+      if (listed === undefined) {
+        this.#watcher?.close();
+        this.#watcher = undefined;
+        return POLL_MS;
+      }
+      this.#watcher ??= directory.watch(() => {
+        if (this.#running === undefined) this.#schedule(SETTLE_MS);
+      });
+      const files = new Map(listed.map((file) => [file.name, file]));
+      const changed = this.#changed(files);
+      const settled = changed.filter(({ name, stamp }) => this.#pending.get(name) === stamp || !this.#looked);
+      this.#pending = new Map(changed.map(({ name, stamp }) => [name, stamp]));
+      const gone = [...this.#done.keys()].some((name) => !files.has(name));
+      if (settled.length > 0 || gone || !this.#looked) await this.#bringUpToDate(files, settled);
+      return changed.length > settled.length ? SETTLE_MS : this.#nextRetryMs();
+    } catch (error) {
+      log.warn('manifests not applied; retrying', { error: messageOf(error) });
+      return FIRST_RETRY_MS;
+    }
+  }
+
+  #changed(files: ReadonlyMap<string, ManifestFile>): ManifestFile[] {
+    const nowMs = this.#options.clock.monotonicMs();
+    return [...files.values()].filter(({ name, stamp }) => {
+      if (name.endsWith(SKIP) || files.has(`${name}${SKIP}`) || this.#done.get(name) === stamp) return false;
+      const retry = this.#retryMs.get(name);
+      return retry === undefined || retry.stamp !== stamp || retry.afterMs <= nowMs;
+    });
+  }
+
+  #nextRetryMs(): number {
+    const nowMs = this.#options.clock.monotonicMs();
+    const waits = [...this.#retryMs.values()].map(({ afterMs }) => Math.max(SETTLE_MS, afterMs - nowMs));
+    return Math.min(POLL_MS, ...waits);
+  }
+
+  async #bringUpToDate(files: ReadonlyMap<string, ManifestFile>, changed: readonly ManifestFile[]): Promise<void> {
+    const { directory, host, exclusively, clock, log, recorder } = this.#options;
+    await exclusively(async (client, signal) => {
+      const applier = new Applier(client, (text) => directory.hash(text), pauseWith(clock));
+      for (const parent of await applier.ownParents(host)) {
+        const file = parent.data?.['file'] ?? '';
+        if (signal.aborted || this.#isStopped) return;
+        if (file === '' || files.has(file) || files.has(`${file}${SKIP}`)) continue;
+        const pruned = await applier.remove(parent);
+        log.info('manifest removed', { file, pruned: pruned.length });
+        recorder.event(about(parent), 'Normal', 'DeletedManifest', `Deleted ${pruned.length} objects of ${file}`);
+      }
+      for (const name of [...this.#done.keys()]) if (!files.has(name)) this.#done.delete(name);
+      for (const name of [...this.#retryMs.keys()]) if (!files.has(name)) this.#retryMs.delete(name);
+      for (const file of changed) {
+        if (signal.aborted || this.#isStopped) return;
+        await this.#applyFile(applier, file);
+      }
+      this.#looked = true;
+    });
+  }
+
+  async #applyFile(applier: Applier, file: ManifestFile): Promise<void> {
+    const { directory, host, clock, log, recorder } = this.#options;
+    const identity: FileIdentity = { file: file.name, host };
+    let objects: Awaited<ReturnType<typeof readDocuments>>;
+    try {
+      if (file.sizeBytes > MAX_FILE_BYTES) throw new Error(`larger than ${MAX_FILE_BYTES} bytes; split it`);
+      objects = await readDocuments(await directory.read(file.name), () => pauseWith(clock)(0));
+    } catch (error) {
+      const message = `${file.name}: ${messageOf(error)}`;
+      log.error('manifest not read', { file: file.name, error: messageOf(error) });
+      recorder.event(about(await applier.fail(identity, message)), 'Warning', 'ParseManifestFailed', message);
+      this.#done.set(file.name, file.stamp);
+      return;
+    }
+    const outcome = await applier.apply(identity, objects);
+    if (outcome.errors.length === 0) {
+      this.#done.set(file.name, file.stamp);
+      this.#retryMs.delete(file.name);
+      log.info('manifest applied', { file: file.name, objects: outcome.applied, pruned: outcome.pruned.length });
+      const message = `Applied ${outcome.applied} objects of ${file.name}`;
+      recorder.event(about(outcome.parent), 'Normal', 'AppliedManifest', message);
+      return;
+    }
+    const before = this.#retryMs.get(file.name);
+    const again = before?.stamp === file.stamp;
+    const delayMs = again ? Math.min(LAST_RETRY_MS, before.delayMs * 2) : FIRST_RETRY_MS;
+    this.#retryMs.set(file.name, { stamp: file.stamp, afterMs: clock.monotonicMs() + delayMs, delayMs });
+    const [first = ''] = outcome.errors;
+    log.error('manifest not applied', { file: file.name, errors: outcome.errors.length, error: first });
+    recorder.event(about(outcome.parent), 'Warning', 'ApplyManifestFailed', `${file.name}: ${first}`);
+  }
+}
+
+/** Answers of the server carry no kind in typed lists; events need it. */
+const about = (parent: ConfigMap): ConfigMap => ({ ...parent, apiVersion: 'v1', kind: 'ConfigMap' });
+
+const pauseWith =
+  (clock: Clock) =>
+  (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      clock.setTimer(ms, resolve);
+    });

@@ -1,0 +1,1 @@
+export { ManifestDeployer } from './deployer.ts';

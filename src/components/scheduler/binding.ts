@@ -1,0 +1,175 @@
+/** From a decision to a bound pod: Reserve, PreBind and Bind, or the report of why not. */
+import type { Node } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { FilterName } from '../../core/scheduling/filters/filter.ts';
+import type { PodInfo } from '../../core/scheduling/pod-info.ts';
+import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
+import type { Unschedulable } from '../../core/scheduling/schedule.ts';
+import { preBindPod } from './plugins.ts';
+import type { EpochState } from './state.ts';
+
+/** Bindings under way at a time. */
+const MAX_BINDINGS = 64;
+
+/** Upstream's Permit: resolves when the pod may be bound, rejects when it may not. */
+export interface Permit {
+  ready(): Promise<void>;
+  failed(error: Error): void;
+}
+
+export class Binding {
+  readonly #state: EpochState;
+  #underWay = 0;
+
+  constructor(state: EpochState) {
+    this.#state = state;
+  }
+
+  get isFull(): boolean {
+    return this.#underWay >= MAX_BINDINGS;
+  }
+
+  /** Takes the room on the node, and what plug-ins reserve. Undefined: done; otherwise nothing is taken. */
+  reserve(info: PodInfo, node: string): Unschedulable | undefined {
+    const { cluster, plugins } = this.#state;
+    const host = cluster.node(node);
+    const refuse = (message: string, filters: readonly FilterName[]): Unschedulable => ({
+      kind: 'unschedulable',
+      message,
+      filters: new Set(filters),
+      preemption: undefined,
+    });
+    if (host === undefined) return refuse(`node "${node}" is deleted`, []);
+    cluster.assume(info, node);
+    const rejection = reservePod(plugins, info, host, this.#state.view());
+    if (rejection === undefined) return undefined;
+    cluster.forget(info.uid);
+    return refuse(`running Reserve plugin "${rejection.filter}": ${rejection.reasons.join(', ')}`, [rejection.filter]);
+  }
+
+  release(info: PodInfo, node: string): void {
+    unreservePod(this.#state.plugins, info, node);
+    this.#state.cluster.forget(info.uid);
+  }
+
+  /** Binds a pod that is reserved. */
+  bind(info: PodInfo, node: string, permit?: Permit): void {
+    const host = this.#state.cluster.node(node)?.node;
+    const prepared = host === undefined ? undefined : this.#prepare(info, host, permit);
+    if (prepared === undefined) {
+      this.#state.track(this.#post(info, node));
+      return;
+    }
+    // A pod that waits for a volume is no binding under way: a slow provisioner must not keep other pods waiting.
+    const posted = prepared.then(
+      () => this.#post(info, node),
+      async (error: unknown) => {
+        await this.#failed(info, node, error);
+        this.#state.pump();
+      },
+    );
+    this.#state.track(posted);
+  }
+
+  #prepare(info: PodInfo, host: Node, permit: Permit | undefined): Promise<void> | undefined {
+    const prepared = preBindPod(this.#state.plugins, info, host);
+    if (permit === undefined) return prepared;
+    return (prepared ?? Promise.resolve()).then(
+      () => permit.ready(),
+      (error: unknown) => {
+        permit.failed(error instanceof Error ? error : new Error(messageOf(error)));
+        throw error;
+      },
+    );
+  }
+
+  async #post(info: PodInfo, node: string): Promise<void> {
+    const { cluster, deps, extenders, queue, writes } = this.#state;
+    this.#underWay++;
+    try {
+      const byExtender = extenders?.binder(info);
+      if (byExtender === undefined) await writes.bind(info.pod, node);
+      else await byExtender(node);
+      queue.remove(info.uid);
+      cluster.clearNomination(info.uid);
+      deps.log.v(2, 'bound', { pod: info.key, node });
+      deps.recorder.event(info.pod, 'Normal', 'Scheduled', `Successfully assigned ${info.key} to ${node}`);
+    } catch (error) {
+      await this.#failed(info, node, error);
+    } finally {
+      this.#underWay--;
+      this.#state.pump();
+    }
+  }
+
+  async #failed(info: PodInfo, node: string, error: unknown): Promise<void> {
+    const { deps, queue, sources } = this.#state;
+    this.release(info, node);
+    if (this.#state.stopped) return;
+    if (sources.pods.get(info.key)?.metadata?.uid !== info.uid) {
+      queue.remove(info.uid);
+      return;
+    }
+    const message = `binding rejected: ${messageOf(error)}`;
+    deps.log.v(2, 'binding failed', { pod: info.key, node, error: messageOf(error) });
+    queue.failed(info.uid, this.#state.nowMs());
+    // Another scheduler or an earlier leader has bound it: the watch will show that, there is nothing to report.
+    if (isApiError(error, 'Conflict')) return;
+    deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', message);
+    await this.#report(info, 'SchedulerError', message, undefined);
+  }
+
+  /** Queues the pod until something changes, reports why, and makes room where that was decided. */
+  giveUp(info: PodInfo, decision: Unschedulable): void {
+    const { cluster, deps, queue } = this.#state;
+    queue.rejected(info.uid, decision.filters, this.#state.nowMs());
+    deps.log.v(3, 'unschedulable', { pod: info.key, reason: decision.message });
+    deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', decision.message);
+    if (decision.preemption !== undefined) {
+      this.#state.track(this.#preempt(info, decision, decision.preemption));
+      return;
+    }
+    const wasNominated = cluster.nominatedNode(info.uid) !== undefined;
+    const isStillPromised = decision.message.includes('not eligible due to a terminating pod');
+    if (wasNominated && !isStillPromised) cluster.clearNomination(info.uid);
+    const nominated = wasNominated && !isStillPromised ? '' : undefined;
+    this.#state.track(this.#report(info, 'Unschedulable', decision.message, nominated));
+  }
+
+  async #preempt(
+    info: PodInfo,
+    decision: Unschedulable,
+    { node, victims, displaced }: NonNullable<Unschedulable['preemption']>,
+  ): Promise<void> {
+    const { cluster, deps, queue, writes } = this.#state;
+    cluster.nominate(info, node);
+    for (const other of displaced) cluster.clearNomination(other.uid);
+    const schedulerName = info.pod.spec?.schedulerName ?? 'default-scheduler';
+    try {
+      for (const victim of victims) {
+        if (!(await writes.evict(victim.pod, schedulerName))) continue;
+        deps.recorder.event(victim.pod, 'Normal', 'Preempted', `Preempted by pod ${info.uid} on node ${node}`);
+      }
+      await this.#report(info, 'Unschedulable', decision.message, node);
+      for (const other of displaced) await writes.clearNomination(other.pod);
+    } catch (error) {
+      deps.log.warn('preemption failed', { pod: info.key, node, error: messageOf(error) });
+      cluster.clearNomination(info.uid);
+      queue.failed(info.uid, this.#state.nowMs());
+      this.#state.pump();
+    }
+  }
+
+  async #report(info: PodInfo, reason: string, message: string, nominated: string | undefined): Promise<void> {
+    const pod = this.#state.sources.pods.get(info.key) ?? info.pod;
+    if (pod.metadata?.uid !== info.uid) return;
+    try {
+      await this.#state.writes.report(pod, reason, message, nominated);
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) {
+        this.#state.deps.log.v(2, 'could not report', { pod: info.key, error: messageOf(error) });
+      }
+    }
+  }
+}

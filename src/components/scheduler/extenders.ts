@@ -1,0 +1,180 @@
+/** Consults the extenders of the configuration. Source: pkg/scheduler/extender.go, KEP-less design "scheduler extender". */
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';
+import type { NodeInfo } from '../../core/scheduling/node-info.ts';
+import type { PodInfo } from '../../core/scheduling/pod-info.ts';
+import type { PreemptionCandidate } from '../../core/scheduling/preemption.ts';
+import type { FoundNodes } from '../../core/scheduling/schedule.ts';
+import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
+
+/** An extender scores 0 … 10, nodes are scored 0 … 100. */
+const SCORE_SCALE = 10;
+const MAX_EXTENDER_SCORE = 10;
+
+export class Extenders {
+  readonly #settings: readonly ExtenderSettings[];
+  readonly #caller: ExtenderCaller;
+  readonly #log: Log;
+
+  constructor(settings: readonly ExtenderSettings[], caller: ExtenderCaller, log: Log) {
+    this.#settings = settings;
+    this.#caller = caller;
+    this.#log = log;
+  }
+
+  /** Whether any of them is to be asked about the pod. */
+  concern(pod: PodInfo): boolean {
+    return this.#settings.some((extender) => isInterested(extender, pod));
+  }
+
+  /** Throws an Error when an extender that is not ignorable fails. */
+  async filter(pod: PodInfo, found: FoundNodes): Promise<FoundNodes> {
+    let { feasible } = found;
+    const rejections = new Map(found.rejections);
+    for (const extender of this.#settings) {
+      if (feasible.length === 0) break;
+      const { filterVerb } = extender;
+      if (filterVerb === undefined || !isInterested(extender, pod)) continue;
+      const nodes = feasible;
+      const answer = await this.#ask(extender, filterVerb, { pod: pod.pod, ...nodesFor(extender, nodes) });
+      if (answer === undefined) continue;
+      const { kept, refused } = readFilterResult(answer, extender, nodes);
+      for (const [name, rejection] of refused) rejections.set(name, rejection);
+      feasible = nodes.filter(({ name }) => kept.has(name) && !refused.has(name));
+      for (const { name } of nodes) {
+        if (kept.has(name) || rejections.has(name)) continue;
+        rejections.set(name, reject('Extender', 'node(s) were filtered out by an extender', false));
+      }
+    }
+    return { feasible, rejections };
+  }
+
+  /** What the extenders add to the score of a node. An extender that fails adds nothing. */
+  async prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<Map<string, number>> {
+    const scores = new Map<string, number>();
+    const asked = this.#settings.map(async (extender) => {
+      const { prioritizeVerb, weight } = extender;
+      if (prioritizeVerb === undefined || !isInterested(extender, pod)) return;
+      try {
+        const answer = await this.#post(extender, prioritizeVerb, { pod: pod.pod, ...nodesFor(extender, nodes) });
+        for (const { host, score } of readPriorities(answer)) {
+          scores.set(host, (scores.get(host) ?? 0) + score * SCORE_SCALE * weight);
+        }
+      } catch (error) {
+        this.#log.warn('extender did not prioritize', { extender: extender.urlPrefix, error: messageOf(error) });
+      }
+    });
+    await Promise.all(asked);
+    return scores;
+  }
+
+  /** Candidates that all extenders accept. Throws an Error when an extender that is not ignorable fails. */
+  async preempt(pod: PodInfo, candidates: readonly PreemptionCandidate[]): Promise<readonly PreemptionCandidate[]> {
+    let left = candidates;
+    for (const extender of this.#settings) {
+      const { preemptVerb } = extender;
+      if (preemptVerb === undefined || left.length === 0 || !isInterested(extender, pod)) continue;
+      const answer = await this.#ask(extender, preemptVerb, { pod: pod.pod, ...victimsFor(extender, left) });
+      if (answer === undefined) continue;
+      const victims = record(record(answer)['nodeNameToMetaVictims']);
+      left = left.flatMap((candidate) => {
+        const { name } = candidate.node;
+        if (!Object.hasOwn(victims, name)) return [];
+        const answered = record(victims[name]);
+        const uids = new Set(list(answered['pods']).map((each) => String(record(each)['uid'])));
+        const pods = [...candidate.node.pods.values()].filter(({ uid }) => uids.has(uid));
+        return [{ ...candidate, victims: pods, violations: Number(answered['numPDBViolations'] ?? 0) || 0 }];
+      });
+    }
+    return left;
+  }
+
+  /** The extender that binds the pod; undefined: the API server does. */
+  binder(pod: PodInfo): ((node: string) => Promise<void>) | undefined {
+    const extender = this.#settings.find((each) => each.bindVerb !== undefined && isInterested(each, pod));
+    const verb = extender?.bindVerb;
+    if (extender === undefined || verb === undefined) return undefined;
+    return async (node) => {
+      const { name: podName = '', namespace: podNamespace = '' } = pod.pod.metadata ?? {};
+      await this.#post(extender, verb, { podName, podNamespace, podUID: pod.uid, node });
+    };
+  }
+
+  async #ask(extender: ExtenderSettings, verb: string, body: unknown): Promise<unknown> {
+    try {
+      return await this.#post(extender, verb, body);
+    } catch (error) {
+      if (!extender.ignorable) throw error;
+      this.#log.warn('extender ignored', { extender: extender.urlPrefix, error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  async #post(extender: ExtenderSettings, verb: string, body: unknown): Promise<unknown> {
+    const answer = await this.#caller.post(extender, verb, body);
+    const error = Array.isArray(answer) ? undefined : record(answer)['error'];
+    if (typeof error === 'string' && error !== '') throw new Error(`extender ${extender.urlPrefix}/${verb}: ${error}`);
+    return answer;
+  }
+}
+
+function isInterested({ managedResources }: ExtenderSettings, pod: PodInfo): boolean {
+  return managedResources.length === 0 || managedResources.some((name) => (pod.requests.get(name) ?? 0) > 0);
+}
+
+function nodesFor({ nodeCacheCapable }: ExtenderSettings, nodes: readonly NodeInfo[]): object {
+  return nodeCacheCapable
+    ? { nodenames: nodes.map(({ name }) => name) }
+    : { nodes: { apiVersion: 'v1', kind: 'NodeList', items: nodes.map(({ node }) => node) } };
+}
+
+function victimsFor({ nodeCacheCapable }: ExtenderSettings, candidates: readonly PreemptionCandidate[]): object {
+  const entries = candidates.map(({ node, victims, violations }) => [
+    node.name,
+    {
+      pods: victims.map(({ uid, pod }) => (nodeCacheCapable ? { uid } : pod)),
+      numPDBViolations: violations,
+    },
+  ]);
+  return { [nodeCacheCapable ? 'nodeNameToMetaVictims' : 'nodeNameToVictims']: Object.fromEntries(entries) };
+}
+
+function readFilterResult(
+  answer: unknown,
+  { nodeCacheCapable }: ExtenderSettings,
+  nodes: readonly NodeInfo[],
+): { readonly kept: ReadonlySet<string>; readonly refused: ReadonlyMap<string, Rejection> } {
+  const result = record(answer);
+  const names = nodeCacheCapable
+    ? result['nodenames']
+    : (result['nodes'] ?? undefined) &&
+      list(record(result['nodes'])['items']).map((node) => record(record(node)['metadata'])['name']);
+  // An answer without nodes keeps those that were sent, except for the failed ones.
+  const kept = new Set(Array.isArray(names) ? names.map(String) : nodes.map(({ name }) => name));
+  const refused = new Map<string, Rejection>();
+  const refuse = (field: string, unresolvable: boolean): void => {
+    for (const [name, reason] of Object.entries(record(result[field]))) {
+      refused.set(name, reject('Extender', String(reason), unresolvable));
+    }
+  };
+  refuse('failedNodes', false);
+  refuse('failedAndUnresolvableNodes', true);
+  return { kept, refused };
+}
+
+function readPriorities(answer: unknown): { readonly host: string; readonly score: number }[] {
+  return list(answer).map((each) => {
+    const { host, score } = record(each);
+    if (typeof host !== 'string' || typeof score !== 'number') throw new Error('host and score are expected');
+    return { host, score: Math.min(MAX_EXTENDER_SCORE, Math.max(0, score)) };
+  });
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : {};
+}
+
+const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

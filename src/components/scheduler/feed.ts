@@ -1,0 +1,152 @@
+/** Keeps the scheduler's picture of the cluster and its queue up to date with the informers. */
+import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { ClusterEvent } from '../../core/scheduling/hints.ts';
+import { podGroupKey } from '../../core/scheduling/pod-group.ts';
+import { podInfoOf } from '../../core/scheduling/pod-info.ts';
+import { podRequests } from '../../core/scheduling/resources.ts';
+import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
+import type { OptionalSources } from './sources.ts';
+import type { EpochState } from './state.ts';
+
+export class ClusterFeed {
+  readonly #state: EpochState;
+  readonly #unsubscribes: (() => void)[] = [];
+
+  constructor(state: EpochState) {
+    this.#state = state;
+  }
+
+  start(): void {
+    const { cluster, sources } = this.#state;
+    // Nodes first: pods are then placed on them at once. Bound pods of the first list come before any decision, since
+    // deciding starts only after this function has returned.
+    this.#unsubscribes.push(
+      sources.nodes.onChange({
+        added: (node) => {
+          cluster.setNode(node);
+          this.#happened({ kind: 'NodeAdded', node });
+        },
+        updated: (node, old) => this.#nodeChanged(node, old),
+        deleted: (node) => cluster.removeNode(node.metadata?.name ?? ''),
+      }),
+      sources.pods.onChange({
+        added: (pod) => this.#podAdded(pod),
+        updated: (pod, old) => this.#podChanged(pod, old),
+        deleted: (pod) => this.#podGone(pod),
+      }),
+      sources.namespaces.onChange({
+        added: () => this.#namespaceChanged(),
+        updated: (namespace, old) => {
+          if (differs(namespace.metadata?.labels, old.metadata?.labels)) this.#namespaceChanged();
+        },
+      }),
+    );
+  }
+
+  /** Claims on devices, or the devices, have changed. */
+  devicesChanged(): void {
+    this.#happened({ kind: 'DevicesChanged' });
+  }
+
+  addOptional({ claims, volumes, classes, csiNodes }: OptionalSources): void {
+    const on = (event: ClusterEvent) => {
+      const changed = (): void => this.#happened(event);
+      return { added: changed, updated: changed, deleted: changed };
+    };
+    const claimChanged = (claim: PersistentVolumeClaim): void => this.#happened({ kind: 'ClaimChanged', claim });
+    if (claims !== undefined) {
+      this.#unsubscribes.push(claims.onChange({ added: claimChanged, updated: claimChanged, deleted: claimChanged }));
+    }
+    for (const informer of [volumes, classes]) {
+      if (informer !== undefined) this.#unsubscribes.push(informer.onChange(on({ kind: 'VolumesChanged' })));
+    }
+    if (csiNodes !== undefined) this.#unsubscribes.push(csiNodes.onChange(on({ kind: 'CSINodeChanged' })));
+  }
+
+  addPodGroups({ podGroups }: Pick<OptionalSources, 'podGroups'>): void {
+    if (podGroups === undefined) return;
+    const changed = ({ metadata }: { metadata?: { namespace?: string; name?: string } }): void =>
+      this.#happened({ kind: 'PodGroupChanged', key: `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}` });
+    this.#unsubscribes.push(podGroups.onChange({ added: changed, updated: changed, deleted: changed }));
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+  }
+
+  #namespaceChanged(): void {
+    this.#state.cluster.namespaceChanged();
+    this.#happened({ kind: 'NamespaceChanged' });
+  }
+
+  #nodeChanged(node: Node, old: Node): void {
+    if (!isNodeRelevant(node, old)) return;
+    this.#state.cluster.setNode(node);
+    for (const kind of nodeEvents(node, old)) this.#happened({ kind, node });
+  }
+
+  #podAdded(pod: Pod): void {
+    if (isTerminal(pod)) return;
+    this.#state.members.set(pod);
+    if (!isPlaced(pod)) {
+      this.#enqueue(pod);
+      return;
+    }
+    const info = this.#state.cluster.setPod(pod);
+    this.#state.queue.remove(info.uid);
+    this.#happened({ kind: 'PodPlaced', pod: info });
+  }
+
+  #podChanged(pod: Pod, old: Pod): void {
+    if (isTerminal(pod)) {
+      if (!isTerminal(old)) this.#podGone(pod);
+      return;
+    }
+    this.#state.members.set(pod);
+    if (!isPlaced(pod)) {
+      if (pod.metadata?.deletionTimestamp !== undefined) this.#state.queue.remove(pod.metadata.uid ?? '');
+      else if (isPodRelevant(pod, old)) this.#enqueue(pod);
+      return;
+    }
+    if (!isPlaced(old)) {
+      this.#podAdded(pod);
+      return;
+    }
+    const isRelabelled = differs(pod.metadata?.labels, old.metadata?.labels);
+    const isLeaving = pod.metadata?.deletionTimestamp !== old.metadata?.deletionTimestamp;
+    const isResized = differs([...podRequests(pod)], [...podRequests(old)]);
+    if (!isRelabelled && !isLeaving && !isResized && pod.status?.startTime === old.status?.startTime) return;
+    const info = this.#state.cluster.setPod(pod);
+    if (isRelabelled || isLeaving) this.#happened({ kind: 'PodLabelsChanged', pod: info });
+    if (isResized) this.#happened({ kind: 'PodLeft', pod: info });
+  }
+
+  #podGone(pod: Pod): void {
+    const { cluster, queue, members } = this.#state;
+    const uid = pod.metadata?.uid ?? '';
+    cluster.removePod(uid);
+    queue.remove(uid);
+    members.remove(uid);
+    if (isPlaced(pod)) this.#happened({ kind: 'PodLeft', pod: podInfoOf(pod) });
+  }
+
+  #enqueue(pod: Pod): void {
+    const { cluster, queue, members } = this.#state;
+    if (pod.metadata?.deletionTimestamp !== undefined || hasGates(pod)) return;
+    const uid = pod.metadata?.uid ?? '';
+    if (cluster.isAssumed(uid)) return;
+    const info = podInfoOf(pod);
+    if (this.#state.profileOf(info) === undefined) return;
+    const nominated = pod.status?.nominatedNodeName ?? '';
+    if (nominated !== '') cluster.nominate(info, nominated);
+    queue.add(info, this.#state.nowMs());
+    const key = podGroupKey(pod);
+    // A new member may complete a group.
+    if (key !== undefined && members.of(key).size > 1) this.#happened({ kind: 'PodGroupChanged', key });
+    this.#state.pump();
+  }
+
+  #happened(event: ClusterEvent): void {
+    if (this.#state.queue.onEvent(event) > 0) this.#state.pump();
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Labels and annotations of an ApplySet: which objects belong together, so that those that are no longer wanted can be
+ * found. Source: KEP-3659 "ApplySet: kubectl apply --prune redesign".
+ */
+
+export const ID_LABEL = 'applyset.kubernetes.io/id';
+export const PART_OF_LABEL = 'applyset.kubernetes.io/part-of';
+export const TOOLING_ANNOTATION = 'applyset.kubernetes.io/tooling';
+export const KINDS_ANNOTATION = 'applyset.kubernetes.io/contains-group-kinds';
+export const NAMESPACES_ANNOTATION = 'applyset.kubernetes.io/additional-namespaces';
+
+/** `hash` is SHA-256 in the URL-safe base 64 of RFC 4648 without padding. */
+export function applySetId(
+  parent: { readonly name: string; readonly namespace: string; readonly kind: string; readonly group: string },
+  hash: (text: string) => string,
+): string {
+  return `applyset-${hash(`${parent.name}.${parent.namespace}.${parent.kind}.${parent.group}`)}-v1`;
+}
+
+export interface GroupKind {
+  readonly group: string;
+  readonly kind: string;
+}
+
+/** `Deployment.apps`; kinds of the core group have no dot. */
+export const groupKindText = ({ group, kind }: GroupKind): string => (group === '' ? kind : `${kind}.${group}`);
+
+export function parseGroupKinds(text: string | undefined): GroupKind[] {
+  return (text ?? '')
+    .split(',')
+    .filter((each) => each !== '')
+    .map((each) => {
+      const dot = each.indexOf('.');
+      return dot < 0 ? { group: '', kind: each } : { group: each.slice(dot + 1), kind: each.slice(0, dot) };
+    });
+}
+
+/** Sorted, each once, as the annotation has them. */
+export const groupKindsText = (kinds: Iterable<GroupKind>): string =>
+  [...new Set([...kinds].map(groupKindText))].sort().join(',');
+
+/** Namespaces and definitions come first: the other objects of a file need them. */
+export function inApplyOrder<T extends GroupKind>(objects: readonly T[]): T[] {
+  const rank = ({ group, kind }: GroupKind): number =>
+    group === '' && kind === 'Namespace' ? 0 : group === 'apiextensions.k8s.io' ? 1 : 2;
+  return objects.toSorted((left, right) => rank(left) - rank(right));
+}

@@ -1,0 +1,76 @@
+/**
+ * Pods whose allocated devices have NoExecute taints that the claims do not tolerate. Source: KEP-5055;
+ * k8s.io/kubernetes/pkg/controller/devicetainteviction.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type {
+  AllocationResult,
+  DeviceTaint,
+  DeviceToleration,
+  ResourceClaim,
+  ResourceSlice,
+} from '../../../api/devices/types.ts';
+import { isPodTerminal } from '../pods.ts';
+
+/** By driver, pool and device, those of the newest generation of each pool. */
+export function noExecuteTaints(slices: readonly ResourceSlice[]): Map<string, DeviceTaint[]> {
+  const generations = new Map<string, number>();
+  for (const { spec } of slices) {
+    const pool = `${spec?.driver ?? ''}/${spec?.pool?.name ?? ''}`;
+    generations.set(pool, Math.max(generations.get(pool) ?? 0, spec?.pool?.generation ?? 0));
+  }
+  const taints = new Map<string, DeviceTaint[]>();
+  for (const { spec } of slices) {
+    const pool = `${spec?.driver ?? ''}/${spec?.pool?.name ?? ''}`;
+    if ((spec?.pool?.generation ?? 0) < (generations.get(pool) ?? 0)) continue;
+    for (const device of spec?.devices ?? []) {
+      const evicting = (device.taints ?? []).filter(({ effect }) => effect === 'NoExecute');
+      if (evicting.length > 0) taints.set(`${pool}/${device.name ?? ''}`, evicting);
+    }
+  }
+  return taints;
+}
+
+/** When pods that use the claim have to leave, in milliseconds of the wall clock; undefined: they stay. */
+export function evictionTimeMs(
+  claim: ResourceClaim,
+  taints: ReadonlyMap<string, readonly DeviceTaint[]>,
+  nowMs: number,
+): number | undefined {
+  let first: number | undefined;
+  for (const result of claim.status?.allocation?.devices?.results ?? []) {
+    const key = `${result.driver ?? ''}/${result.pool ?? ''}/${result.device ?? ''}`;
+    for (const taint of taints.get(key) ?? []) {
+      const at = leaveAtMs(taint, result, nowMs);
+      if (at !== undefined) first = Math.min(first ?? at, at);
+    }
+  }
+  return first;
+}
+
+function leaveAtMs(taint: DeviceTaint, { tolerations = [] }: AllocationResult, nowMs: number): number | undefined {
+  const sinceMs = Date.parse(taint.timeAdded ?? '');
+  const from = Number.isNaN(sinceMs) ? nowMs : sinceMs;
+  const matching = tolerations.filter((toleration) => toleratesDevice(toleration, taint));
+  if (matching.length === 0) return from;
+  const limits = matching.map((each) => (each as { tolerationSeconds?: number }).tolerationSeconds);
+  if (limits.some((seconds) => seconds === undefined)) return undefined;
+  return from + Math.max(0, Math.min(...limits.map(Number))) * 1000;
+}
+
+export function toleratesDevice(toleration: DeviceToleration, taint: DeviceTaint): boolean {
+  const { key = '', operator = 'Equal', value = '', effect = '' } = toleration;
+  if (effect !== '' && effect !== taint.effect) return false;
+  if (key !== '' && key !== taint.key) return false;
+  if (operator === 'Exists') return true;
+  return key !== '' && value === (taint.value ?? '');
+}
+
+/** Pods of the claim's namespace that hold it. */
+export function podsToEvict(claim: ResourceClaim, pod: (name: string) => Pod | undefined): Pod[] {
+  return (claim.status?.reservedFor ?? []).flatMap(({ resource, name = '', uid }) => {
+    const holder = resource === 'pods' ? pod(name) : undefined;
+    if (holder === undefined || holder.metadata?.uid !== uid) return [];
+    return isPodTerminal(holder) || holder.metadata?.deletionTimestamp !== undefined ? [] : [holder];
+  });
+}

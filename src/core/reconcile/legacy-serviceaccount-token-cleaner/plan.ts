@@ -1,0 +1,68 @@
+/**
+ * Tokens in secrets that were made for service accounts by releases before 1.24, and that no client uses: invalid after
+ * a year without use, deleted after another. Source: KEP-2799; pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
+ */
+import type { Pod, Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+
+export const TRACKING = {
+  namespace: 'kube-system',
+  name: 'kube-apiserver-legacy-service-account-token-tracking',
+} as const;
+export const TOKEN_SECRET_TYPE = 'kubernetes.io/service-account-token';
+export const LAST_USED = 'kubernetes.io/legacy-token-last-used';
+export const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
+export const CLEAN_UP_MS = 365 * 24 * 3_600_000;
+const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
+const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
+
+export interface TokenSnapshot {
+  /** The day since which uses are recorded; undefined: not known. */
+  readonly since: string | undefined;
+  readonly pods: readonly Pod[];
+  account(namespace: string, name: string): ServiceAccount | undefined;
+}
+
+export type TokenPlan =
+  | { readonly kind: 'keep' }
+  /** `day`: for the label INVALID_SINCE. */
+  | { readonly kind: 'invalidate'; readonly day: string }
+  | { readonly kind: 'delete' };
+
+const KEEP: TokenPlan = { kind: 'keep' };
+
+export function planLegacyToken(secret: Secret, { since, pods, account }: TokenSnapshot, nowMs: number): TokenPlan {
+  const { metadata, type } = secret;
+  const limitMs = nowMs - CLEAN_UP_MS;
+  const trackedMs = Date.parse(since ?? '');
+  if (type !== TOKEN_SECRET_TYPE || Number.isNaN(trackedMs) || trackedMs > limitMs) return KEEP;
+  if (Date.parse(metadata?.creationTimestamp ?? '') > limitMs) return KEEP;
+  const { name = '', namespace = '', labels = {}, annotations = {} } = metadata ?? {};
+  const owner = account(namespace, annotations[ACCOUNT_NAME] ?? '');
+  // Only generated tokens are listed by their account; those that were made by hand stay.
+  if (owner === undefined || owner.metadata?.uid !== annotations[ACCOUNT_UID]) return KEEP;
+  if (owner.secrets?.some((each) => each.name === name) !== true) return KEEP;
+  if (pods.some((pod) => mounts(pod, namespace, name))) return KEEP;
+  const usedMs = labels[LAST_USED] === undefined ? trackedMs : Date.parse(labels[LAST_USED]);
+  if (Number.isNaN(usedMs) || usedMs > limitMs) return KEEP;
+  const invalidMs = Date.parse(labels[INVALID_SINCE] ?? '');
+  if (Number.isNaN(invalidMs) || invalidMs < usedMs)
+    return { kind: 'invalidate', day: new Date(nowMs).toISOString().slice(0, 10) };
+  return invalidMs > limitMs ? KEEP : { kind: 'delete' };
+}
+
+function mounts({ metadata, spec }: Pod, namespace: string, secret: string): boolean {
+  if (metadata?.namespace !== namespace) return false;
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
+  return (
+    spec?.volumes?.some(
+      (volume) =>
+        volume.secret?.secretName === secret ||
+        volume.projected?.sources?.some((source) => source.secret?.name === secret) === true,
+    ) === true ||
+    containers.some(
+      ({ env, envFrom }) =>
+        env?.some(({ valueFrom }) => valueFrom?.secretKeyRef?.name === secret) === true ||
+        envFrom?.some(({ secretRef }) => secretRef?.name === secret) === true,
+    )
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * Growing a claim: a volume of the embedded provisioner gets its new size here and waits for its node; volumes of
+ * drivers are grown by the driver's own controller. Source: pkg/controller/volume/expand; KEP-1790.
+ */
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
+import {
+  type ExpandingStatus,
+  FILE_SYSTEM_RESIZE_PENDING,
+  resizeStatusOf,
+  withoutResizing,
+} from '../../../api/volumes/expansion.ts';
+import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { compareQuantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
+
+export type ExpandPlan =
+  | { readonly kind: 'keep' }
+  | { readonly kind: 'event'; readonly reason: string; readonly message: string }
+  /** A merge patch of the claim's status. */
+  | { readonly kind: 'status'; readonly status: object }
+  | { readonly kind: 'volume'; readonly volume: PersistentVolume };
+
+const KEEP: ExpandPlan = { kind: 'keep' };
+const sizeOf = (text: string | undefined) => tryParseQuantity(text ?? '0') ?? quantityOf(0);
+
+/** The next write; the caller plans again with what it results in. */
+export function planExpansion(
+  claim: PersistentVolumeClaim,
+  volume: PersistentVolume | undefined,
+  nowMs: number,
+): ExpandPlan {
+  if (volume === undefined || !isFullyBound(claim) || claim.status?.phase !== 'Bound') return KEEP;
+  const wanted = claim.spec?.resources?.requests?.['storage'];
+  const hasGrown = compareQuantity(sizeOf(wanted), sizeOf(claim.status.capacity?.['storage'])) <= 0;
+  if (wanted === undefined || hasGrown) return KEEP;
+  if (annotationOf(volume, PROVISIONED_BY) !== LOCAL_PROVISIONER) return external(volume);
+  const allocated = (claim.status as ExpandingStatus).allocatedResources?.['storage'];
+  if (allocated !== wanted) return { kind: 'status', status: resizing(claim, wanted, nowMs) };
+  if (compareQuantity(sizeOf(volume.spec?.capacity?.['storage']), sizeOf(wanted)) < 0) {
+    return { kind: 'volume', volume: { ...volume, spec: { ...volume.spec, capacity: { storage: wanted } } } };
+  }
+  if (resizeStatusOf(claim) === 'NodeResizePending') return KEEP;
+  return { kind: 'status', status: pendingOnNode(claim, nowMs) };
+}
+
+function external({ spec }: PersistentVolume): ExpandPlan {
+  if (spec?.csi === undefined) {
+    const message = "didn't find a plugin capable of expanding the volume";
+    return { kind: 'event', reason: 'ExternalExpanding', message: `Ignoring the PVC: ${message}; ${WAITING}` };
+  }
+  return { kind: 'event', reason: 'ExternalExpanding', message: WAITING };
+}
+
+const WAITING = 'waiting for an external controller to expand this PVC';
+
+const timestamp = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+
+const resizing = ({ status }: PersistentVolumeClaim, wanted: string, nowMs: number): object => ({
+  allocatedResources: { storage: wanted },
+  allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+  conditions: [
+    ...withoutResizing(status?.conditions),
+    { type: 'Resizing', status: 'True', lastTransitionTime: timestamp(nowMs) },
+  ],
+});
+
+const pendingOnNode = ({ status }: PersistentVolumeClaim, nowMs: number): object => ({
+  allocatedResourceStatuses: { storage: 'NodeResizePending' },
+  conditions: [
+    ...withoutResizing(status?.conditions),
+    {
+      type: FILE_SYSTEM_RESIZE_PENDING,
+      status: 'True',
+      lastTransitionTime: timestamp(nowMs),
+      message: 'Waiting for user to (re-)start a pod to finish file system resize of volume on node.',
+    },
+  ],
+});

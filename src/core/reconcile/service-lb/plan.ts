@@ -1,0 +1,184 @@
+/**
+ * The addresses of services of type LoadBalancer: addresses of a pool, each for one service, or without a pool the
+ * addresses of the nodes, where services share an address by their ports. Source: the page "Service", "type:
+ * LoadBalancer"; k8s.io/cloud-provider/controllers/service; KEP-1860 (ipMode).
+ */
+import type { LoadBalancerIngress, Node, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { reservedPortsOf } from '../../../api/kinds/nodes/host-ports.ts';
+import { objectKey } from '../../../api/meta/object.ts';
+import { type AddressRange, freeAddress, isInPool } from '../../../base/address-pool.ts';
+import { canonicalAddress, ipFamilyOf } from '../../../base/addresses.ts';
+
+export const LOAD_BALANCER_CLASS = 'hyperedge.dev/service-lb';
+const EXCLUDED_NODE = 'node.kubernetes.io/exclude-from-external-load-balancers';
+
+export interface LoadBalancerInput {
+  readonly services: readonly Service[];
+  readonly nodes: readonly Node[];
+  /** Empty: services get the addresses of the nodes. */
+  readonly pool: readonly AddressRange[];
+  slices(service: Service): readonly EndpointSlice[];
+}
+
+export interface LoadBalancerPlan {
+  /** In canonical form; undefined: the status stays as it is. */
+  readonly addresses: readonly string[] | undefined;
+  /** Why the service has no address. */
+  readonly problem: string | undefined;
+}
+
+export function isBalanced({ metadata, spec }: Service): boolean {
+  if (spec?.type !== 'LoadBalancer' || metadata?.deletionTimestamp !== undefined) return false;
+  return spec.loadBalancerClass === undefined || spec.loadBalancerClass === LOAD_BALANCER_CLASS;
+}
+
+/** By the services' keys. An older service keeps what a younger one requests. */
+export function planLoadBalancers(input: LoadBalancerInput): Map<string, LoadBalancerPlan> {
+  const services = input.services.filter(isBalanced).sort(byAge);
+  return input.pool.length > 0 ? fromPool(services, input.pool) : fromNodes(services, input);
+}
+
+function fromPool(services: readonly Service[], pool: readonly AddressRange[]): Map<string, LoadBalancerPlan> {
+  const used = new Set<string>();
+  const kept = new Map<string, string[]>();
+  // Addresses in use are kept before others are given out, so that no service takes another's.
+  for (const service of services) {
+    const wanted = requested(service);
+    const own = currentAddresses(service).filter(
+      (address) =>
+        isInPool(pool, address) &&
+        !used.has(address) &&
+        familiesOf(service).includes(familyOf(address)) &&
+        (wanted === undefined || wanted === address || familyOf(wanted) !== familyOf(address)),
+    );
+    for (const address of own) used.add(address);
+    kept.set(objectKey(service), own);
+  }
+  const plans = new Map<string, LoadBalancerPlan>();
+  for (const service of services) {
+    const key = objectKey(service);
+    const addresses = [...(kept.get(key) ?? [])];
+    let problem: string | undefined;
+    for (const family of familiesOf(service)) {
+      if (addresses.some((address) => familyOf(address) === family)) continue;
+      const found = poolAddress(service, family, pool, used);
+      if (found.address !== undefined) {
+        used.add(found.address);
+        addresses.push(found.address);
+      } else if (service.spec?.ipFamilyPolicy !== 'PreferDualStack' || addresses.length === 0)
+        problem ??= found.problem;
+    }
+    plans.set(key, { addresses, problem: addresses.length === 0 || isRequired(service) ? problem : undefined });
+  }
+  return plans;
+}
+
+const isRequired = ({ spec }: Service): boolean => spec?.ipFamilyPolicy === 'RequireDualStack';
+
+function poolAddress(
+  service: Service,
+  family: 4 | 6,
+  pool: readonly AddressRange[],
+  used: ReadonlySet<string>,
+): { readonly address?: string; readonly problem?: string } {
+  const wanted = requested(service);
+  if (wanted !== undefined && familyOf(wanted) === family) {
+    if (!isInPool(pool, wanted)) return { problem: `${wanted} is not in serviceLoadBalancer.addresses` };
+    return used.has(wanted) ? { problem: `${wanted} is in use by another service` } : { address: wanted };
+  }
+  const address = freeAddress(pool, family, (each) => used.has(each));
+  return address === undefined
+    ? { problem: `serviceLoadBalancer.addresses has no free IPv${family} address` }
+    : { address };
+}
+
+function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<string, LoadBalancerPlan> {
+  const nodes = input.nodes.filter(isCandidate);
+  /** `protocol/port` by the service that has it. */
+  const taken = new Map<string, string>();
+  for (const node of input.nodes)
+    for (const { protocol, port } of reservedPortsOf(node)) taken.set(`${protocol}/${port}`, 'the node');
+  const plans = new Map<string, LoadBalancerPlan>();
+  for (const service of services) {
+    const key = objectKey(service);
+    const ports = (service.spec?.ports ?? []).map(({ protocol = 'TCP', port }) => `${protocol}/${port}`);
+    const conflict = ports.find((port) => taken.has(port));
+    if (conflict !== undefined) {
+      plans.set(key, { addresses: [], problem: `port ${conflict} is in use by ${taken.get(conflict)}` });
+      continue;
+    }
+    for (const port of ports) taken.set(port, `service ${key}`);
+    // While no node reports, the addresses stay: it is the reports that are missing.
+    if (nodes.length === 0) plans.set(key, { addresses: undefined, problem: 'no node is ready' });
+    else plans.set(key, nodeAddresses(service, nodes, input));
+  }
+  return plans;
+}
+
+function nodeAddresses(service: Service, nodes: readonly Node[], input: LoadBalancerInput): LoadBalancerPlan {
+  const isLocal = service.spec?.externalTrafficPolicy === 'Local';
+  const withEndpoints = isLocal ? nodesWithEndpoints(input.slices(service)) : undefined;
+  const serving = nodes.filter((node) => withEndpoints?.has(node.metadata?.name ?? '') ?? true);
+  const families = familiesOf(service);
+  const found = serving.flatMap((node) => addressesOf(node).filter((address) => families.includes(familyOf(address))));
+  const wanted = requested(service);
+  const addresses = wanted === undefined ? found : found.filter((address) => address === wanted);
+  if (addresses.length > 0) return { addresses: [...new Set(addresses)].sort(), problem: undefined };
+  const problem =
+    wanted !== undefined
+      ? `${wanted} is not an address of a ready node`
+      : isLocal
+        ? 'externalTrafficPolicy is Local and no ready node has an endpoint'
+        : 'no ready node has an address of the family of the service';
+  return { addresses: [], problem };
+}
+
+/** Names of the nodes with an endpoint that takes traffic. */
+export function nodesWithEndpoints(slices: readonly EndpointSlice[]): Set<string> {
+  const names = new Set<string>();
+  for (const { endpoints } of slices)
+    for (const { conditions, nodeName } of endpoints)
+      if (nodeName !== undefined && conditions?.ready !== false) names.add(nodeName);
+  return names;
+}
+
+function isCandidate({ metadata, status }: Node): boolean {
+  if (metadata?.deletionTimestamp !== undefined || metadata?.labels?.[EXCLUDED_NODE] !== undefined) return false;
+  return status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
+}
+
+/** External addresses where the node has some. */
+function addressesOf({ status }: Node): string[] {
+  const of = (wanted: string): string[] =>
+    (status?.addresses ?? []).flatMap(({ type, address }) =>
+      type === wanted ? (canonicalAddress(address) ?? []) : [],
+    );
+  const external = of('ExternalIP');
+  return external.length > 0 ? external : of('InternalIP');
+}
+
+export const currentAddresses = ({ status }: Service): string[] =>
+  (status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip === undefined ? [] : (canonicalAddress(ip) ?? [])));
+
+export const ingressOf = (addresses: readonly string[]): LoadBalancerIngress[] =>
+  addresses.map((ip) => ({ ip, ipMode: 'VIP' }));
+
+/** `spec.loadBalancerIP`. */
+function requested({ spec }: Service): string | undefined {
+  const given = spec?.loadBalancerIP ?? '';
+  return given === '' ? undefined : (canonicalAddress(given) ?? given);
+}
+
+const familyOf = (address: string): 4 | 6 => (ipFamilyOf(address) === 6 ? 6 : 4);
+
+function familiesOf({ spec }: Service): (4 | 6)[] {
+  const families = spec?.ipFamilies ?? [];
+  return families.length === 0 ? [4] : families.map((family) => (family === 'IPv6' ? 6 : 4));
+}
+
+function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
+  const key = (each: Service['metadata']): string =>
+    `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;
+  return key(left) < key(right) ? -1 : 1;
+}

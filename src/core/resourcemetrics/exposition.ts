@@ -1,0 +1,90 @@
+/**
+ * What a kubelet's `/metrics/resource` reports of CPU and memory, from Prometheus' text format. Source: KEP-727,
+ * github.com/prometheus/docs exposition_formats.
+ */
+
+export interface Reading {
+  readonly atMs: number;
+  /** CPU time since the start, in seconds. */
+  readonly cpuSeconds: number;
+  readonly memoryBytes: number;
+  /** 0: unknown. */
+  readonly startedAtMs: number;
+}
+
+export interface NodeReadings {
+  readonly node: Reading | undefined;
+  /** By `namespace/pod`, then container. */
+  readonly pods: ReadonlyMap<string, ReadonlyMap<string, Reading>>;
+}
+
+/** Containers of one node beyond these are left out: memory stays bounded whatever a node reports. */
+const MAX_CONTAINERS = 20_000;
+const LINE = /^([a-z_]+)(?:\{([^}]*)\})? ([^ ]+)(?: (-?\d+))?$/;
+const LABEL = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g;
+
+interface Partial {
+  atMs?: number;
+  cpuSeconds?: number;
+  memoryBytes?: number;
+  startedAtMs?: number;
+}
+
+/** `nowMs` is the time of samples without one. Lines of other metrics and broken lines are left out. */
+export function readExposition(text: string, nowMs: number): NodeReadings {
+  const node: Partial = {};
+  const containers = new Map<string, Map<string, Partial>>();
+  let count = 0;
+  const containerOf = (labels: string): Partial | undefined => {
+    const found = new Map<string, string>();
+    for (const [, name = '', value = ''] of labels.matchAll(LABEL)) found.set(name, value);
+    const [namespace, pod, name] = [found.get('namespace'), found.get('pod'), found.get('container')];
+    if (namespace === undefined || pod === undefined || name === undefined) return undefined;
+    const key = `${namespace}/${pod}`;
+    const ofPod = containers.get(key) ?? new Map<string, Partial>();
+    const known = ofPod.get(name);
+    if (known !== undefined) return known;
+    if (count >= MAX_CONTAINERS) return undefined;
+    count += 1;
+    const reading: Partial = {};
+    ofPod.set(name, reading);
+    containers.set(key, ofPod);
+    return reading;
+  };
+  for (const line of text.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    const [, metric = '', labels = '', shown = '', at] = LINE.exec(line) ?? [];
+    const isNode = metric.startsWith('node_');
+    const part = METRICS.get(isNode ? metric.slice('node_'.length) : metric.slice('container_'.length));
+    if (part === undefined || (!isNode && !metric.startsWith('container_'))) continue;
+    const value = Number(shown);
+    const reading = Number.isFinite(value) && value >= 0 ? (isNode ? node : containerOf(labels)) : undefined;
+    if (reading === undefined) continue;
+    if (part === 'startedAtMs') reading.startedAtMs = value * 1000;
+    else {
+      reading[part] = value;
+      if (part === 'cpuSeconds') reading.atMs = at === undefined ? nowMs : Number(at);
+    }
+  }
+  const pods = new Map<string, ReadonlyMap<string, Reading>>();
+  for (const [key, ofPod] of containers) {
+    const whole = new Map<string, Reading>();
+    for (const [name, partial] of ofPod) {
+      const reading = completed(partial);
+      if (reading !== undefined) whole.set(name, reading);
+    }
+    if (whole.size > 0) pods.set(key, whole);
+  }
+  return { node: completed(node), pods };
+}
+
+const METRICS: ReadonlyMap<string, 'cpuSeconds' | 'memoryBytes' | 'startedAtMs'> = new Map([
+  ['cpu_usage_seconds_total', 'cpuSeconds'],
+  ['memory_working_set_bytes', 'memoryBytes'],
+  ['start_time_seconds', 'startedAtMs'],
+]);
+
+function completed({ atMs, cpuSeconds, memoryBytes, startedAtMs = 0 }: Partial): Reading | undefined {
+  if (atMs === undefined || cpuSeconds === undefined || memoryBytes === undefined) return undefined;
+  return { atMs, cpuSeconds, memoryBytes, startedAtMs };
+}

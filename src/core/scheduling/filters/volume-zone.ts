@@ -1,0 +1,32 @@
+/** Volumes that carry zone or region labels are used in that zone or region. Source: upstream's volumezone plug-in. */
+import { isFullyBound } from '../../../api/volumes/binding.ts';
+import { type Filter, reject } from './filter.ts';
+
+/** With the older name that a label may still have. */
+const TOPOLOGY_LABELS: ReadonlyMap<string, string> = new Map([
+  ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone'],
+  ['topology.kubernetes.io/region', 'failure-domain.beta.kubernetes.io/region'],
+]);
+/** Between the zones of a volume that is in several. */
+const SEPARATOR = '__';
+
+export const volumeZone: Filter = (pod, view) => {
+  const wanted = pod.claims.flatMap((key) => {
+    const claim = view.volumes?.claim(pod.namespace, key.slice(key.indexOf('/') + 1));
+    if (claim === undefined || !isFullyBound(claim)) return [];
+    const labels = view.volumes?.volume(claim.spec?.volumeName ?? '')?.metadata?.labels ?? {};
+    return [...TOPOLOGY_LABELS].flatMap((names) => {
+      const name = names.find((each) => Object.hasOwn(labels, each));
+      return name === undefined ? [] : [{ names, values: (labels[name] ?? '').split(SEPARATOR) }];
+    });
+  });
+  if (wanted.length === 0) return undefined;
+  return (node) => {
+    const labelOf = (names: readonly string[]): string | undefined =>
+      names.map((name) => node.label(name)).find((value) => value !== undefined);
+    // A node without any such label is in no zone: upstream places no constraint on it.
+    if ([...TOPOLOGY_LABELS].every((names) => labelOf(names) === undefined)) return undefined;
+    const fits = wanted.every(({ names, values }) => values.includes(labelOf(names) ?? ''));
+    return fits ? undefined : reject('VolumeZone', 'node(s) had no available volume zone', true);
+  };
+};

@@ -1,0 +1,137 @@
+/**
+ * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object of
+ * the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
+ * upstream's plug-ins.
+ */
+import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { FilterName } from './filters/filter.ts';
+import { matchesNode } from './node-affinity.ts';
+import { podGroupKey } from './pod-group.ts';
+import { type PodInfo, portsConflict } from './pod-info.ts';
+import { amountsOf, PODS } from './resources.ts';
+import { untoleratedTaint } from './tolerations.ts';
+
+/** Something that may make a rejected pod schedulable. */
+export type ClusterEvent =
+  | {
+      readonly kind: 'NodeAdded' | 'NodeAllocatableChanged' | 'NodeLabelsChanged' | 'NodeTaintsChanged';
+      readonly node: Node;
+    }
+  /** `PodPlaced` also for a pod that was bound by another scheduler. */
+  | { readonly kind: 'PodLeft' | 'PodPlaced' | 'PodLabelsChanged'; readonly pod: PodInfo }
+  | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
+  /** `key`: `<namespace>/<name>` of a pod group. */
+  | { readonly kind: 'PodGroupChanged'; readonly key: string }
+  | { readonly kind: 'NamespaceChanged' | 'VolumesChanged' | 'CSINodeChanged' | 'DevicesChanged' };
+
+type Matching<E, K> = E extends { readonly kind: infer Kinds } ? (K extends Kinds ? E : never) : never;
+type EventOf<K extends ClusterEvent['kind']> = Matching<ClusterEvent, K>;
+/** True: the event helps. */
+type Hints = { readonly [K in ClusterEvent['kind']]?: (pod: PodInfo, event: EventOf<K>) => boolean };
+
+const always = (): boolean => true;
+const NODE_EVENTS = { NodeAdded: always, NodeLabelsChanged: always, NodeTaintsChanged: always } as const;
+
+const isTolerated = (pod: PodInfo, { node }: { readonly node: Node }): boolean =>
+  untoleratedTaint(node.spec?.taints, pod.pod.spec?.tolerations, ['NoSchedule', 'NoExecute']) === undefined;
+
+const isSchedulable = (pod: PodInfo, { node }: { readonly node: Node }): boolean =>
+  node.spec?.unschedulable !== true ||
+  untoleratedTaint([{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }], pod.pod.spec?.tolerations, [
+    'NoSchedule',
+  ]) === undefined;
+
+/** The pod would fit on the node if it were empty. */
+const fitsEmpty = (pod: PodInfo, { node }: { readonly node: Node }): boolean => {
+  const allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
+  return (
+    (allocatable.get(PODS) ?? 0) > 0 &&
+    [...pod.requests].every(([name, wanted]) => wanted <= (allocatable.get(name) ?? 0))
+  );
+};
+
+const hasVolumes = (_: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean =>
+  (other.pod.spec?.volumes?.length ?? 0) > 0;
+
+const isOwnClaim = (pod: PodInfo, { claim: { metadata } }: { readonly claim: PersistentVolumeClaim }): boolean =>
+  pod.claims.includes(`${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`);
+
+/** The other pod has something to do with the affinity of either. Namespace selectors count as matching. */
+const isRelated = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean => {
+  const speaks = (one: PodInfo, of: PodInfo): boolean =>
+    [...one.affinity, ...one.antiAffinity].some(
+      ({ namespaces, namespaceSelector }) => namespaceSelector !== undefined || namespaces.has(of.namespace),
+    );
+  return speaks(pod, other) || speaks(other, pod);
+};
+
+const isSpreadWith = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean =>
+  pod.namespace === other.namespace;
+
+const hasSpreadKeys = (pod: PodInfo, { node }: { readonly node: Node }): boolean =>
+  (pod.pod.spec?.topologySpreadConstraints ?? []).every(({ topologyKey }) =>
+    Object.hasOwn(node.metadata?.labels ?? {}, topologyKey),
+  );
+
+const HINTS: Readonly<Record<FilterName, Hints>> = {
+  NodeUnschedulable: { NodeAdded: isSchedulable, NodeTaintsChanged: isSchedulable },
+  NodeName: { NodeAdded: (pod, { node }) => node.metadata?.name === pod.pod.spec?.nodeName },
+  TaintToleration: { NodeAdded: isTolerated, NodeTaintsChanged: isTolerated },
+  NodeAffinity: {
+    NodeAdded: (pod, { node }) => matchesNode(pod.pod, node),
+    NodeLabelsChanged: (pod, { node }) => matchesNode(pod.pod, node),
+  },
+  NodePorts: {
+    NodeAdded: always,
+    PodLeft: (pod, { pod: other }) =>
+      other.hostPorts.some((theirs) => pod.hostPorts.some((own) => portsConflict(own, theirs))),
+  },
+  NodeResourcesFit: { NodeAdded: fitsEmpty, NodeAllocatableChanged: fitsEmpty, PodLeft: always },
+  VolumeRestrictions: { NodeAdded: always, PodLeft: hasVolumes, ClaimChanged: isOwnClaim },
+  NodeVolumeLimits: { NodeAdded: always, PodLeft: hasVolumes, ClaimChanged: isOwnClaim, CSINodeChanged: always },
+  VolumeBinding: {
+    NodeAdded: always,
+    NodeLabelsChanged: always,
+    ClaimChanged: isOwnClaim,
+    VolumesChanged: always,
+    CSINodeChanged: always,
+  },
+  VolumeZone: { NodeAdded: always, NodeLabelsChanged: always, ClaimChanged: isOwnClaim, VolumesChanged: always },
+  DynamicResources: { NodeAdded: always, NodeLabelsChanged: always, DevicesChanged: always },
+  PodTopologySpread: {
+    NodeAdded: hasSpreadKeys,
+    NodeLabelsChanged: hasSpreadKeys,
+    NodeTaintsChanged: hasSpreadKeys,
+    PodLeft: isSpreadWith,
+    PodPlaced: isSpreadWith,
+    PodLabelsChanged: isSpreadWith,
+  },
+  InterPodAffinity: {
+    NodeAdded: always,
+    NodeLabelsChanged: always,
+    PodLeft: isRelated,
+    PodPlaced: isRelated,
+    PodLabelsChanged: isRelated,
+    NamespaceChanged: always,
+  },
+  Extender: { ...NODE_EVENTS, NodeAllocatableChanged: always, PodLeft: always, PodPlaced: always },
+  Coscheduling: {
+    ...NODE_EVENTS,
+    NodeAllocatableChanged: always,
+    PodLeft: always,
+    PodGroupChanged: (pod, { key }) => key === podGroupKey(pod.pod),
+  },
+};
+
+/** Whether events of this kind can change the decision of one of the filters. */
+export function mayHelp(filters: ReadonlySet<FilterName>, kind: ClusterEvent['kind']): boolean {
+  if (filters.size === 0) return true;
+  for (const filter of filters) if (HINTS[filter][kind] !== undefined) return true;
+  return false;
+}
+
+/** Whether this event can change the decision of `filter` about the pod. */
+export function helps(filter: FilterName, pod: PodInfo, event: ClusterEvent): boolean {
+  const hint = HINTS[filter][event.kind] as ((pod: PodInfo, event: ClusterEvent) => boolean) | undefined;
+  return hint?.(pod, event) === true;
+}

@@ -1,0 +1,30 @@
+/**
+ * Pods that are placed together or not at all. A pod names its group by a label; the group says how many it needs.
+ * Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1), KEP-42-podgroup-coscheduling.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+
+export const POD_GROUP_LABEL = 'scheduling.x-k8s.io/pod-group';
+const DEFAULT_TIMEOUT_SECONDS = 60;
+
+export interface PodGroup extends KubeObject {
+  readonly spec?: {
+    readonly minMember?: number;
+    readonly minResources?: Readonly<Record<string, string>>;
+    readonly scheduleTimeoutSeconds?: number;
+  };
+}
+
+/** `<namespace>/<name>` of the pod's group; undefined: none. */
+export function podGroupKey({ metadata }: Pod): string | undefined {
+  const labels = metadata?.labels;
+  const name = labels !== undefined && Object.hasOwn(labels, POD_GROUP_LABEL) ? labels[POD_GROUP_LABEL] : undefined;
+  return name === undefined || name === '' ? undefined : `${metadata?.namespace ?? ''}/${name}`;
+}
+
+export const minMemberOf = ({ spec }: PodGroup): number => Math.max(1, spec?.minMember ?? 1);
+
+/** How long placed members wait for the others to be ready to be bound. */
+export const timeoutMsOf = ({ spec }: PodGroup): number =>
+  (spec?.scheduleTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1_000;

@@ -1,0 +1,61 @@
+/** A profile: which plug-ins judge the pods of one scheduler name, and with what weight. Source: KEP-1451. */
+import { FILTER_NAMES, type Filter } from './filters/filter.ts';
+import { FILTERS } from './filters/index.ts';
+import { DEFAULT_ARGS, type PluginArgs } from './plugin-args.ts';
+import { SCORERS, type ScorerName, type WeightedScorer } from './scores/index.ts';
+
+export const DEFAULT_SCHEDULER_NAME = 'default-scheduler';
+
+export interface ProfileSettings {
+  readonly schedulerName: string;
+  readonly filters: readonly (typeof FILTER_NAMES)[number][];
+  /** Weight by plug-in. */
+  readonly scores: ReadonlyMap<ScorerName, number>;
+  /** DefaultPreemption is enabled. */
+  readonly preempts: boolean;
+  /** 1 … 100; 0: fewer the more nodes there are, as upstream. */
+  readonly percentageOfNodesToScore: number;
+  readonly args: PluginArgs;
+}
+
+export interface Profile {
+  readonly schedulerName: string;
+  readonly filters: readonly Filter[];
+  readonly scorers: readonly WeightedScorer[];
+  readonly preempts: boolean;
+  readonly percentageOfNodesToScore: number;
+  readonly args: PluginArgs;
+}
+
+export const SCORER_NAMES = Object.keys(SCORERS) as ScorerName[];
+
+export const DEFAULT_PROFILE: ProfileSettings = {
+  schedulerName: DEFAULT_SCHEDULER_NAME,
+  filters: FILTER_NAMES,
+  scores: new Map(SCORER_NAMES.map((name) => [name, SCORERS[name].weight])),
+  preempts: true,
+  percentageOfNodesToScore: 0,
+  args: DEFAULT_ARGS,
+};
+
+export function profileOf(settings: ProfileSettings): Profile {
+  const { schedulerName, preempts, percentageOfNodesToScore, args } = settings;
+  return {
+    schedulerName,
+    preempts,
+    percentageOfNodesToScore,
+    args,
+    filters: settings.filters.map((name) => FILTERS[name](args)),
+    scorers: [...settings.scores].map(([name, weight]) => ({ weight, score: SCORERS[name].make(args) })),
+  };
+}
+
+const MIN_FEASIBLE = 100;
+const MIN_PERCENTAGE = 5;
+
+/** After how many feasible nodes the search ends. Source: upstream's numFeasibleNodesToFind. */
+export function feasibleNodesToFind(nodes: number, percentage: number): number {
+  if (nodes < MIN_FEASIBLE || percentage >= 100) return nodes;
+  const share = percentage > 0 ? percentage : Math.max(MIN_PERCENTAGE, 50 - Math.floor(nodes / 125));
+  return Math.max(MIN_FEASIBLE, Math.floor((nodes * share) / 100));
+}

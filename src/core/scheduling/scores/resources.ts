@@ -1,0 +1,88 @@
+/** Scorers by what is requested of a node. Source: upstream's noderesources plug-ins. */
+import type { NodeInfo } from '../node-info.ts';
+import type { ResourceWeight, ShapePoint } from '../plugin-args.ts';
+import type { PodInfo } from '../pod-info.ts';
+import { type Amounts, CPU, MEMORY } from '../resources.ts';
+import { MAX_SCORE, type ScorerFactory } from './score.ts';
+
+/** Scores of a shape are 0 … 10. */
+const SHAPE_SCALE = MAX_SCORE / 10;
+
+export const resourcesFit: ScorerFactory = ({ scoringStrategy: { type, resources, shape } }) => {
+  const scoreOf = SCORE_OF[type];
+  return (pod, nodes) => nodes.map((node) => average(pod, node, resources, shape, scoreOf));
+};
+
+type ScoreOf = (requested: number, allocatable: number, shape: readonly ShapePoint[]) => number;
+
+const SCORE_OF: Readonly<Record<'LeastAllocated' | 'MostAllocated' | 'RequestedToCapacityRatio', ScoreOf>> = {
+  LeastAllocated: (requested, allocatable) =>
+    requested > allocatable ? 0 : Math.floor(((allocatable - requested) * MAX_SCORE) / allocatable),
+  MostAllocated: (requested, allocatable) => Math.floor((Math.min(requested, allocatable) * MAX_SCORE) / allocatable),
+  RequestedToCapacityRatio: (requested, allocatable, shape) =>
+    onShape(requested > allocatable ? 100 : Math.floor((requested * 100) / allocatable), shape),
+};
+
+function average(
+  pod: PodInfo,
+  node: NodeInfo,
+  resources: readonly ResourceWeight[],
+  shape: readonly ShapePoint[],
+  scoreOf: ScoreOf,
+): number {
+  let sum = 0;
+  let weights = 0;
+  for (const { name, weight } of resources) {
+    const allocatable = node.allocatable.get(name) ?? 0;
+    if (allocatable === 0 || !concerns(pod, name)) continue;
+    sum += weight * scoreOf((node.assumed.get(name) ?? 0) + (pod.assumed.get(name) ?? 0), allocatable, shape);
+    weights += weight;
+  }
+  return weights === 0 ? 0 : Math.floor(sum / weights);
+}
+
+/** An extended resource counts only for pods that request it. */
+const concerns = (pod: PodInfo, name: string): boolean =>
+  name === CPU || name === MEMORY || (pod.requests.get(name) ?? 0) > 0;
+
+/** Linear between the points, constant beyond them. */
+function onShape(utilization: number, shape: readonly ShapePoint[]): number {
+  let before: ShapePoint | undefined;
+  for (const point of shape) {
+    if (utilization > point.utilization) {
+      before = point;
+      continue;
+    }
+    if (before === undefined) return point.score * SHAPE_SCALE;
+    const share = (utilization - before.utilization) / (point.utilization - before.utilization);
+    return Math.trunc((before.score + share * (point.score - before.score)) * SHAPE_SCALE);
+  }
+  return (before?.score ?? 0) * SHAPE_SCALE;
+}
+
+/** Prefers nodes where the resources stay used to the same degree. Pods that request none of them change nothing. */
+export const balancedAllocation: ScorerFactory = ({ balancedResources }) => {
+  const names = balancedResources.map(({ name }) => name);
+  return (pod, nodes) => {
+    if (!names.some((name) => (pod.requests.get(name) ?? 0) > 0)) return undefined;
+    const counted = names.filter((name) => concerns(pod, name));
+    return nodes.map((node) => balance(pod.requests, node, counted));
+  };
+};
+
+function balance(requests: Amounts, node: NodeInfo, names: readonly string[]): number {
+  const fractions: number[] = [];
+  for (const name of names) {
+    const allocatable = node.allocatable.get(name) ?? 0;
+    if (allocatable === 0) continue;
+    fractions.push(Math.min(1, ((node.requested.get(name) ?? 0) + (requests.get(name) ?? 0)) / allocatable));
+  }
+  return Math.floor((1 - deviation(fractions)) * MAX_SCORE);
+}
+
+function deviation(fractions: readonly number[]): number {
+  const [first = 0, second = first] = fractions;
+  if (fractions.length <= 2) return Math.abs(first - second) / 2;
+  const mean = fractions.reduce((sum, each) => sum + each, 0) / fractions.length;
+  return Math.sqrt(fractions.reduce((sum, each) => sum + (each - mean) ** 2, 0) / fractions.length);
+}

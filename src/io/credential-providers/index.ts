@@ -1,0 +1,1 @@
+export { createCredentialProviders, type ProviderConfig } from './credential-providers.ts';

@@ -1,0 +1,47 @@
+/** Registration sockets of the kubelet's plug-ins. Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1 api.proto. */
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Reader, Writer } from '../../api/etcd/wire.ts';
+import type { RegistrationSockets } from '../../components/kubelet/plugins/port.ts';
+import { callOnSocket, type UnixCallOptions } from './unix-calls.ts';
+
+const TIMEOUT_MS = 10_000;
+const SERVICE = '/pluginregistration.Registration/';
+
+export function createRegistrationSockets(options: UnixCallOptions): RegistrationSockets {
+  const call = (socket: string, method: string, message: Buffer): Promise<Buffer> =>
+    callOnSocket(socket, `${SERVICE}${method}`, message, TIMEOUT_MS, options);
+  return {
+    list: socketsIn,
+    async info(socket) {
+      const reader = new Reader(await call(socket, 'GetInfo', Buffer.alloc(0)));
+      let [type, name, endpoint] = ['', '', ''];
+      const versions: string[] = [];
+      for (let field = reader.field(); field !== 0; field = reader.field()) {
+        if (field === 1) type = reader.string();
+        else if (field === 2) name = reader.string();
+        else if (field === 3) endpoint = reader.string();
+        else if (field === 4) versions.push(reader.string());
+        else reader.skip();
+      }
+      return { type, name, endpoint, versions };
+    },
+    async notify(socket, error) {
+      const message = new Writer(128)
+        .bool(1, error === '')
+        .string(2, error)
+        .finish();
+      await call(socket, 'NotifyRegistrationStatus', message);
+    },
+  };
+}
+
+async function socketsIn(directory: string): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name);
+    const status = await stat(path).catch(() => undefined);
+    if (status?.isSocket() === true) found.set(path, `${status.ino}/${status.ctimeMs}`);
+  }
+  return found;
+}

@@ -1,0 +1,45 @@
+/** Unary calls to a program of this host on its Unix socket. */
+import { connect } from 'node:net';
+import { pathToFileURL } from 'node:url';
+import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { RpcCode } from '../../components/etcd/port.ts';
+import { Channel } from './channel.ts';
+import { RpcError } from './messages.ts';
+
+export interface UnixCallOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Opens a connection for one call. Throws RpcError; 'unavailable' at once where nothing listens. */
+export async function callOnSocket(
+  socket: string,
+  path: string,
+  message: Buffer,
+  timeoutMs: number,
+  options: UnixCallOptions,
+): Promise<Buffer> {
+  await answers(socket);
+  const channel = new Channel({ endpoints: [`unix://${pathToFileURL(socket).pathname}`], ...options });
+  try {
+    return await channel.unary(path, message, timeoutMs);
+  } finally {
+    channel.close();
+  }
+}
+
+/** A channel connects again and again until its deadline; a driver that is gone is an error now. */
+function answers(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ path });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', (error) => {
+      reject(new RpcError(RpcCode.unavailable, `connection error: desc = "transport: ${messageOf(error)}"`));
+    });
+  });
+}

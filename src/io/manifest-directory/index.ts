@@ -1,0 +1,1 @@
+export { createManifestDirectory } from './manifest-directory.ts';

@@ -1,0 +1,91 @@
+/**
+ * The programs behind the handlers of runtime classes. Source: KEP-585; containerd's `plugins.cri.containerd.runtimes`.
+ */
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RuntimeError, type RuntimeHandler } from '../../core/podplan/port.ts';
+import { isMountSafe } from './mount-guard.ts';
+import { findOnPath } from './programs.ts';
+import { createRunc, type Runc } from './runc.ts';
+import type { CgroupDriver } from './spec.ts';
+
+export interface HandlerRuntime {
+  readonly runc: Runc;
+  /**
+   * Name and version of a runtime that mounts over the kernel's file systems endanger; undefined: it withstands them.
+   */
+  affected(): Promise<string | undefined>;
+}
+
+export interface Handlers {
+  /** '' and `runc` are the default. Throws RuntimeError 'create-failed' with containerd's words for one unknown. */
+  get(handler: string | undefined): HandlerRuntime;
+  /** Of a container that exists: the default one when its handler is no longer configured. */
+  of(record: { readonly runtimeHandler?: string }): HandlerRuntime;
+  all(): readonly HandlerRuntime[];
+  /** What the Node reports of each, the default first. */
+  describe(kernel: { readonly recursiveReadOnly: boolean }): Promise<readonly RuntimeHandler[]>;
+}
+
+export interface HandlerOptions {
+  /** The default runtime. */
+  readonly runc: string;
+  /** Programs by handler name; `crun` is found on the path when it is not named here. */
+  readonly more: Readonly<Record<string, string>>;
+  readonly roots: { readonly runc: string; readonly handlers: string };
+  readonly driver: CgroupDriver;
+}
+
+/** Throws RuntimeError 'internal' naming a handler whose program cannot be run. */
+export async function openHandlers(options: HandlerOptions): Promise<Handlers> {
+  const { driver, more, roots } = options;
+  const programs = new Map(Object.entries(more));
+  if (!programs.has('crun')) {
+    const crun = await findOnPath('crun');
+    if (crun !== undefined) programs.set('crun', crun);
+  }
+  for (const [name, path] of programs) {
+    const usable = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (!usable) throw new RuntimeError('internal', `runtime handler ${name}: ${path} is not an executable program`);
+  }
+  const standard = handlerRuntime(createRunc(options.runc, roots.runc, driver));
+  const byName = new Map([['', standard]]);
+  if (!programs.has('runc')) byName.set('runc', standard);
+  for (const [name, path] of programs)
+    byName.set(name, handlerRuntime(createRunc(path, join(roots.handlers, name), driver)));
+  return {
+    get(handler = '') {
+      const found = byName.get(handler);
+      if (found !== undefined) return found;
+      const message = `failed to get sandbox runtime: no runtime for ${JSON.stringify(handler)} is configured`;
+      throw new RuntimeError('create-failed', message);
+    },
+    of: ({ runtimeHandler = '' }) => byName.get(runtimeHandler) ?? standard,
+    all: () => [...new Set(byName.values())],
+    async describe({ recursiveReadOnly }) {
+      const one = async ([name, { runc }]: [string, HandlerRuntime]): Promise<RuntimeHandler> => ({
+        name,
+        recursiveReadOnlyMounts: recursiveReadOnly && (await runc.mountOptions()).includes('rro'),
+      });
+      return Promise.all([...byName].map(one));
+    },
+  };
+}
+
+function handlerRuntime(runc: Runc): HandlerRuntime {
+  let affected: Promise<string | undefined> | undefined;
+  const look = async (): Promise<string | undefined> => {
+    const text = await runc.versionText();
+    return isMountSafe(text) ? undefined : text.split('\n')[0]?.replace(' version', '');
+  };
+  return {
+    runc,
+    affected: () => {
+      affected ??= look();
+      return affected;
+    },
+  };
+}

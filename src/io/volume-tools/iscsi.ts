@@ -1,0 +1,55 @@
+/** iSCSI sessions through open-iscsi. Source: iscsiadm(8); pkg/volume/iscsi iscsi_util.go. */
+import { access } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { IscsiTarget } from '../../components/kubelet/volumes/tools-port.ts';
+import { run } from './run.ts';
+
+const DEFAULT_PORT = 3260;
+const DEVICE_POLL_MS = 200;
+const DEVICE_TRIES = 50;
+
+export async function iscsiLogin({ portals, iqn, lun, interface: card }: IscsiTarget): Promise<string> {
+  let failure: unknown;
+  for (const portal of portals.map(withPort)) {
+    try {
+      await run('iscsiadm', ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', card, '--discover']);
+      await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '-I', card, '--login']).catch((error: unknown) => {
+        if (!/already (?:exists|present)/i.test(messageOf(error))) throw error;
+      });
+      const device = `/dev/disk/by-path/ip-${portal}-iscsi-${iqn}-lun-${lun}`;
+      if (await appears(device)) return device;
+      failure = new CodedError('iscsi', `iscsi: ${device} did not appear; check the target's unit ${lun}`);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+export async function iscsiLogout({ portals, iqn }: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void> {
+  for (const portal of portals.map(withPort)) {
+    await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '--logout']).catch((error: unknown) => {
+      // 21: no session, which is what was wanted; without the tool there cannot be one either.
+      if (!/No matching sessions|No records found|not installed/i.test(messageOf(error))) throw error;
+    });
+  }
+}
+
+/** `192.0.2.1`, `192.0.2.1:3260`, `[2001:db8::1]:3260`. */
+const withPort = (portal: string): string =>
+  /^(?:\[.*\]|[^:]*):\d+$/.test(portal) ? portal : `${portal}:${DEFAULT_PORT}`;
+
+async function appears(device: string): Promise<boolean> {
+  for (let tries = DEVICE_TRIES; tries > 0; tries--) {
+    if (
+      await access(device).then(
+        () => true,
+        () => false,
+      )
+    )
+      return true;
+    await sleep(DEVICE_POLL_MS);
+  }
+  return false;
+}

@@ -1,0 +1,81 @@
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import type { MountCall } from '../../components/kubelet/volumes/tools-port.ts';
+import { missingTool, run } from './run.ts';
+
+export interface MountPoint {
+  readonly target: string;
+  readonly root: string;
+  /** `major:minor`. */
+  readonly device: string;
+  readonly source: string;
+  readonly fsType: string;
+  /** Of the mount and of its file system. */
+  readonly options: readonly string[];
+}
+
+const HELPER_DIRECTORIES = ['/sbin', '/usr/sbin', '/usr/local/sbin', '/bin', '/usr/bin'];
+
+/** Types that mount(8) leaves to a program of its own. */
+const HELPERS: Readonly<Record<string, string>> = { nfs: 'mount.nfs', nfs4: 'mount.nfs' };
+
+export async function mount({ type, source, target, options }: MountCall): Promise<void> {
+  const helper = HELPERS[type];
+  if (helper !== undefined && !(await isInstalled(helper))) throw missingTool(helper);
+  const settings = options.length === 0 ? [] : ['-o', options.join(',')];
+  await run('mount', ['-t', type, ...settings, '--', source, target]);
+}
+
+/** Every layer at the target itself; nothing mounted is fine. */
+export async function unmount(target: string): Promise<void> {
+  for (let layers = (await layersAt(target)).length; layers > 0; layers--) {
+    await run('umount', ['--no-canonicalize', '--', target]);
+  }
+}
+
+const layersAt = async (target: string): Promise<readonly MountPoint[]> =>
+  (await mountPoints()).filter((point) => point.target === target);
+
+async function isInstalled(program: string): Promise<boolean> {
+  for (const directory of HELPER_DIRECTORIES) {
+    if (
+      await access(join(directory, program)).then(
+        () => true,
+        () => false,
+      )
+    )
+      return true;
+  }
+  return false;
+}
+
+/** In the order they were mounted. Source: proc_pid_mountinfo(5). */
+export async function mountPoints(): Promise<MountPoint[]> {
+  const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , device = '', root = '', target = '', own = ''] = before.split(' ');
+    const [fsType = '', source = '', shared = ''] = after.split(' ');
+    return {
+      ...{ device, fsType },
+      target: unescaped(target),
+      root: unescaped(root),
+      source: unescaped(source),
+      options: [...own.split(','), ...shared.split(',')],
+    };
+  });
+}
+
+const unescaped = (text: string): string =>
+  text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+
+/** The mount that holds a path. Throws CodedError 'mount'. */
+export async function mountOf(path: string): Promise<MountPoint> {
+  const points = (await mountPoints()).filter(
+    ({ target }) => path === target || path.startsWith(target === '/' ? '/' : `${target}/`),
+  );
+  const [deepest] = points.toSorted((a, b) => b.target.length - a.target.length);
+  if (deepest === undefined) throw new CodedError('mount', `${path}: no file system holds it`);
+  return deepest;
+}

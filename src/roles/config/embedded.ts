@@ -1,0 +1,60 @@
+/** What a host does beside upstream's components, each switched in the bootstrap file. */
+import { join } from 'node:path';
+import { boolean, object, type Parsed, string } from './strict-yaml.ts';
+
+const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path' });
+
+export const embeddedShape = {
+  metrics: object({ enabled: boolean() }),
+  manifests: object({ enabled: boolean(), directory: absolutePath() }),
+  images: object({
+    importAtStart: boolean(),
+    directory: absolutePath(),
+    verifyAtBoot: boolean(),
+    registriesFile: absolutePath(),
+    credentialProviders: object({ config: absolutePath(), directory: absolutePath() }, ['config', 'directory']),
+  }),
+} as const;
+
+type EmbeddedFile = Partial<Parsed<typeof embeddedShape, never>>;
+
+export interface Embedded {
+  /** `metrics.k8s.io` is served. */
+  readonly metrics: boolean;
+  /** The deploy directory; undefined: none. */
+  readonly manifests: string | undefined;
+  readonly images: {
+    /** Archives that are imported at start; undefined: none. */
+    readonly directory: string | undefined;
+    readonly verifyAtBoot: boolean;
+    readonly registriesFile: string;
+    /** The kubelet's exec plug-ins: a CredentialProviderConfig, and where the programs are. */
+    readonly credentialProviders: { readonly config: string; readonly directory: string } | undefined;
+  };
+}
+
+export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedded {
+  const { metrics, manifests, images } = file ?? {};
+  return {
+    metrics: metrics?.enabled ?? true,
+    manifests: (manifests?.enabled ?? true) ? (manifests?.directory ?? join(root, 'etc/origin/manifests')) : undefined,
+    images: {
+      directory:
+        (images?.importAtStart ?? true) ? (images?.directory ?? join(root, 'var/lib/origin/images.d')) : undefined,
+      verifyAtBoot: images?.verifyAtBoot ?? true,
+      registriesFile: images?.registriesFile ?? join(root, 'etc/origin/registries.yaml'),
+      credentialProviders: images?.credentialProviders,
+    },
+  };
+}
+
+/** For `hyperedge config show`. */
+export const effectiveEmbedded = ({ metrics, manifests, images }: Embedded): [string, unknown][] => [
+  ['metrics.enabled', metrics],
+  ['manifests.enabled', manifests !== undefined],
+  ...(manifests === undefined ? [] : ([['manifests.directory', manifests]] as [string, unknown][])),
+  ['images.importAtStart', images.directory !== undefined],
+  ...(images.directory === undefined ? [] : ([['images.directory', images.directory]] as [string, unknown][])),
+  ['images.verifyAtBoot', images.verifyAtBoot],
+  ['images.registriesFile', images.registriesFile],
+];

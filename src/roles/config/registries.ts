@@ -1,0 +1,88 @@
+/**
+ * `/etc/origin/registries.yaml`, in k3s' format: mirrors with rewrites, credentials and trust by registry. It is merged
+ * with `registries` of the bootstrap file.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { secretFileProblem } from '../../base/secret-file.ts';
+import type { RegistryHost, RegistryOptions, Rewrite } from '../../io/images/index.ts';
+import type { Settings } from './settings.ts';
+import { boolean, dictionary, list, object, readConfigFile, string } from './strict-yaml.ts';
+
+const ENDPOINT =
+  /^(?:(https?):\/\/)?([a-zA-Z0-9][a-zA-Z0-9.-]*(?::\d{1,5})?|\[[0-9a-fA-F:]+\](?::\d{1,5})?)(?:\/v2\/?|\/)?$/;
+const endpoint = string({ pattern: ENDPOINT, fix: 'give an endpoint such as https://mirror.lab:5000' });
+
+const credential = () => string({ pattern: /^/, fix: 'give a text', secret: true });
+
+const field = object({
+  mirrors: dictionary(object({ endpoint: list(endpoint), rewrite: dictionary(string()) })),
+  configs: dictionary(
+    object({
+      auth: object({ username: credential(), password: credential() }, ['username', 'password']),
+      tls: object({ ca_file: string(), cert_file: string(), key_file: string(), insecure_skip_verify: boolean() }),
+    }),
+  ),
+});
+
+const isSecret = (text: string): boolean => /^\s*(?:password|auth)\s*:/m.test(text);
+
+/** Throws CodedError 'bad-config' with file, line and field, and for a file with credentials that others can read. */
+export async function registryOptions({ registries, embedded }: Settings): Promise<RegistryOptions> {
+  const file = embedded.images.registriesFile;
+  const own = [...registries];
+  const mirrors: Record<string, readonly string[]> = Object.fromEntries(
+    own.flatMap(([host, { mirrors: each }]) => (each === undefined ? [] : [[host, each]])),
+  );
+  const insecure = own.filter(([, each]) => each.insecure === true).map(([host]) => host);
+  const config = await readConfigFile(file, field);
+  if (config === undefined) return { mirrors, insecureRegistries: insecure };
+  await refuseOpenSecret(file);
+  const rewrites: Record<string, readonly Rewrite[]> = {};
+  for (const [registry, { endpoint: endpoints = [], rewrite }] of config.mirrors ?? []) {
+    const hosts = endpoints.map((each) => {
+      const [, scheme, host = ''] = ENDPOINT.exec(each) ?? [];
+      if (scheme === 'http') insecure.push(host);
+      return host;
+    });
+    mirrors[registry] = [...new Set([...(mirrors[registry] ?? []), ...hosts])];
+    if (rewrite !== undefined)
+      rewrites[registry] = [...rewrite].map(([pattern, replacement]) => ({
+        pattern: patternOf(file, registry, pattern),
+        replacement,
+      }));
+  }
+  const hosts: Record<string, RegistryHost> = {};
+  for (const [host, { auth, tls }] of config.configs ?? []) {
+    hosts[host === 'docker.io' ? 'registry-1.docker.io' : host] = {
+      ...(auth === undefined ? {} : { auth }),
+      ...(tls?.insecure_skip_verify === true ? { skipVerify: true } : {}),
+      ...(tls?.ca_file === undefined ? {} : { ca: await pem(file, tls.ca_file) }),
+      ...(tls?.cert_file === undefined ? {} : { cert: await pem(file, tls.cert_file) }),
+      ...(tls?.key_file === undefined ? {} : { key: await pem(file, tls.key_file) }),
+    };
+  }
+  return { mirrors, insecureRegistries: insecure, rewrites, hosts };
+}
+
+function patternOf(file: string, registry: string, pattern: string): RegExp {
+  try {
+    return new RegExp(pattern);
+  } catch (error) {
+    throw new CodedError('bad-config', `${file}: mirrors.${registry}.rewrite: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function pem(file: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new CodedError('bad-config', `${file}: ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function refuseOpenSecret(file: string): Promise<void> {
+  if (!isSecret(await readFile(file, 'utf8'))) return;
+  const problem = secretFileProblem(file, await stat(file), process.geteuid?.() ?? 0);
+  if (problem !== undefined) throw new CodedError('bad-config', problem);
+}

@@ -1,0 +1,23 @@
+/** What a KubeSchedulerConfiguration gives the scheduler. */
+import type { SchedulerSettings } from '../../components/scheduler/index.ts';
+import { createExtenderCaller } from '../../io/extenders/index.ts';
+import { readSchedulerConfiguration } from '../config/scheduler/configuration.ts';
+
+export interface ConfiguredScheduler {
+  readonly deps: {
+    readonly settings?: SchedulerSettings;
+    readonly extenders?: ReturnType<typeof createExtenderCaller>;
+  };
+  close(): Promise<void>;
+}
+
+/** Throws CodedError 'bad-config' with file, line and field. */
+export async function configureScheduler(
+  file: string | undefined,
+  resolve: (path: string) => string,
+): Promise<ConfiguredScheduler> {
+  if (file === undefined) return { deps: {}, close: async () => {} };
+  const settings = await readSchedulerConfiguration(resolve(file));
+  const extenders = createExtenderCaller();
+  return { deps: { settings, extenders }, close: () => extenders.close() };
+}

@@ -1,0 +1,19 @@
+/** The kubelet's credential providers that the bootstrap file names. */
+import type { Log } from '../../base/log.ts';
+import type { CredentialProviders } from '../../components/kubelet/credentials-port.ts';
+import { createCredentialProviders } from '../../io/credential-providers/index.ts';
+import { readProviders } from '../config/credential-providers.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock } from '../process.ts';
+
+/** Throws CodedError 'bad-config'. */
+export async function credentialProviders({ embedded }: Settings, log: Log): Promise<CredentialProviders | undefined> {
+  const given = embedded.images.credentialProviders;
+  if (given === undefined) return undefined;
+  return createCredentialProviders({
+    directory: given.directory,
+    providers: await readProviders(given.config),
+    nowMs: () => systemClock.monotonicMs(),
+    log: log.named('credentials'),
+  });
+}

@@ -1,0 +1,50 @@
+/** The deploy directory of a master. */
+import type { Log } from '../../base/log.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
+import { ManifestDeployer } from '../../components/manifests/index.ts';
+import { createManifestDirectory } from '../../io/manifest-directory/index.ts';
+import { masterFiles } from '../../io/pki/index.ts';
+import { openClient } from '../api-access.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+
+const LEASE = { namespace: 'kube-system', name: 'hyperedge-manifests' } as const;
+
+/** The function that ends it. */
+export async function deployManifests(settings: Settings, log: Log): Promise<() => Promise<void>> {
+  const path = settings.embedded.manifests;
+  if (path === undefined || !settings.roles.has('master')) return async () => {};
+  const { nodeName: host } = settings;
+  const api = await openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge-manifests', {
+    clock,
+    random,
+    log,
+  });
+  const recorder = createEventRecorder({ client: api.client, component: 'manifests', host, clock, random, log });
+  const electors = new Set<ReturnType<typeof createLeaderElector>>();
+  const deployer = new ManifestDeployer({
+    directory: createManifestDirectory(path),
+    host,
+    // Held for one round only: an idle cluster renews no lease for an unchanged directory.
+    exclusively: async (work) => {
+      const elector = createLeaderElector({ client: api.client, ...LEASE, identity: host, clock, random, log });
+      electors.add(elector);
+      try {
+        await elector.run((signal) => work(api.client.fenced(elector.fence), signal));
+      } finally {
+        electors.delete(elector);
+      }
+    },
+    recorder,
+    clock,
+    log,
+  });
+  deployer.start();
+  return async () => {
+    const stopped = deployer.stop();
+    await Promise.all([...electors].map((elector) => elector.stop()));
+    await stopped;
+    await recorder.stop();
+    await api.close();
+  };
+}

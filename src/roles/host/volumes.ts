@@ -1,0 +1,30 @@
+/** What the kubelet's volumes use on this host: CSI drivers, registration sockets and the host's tools. */
+import { lstat, mkdir, readlink, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import type { VolumeDeps } from '../../components/kubelet/index.ts';
+import { createCsiConnector, createRegistrationSockets } from '../../io/grpc/index.ts';
+import { createVolumeTools } from '../../io/volume-tools/index.ts';
+import { systemClock as clock } from '../process.ts';
+
+export function volumeDeps(log: Log): VolumeDeps {
+  const options = { clock, log: log.named('csi') };
+  return {
+    tools: createVolumeTools({ log: log.named('volumes') }),
+    connectCsi: createCsiConnector(options),
+    registrations: createRegistrationSockets(options),
+  };
+}
+
+/**
+ * Drivers' manifests name `/var/lib/kubelet`: a link there leads to the kubelet's directory. Undefined where another
+ * program's directory stands in its place.
+ */
+export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
+  const link = join(root, 'var/lib/kubelet');
+  await mkdir(dirname(link), { recursive: true });
+  await symlink(volumes, link).catch(() => {});
+  const found = await lstat(link).catch(() => undefined);
+  if (found?.isSymbolicLink() !== true) return undefined;
+  return (await readlink(link)) === volumes ? link : undefined;
+}

@@ -1,0 +1,81 @@
+/** Block volumes, sizes and network file systems of the embedded provisioner and of the host's tools. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually } from '../harness.ts';
+import { idle, type PodLab, pod, shell } from './lab.ts';
+
+const LIMIT = { timeout: 120_000 };
+const claim = (name: string, more: object = {}): object => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default' },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '4Mi' } }, ...more },
+});
+const user = (name: string, claimName: string, container = idle()): object =>
+  pod(name, { volumes: [{ name: 'data', persistentVolumeClaim: { claimName } }], containers: [container] });
+
+export function storageTests(lab: () => PodLab): void {
+  const grown = (name: string, size: string): Promise<true> =>
+    eventually(`${name} to be ${size}`, 40_000, async () => {
+      const text = await lab().kubectl('get', 'pvc', name, '-o', 'jsonpath={.status.capacity.storage}');
+      return text === size ? true : undefined;
+    });
+  const grow = (name: string, storage: string): Promise<string> =>
+    lab().kubectl(
+      ...[
+        'patch',
+        'pvc',
+        name,
+        '--type=merge',
+        '-p',
+        JSON.stringify({ spec: { resources: { requests: { storage } } } }),
+      ],
+    );
+
+  test('a local block volume is a device of the requested size that grows with its claim', LIMIT, async () => {
+    await lab().apply(
+      claim('raw-local', { volumeMode: 'Block' }),
+      user(
+        'raw-user',
+        'raw-local',
+        shell("trap 'exit 0' TERM; echo written > /dev/raw && head -c 7 /dev/raw; sleep 1000 & wait", {
+          volumeDevices: [{ name: 'data', devicePath: '/dev/raw' }],
+        }),
+      ),
+    );
+    await lab().ready('raw-user');
+    const size = async (): Promise<number> => Number(await lab().exec('raw-user', 'sh', '-c', 'wc -c < /dev/raw'));
+    assert.equal(await size(), 4 << 20);
+    await grow('raw-local', '8Mi');
+    await grown('raw-local', '8Mi');
+    assert.equal(await size(), 8 << 20);
+    await lab().kubectl('delete', 'pod', 'raw-user');
+    await lab().kubectl('delete', 'pvc', 'raw-local');
+  });
+
+  test('a local directory grows with its claim', LIMIT, async () => {
+    await lab().apply(
+      claim('grown-local'),
+      user('grown-user', 'grown-local', idle({ volumeMounts: [{ name: 'data', mountPath: '/data' }] })),
+    );
+    await lab().ready('grown-user');
+    await grow('grown-local', '6Mi');
+    await grown('grown-local', '6Mi');
+    const conditions = await lab().kubectl('get', 'pvc', 'grown-local', '-o', 'jsonpath={.status.conditions}');
+    assert.equal(conditions.trim(), '');
+    await lab().kubectl('delete', 'pod', 'grown-user');
+    await lab().kubectl('delete', 'pvc', 'grown-local');
+  });
+
+  test('a network volume whose tool is missing names the tool', LIMIT, async () => {
+    const nfs = { server: '192.0.2.1', path: '/export' };
+    const iscsi = { targetPortal: '192.0.2.1:3260', iqn: 'iqn.2001-04.com.example:storage', lun: 0 };
+    await lab().apply(pod('nfs-user', { volumes: [{ name: 'data', nfs }] }));
+    await lab().apply(pod('iscsi-user', { volumes: [{ name: 'data', iscsi }] }));
+    await lab().event('nfs-user', 'FailedMount', /"data" : mount\.nfs: not installed on this node; install nfs-common/);
+    await lab().event('iscsi-user', 'FailedMount', /"data" : iscsiadm: not installed on this node; install open-iscsi/);
+    await lab().remove('nfs-user', 'iscsi-user');
+    await lab().gone('nfs-user');
+    await lab().gone('iscsi-user');
+  });
+}
