@@ -1,4 +1,4 @@
-/** Which claims on devices a pod has. Source: core/v1 PodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim. */
+/** Claims on devices of a pod. Source: core/v1 PodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim. */
 import type { Pod } from 'kubernetes-types/core/v1';
 
 export interface PodClaim {
