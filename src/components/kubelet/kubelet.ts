@@ -485,7 +485,6 @@ function nodeDevices(
   return new NodeDevices({
     ...devices,
     ...{ nodeName: config.nodeName, files, clock, log },
-    node: () => parts().services.node(),
     pods: () => parts().manager.activePods(),
     onChanged: () => parts().reportNode.current(),
     warn: (reason, message) => {

@@ -18,7 +18,6 @@ const IN_USE_TAINT = `${RIG_DRIVER}/in-use`;
 
 export interface FixtureSlicesOptions {
   readonly nodeName: string;
-  readonly nodeUid: () => string | undefined;
   readonly states: () => readonly FixtureState[];
   readonly clock: Clock;
   readonly log: Log;
@@ -79,7 +78,7 @@ export class FixtureSlices {
   }
 
   async #write(client: ApiClient): Promise<void> {
-    const { nodeName, states, nodeUid } = this.#options;
+    const { nodeName, states } = this.#options;
     const devices = fixtureDevices(states());
     const content = canonicalJson(devices);
     if (content === this.#written) return;
@@ -88,11 +87,8 @@ export class FixtureSlices {
     // A node may read slices of its own only, and one that does not exist is none: create comes first.
     if (!this.#exists) {
       if (devices.length === 0) return;
-      const uid = nodeUid();
-      if (uid === undefined) throw new Error('node is not registered yet');
-      const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid, controller: true };
       try {
-        await slices.create(this.#slice({ name, ownerReferences: [owner] }, devices));
+        await slices.create(this.#slice({ name }, devices));
         this.#exists = true;
         this.#written = content;
         return;

@@ -1,5 +1,5 @@
 /** Everything about devices that the kubelet's other parts ask for. */
-import type { Container, EphemeralContainer, Node, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -30,7 +30,6 @@ export interface NodeDevicesOptions extends KubeletDevices {
   readonly files: KubeletFiles;
   readonly clock: Clock;
   readonly log: Log;
-  readonly node: () => Node | undefined;
   /** Pods that hold resources of the node. */
   readonly pods: () => readonly Pod[];
   readonly onChanged: () => void;
@@ -83,7 +82,6 @@ export class NodeDevices {
     this.#slices = new FixtureSlices({
       ...{ nodeName: options.nodeName, clock, log: log.named('fixtures') },
       states: () => this.#fixtures.states(),
-      nodeUid: () => options.node()?.metadata?.uid,
     });
   }
 
@@ -181,6 +179,7 @@ export class NodeDevices {
 const isSidecar = ({ restartPolicy }: Container): boolean => restartPolicy === 'Always';
 
 async function readIfPresent({ manifests }: KubeletFiles, path: string): Promise<string | undefined> {
-  if ((await manifests.look(path)) === undefined) return undefined;
-  return manifests.read(path);
+  const slash = path.lastIndexOf('/');
+  const names = await manifests.names(path.slice(0, slash));
+  return names.includes(path.slice(slash + 1)) ? manifests.read(path) : undefined;
 }
