@@ -461,8 +461,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const placements = new Placements(services, manager);
-  const onPressures = (): void => reportNode.current();
-  const eviction = new EvictionManager({ services, pods: manager, images, onPressures });
+  const eviction = new EvictionManager({ services, pods: manager, images, onPressures: () => reportNode.current() });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
 }
 
