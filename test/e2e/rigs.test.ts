@@ -56,6 +56,12 @@ const conditionOf = async (name: string): Promise<string> => {
   return found.status.conditions?.find((each: { type: string }) => each.type === 'PodScheduled')?.message ?? '';
 };
 
+const allocatable = (amount: string) =>
+  eventually(`${amount} board in the Node`, GOAL_MS, async () => {
+    const { items } = JSON.parse(await lab.kubectl('get', 'nodes', '-o', 'json'));
+    return items[0].status.allocatable['rig.hyperedge.dev/board-1'] === amount ? true : undefined;
+  });
+
 test('a pod has its board as an extended resource, the second waits, and an unplugged board fails the first', {
   timeout: 120_000,
 }, async () => {
@@ -72,6 +78,7 @@ test('a pod has its board as an extended resource, the second waits, and an unpl
   await eventually('the second to wait', GOAL_MS, async () =>
     /Insufficient rig.hyperedge.dev\/board-1/.test(await conditionOf('second')) ? true : undefined,
   );
+  await lab.kubectl('delete', 'pod', 'second', '--wait=true');
   board.kill();
   const failed = await eventually('the first to fail', GOAL_MS, async () => {
     const found = JSON.parse(await lab.kubectl('get', 'pod', 'first', '-o', 'json'));
@@ -83,6 +90,8 @@ test('a pod has its board as an extended resource, the second waits, and an unpl
   const device = slice.spec.devices.find((each: { name: string }) => each.name === 'board-1');
   assert.equal(device.taints?.[0]?.key, 'rig.hyperedge.dev/unplugged');
   board = await plug();
+  await allocatable('1');
+  await lab.apply(pod('second', { containers: [wants('rig.hyperedge.dev/board-1')] }));
   await lab.ready('second');
   await lab.kubectl('delete', 'pod', 'first', 'second', '--wait=true', '--grace-period=1');
 });
