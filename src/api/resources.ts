@@ -10,6 +10,7 @@ import { csiNodes } from './kinds/csinodes/index.ts';
 import { csiStorageCapacities } from './kinds/csistoragecapacities/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
+import { deviceClasses } from './kinds/deviceclasses/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
@@ -98,6 +99,7 @@ export const resources = {
   resourceClaims: typeOf(resourceClaims),
   resourceClaimTemplates: typeOf(resourceClaimTemplates),
   resourceSlices: typeOf(resourceSlices),
+  deviceClasses: typeOf(deviceClasses),
   csiDrivers: typeOf(csiDrivers),
   csiNodes: typeOf(csiNodes),
   csiStorageCapacities: typeOf(csiStorageCapacities),

@@ -8,6 +8,7 @@ import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { CredentialProviders } from './credentials-port.ts';
+import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
@@ -41,6 +42,8 @@ export interface KubeletDeps {
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;
+  /** Undefined: no devices, neither of plug-ins nor of this node. */
+  readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;

@@ -4,6 +4,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
+import { NodeDevices } from './devices/node-devices.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
 import { isSystemCritical } from './pods/critical.ts';
@@ -66,6 +67,8 @@ const COLLECTION_MS = 60_000;
 /** As upstream's cpuManagerReconcilePeriod. */
 const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
+/** Between two looks for plug-ins, as the sockets of DRA plug-ins call for no prompt answer. */
+const DEVICES_MS = 2_000;
 /** How often mounted claims are looked at for a new size. */
 const EXPANSION_MS = 10_000;
 /** As upstream's volumeStatsAggPeriod. */
@@ -112,6 +115,8 @@ class NodeKubelet implements Kubelet {
     const { services, manager, mirrors, server, images, eviction } = parts;
     await services.view.start();
     await eviction.observe();
+    await services.devices?.start();
+    this.closers.push(async () => services.devices?.stop());
     this.closers.push(() => services.view.stop());
     this.port = await server.start();
     this.closers.push(() => server.stop());
@@ -140,6 +145,9 @@ class NodeKubelet implements Kubelet {
     this.every('volumes', EXPANSION_MS, () => parts.volumes.expansion.run());
     this.every('usages', USAGE_MS, () => parts.volumes.usages.measure());
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
+    this.every('devices', DEVICES_MS, async () =>
+      services.devices?.maintain(manager.knownPods(deps.api === undefined)),
+    );
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),
@@ -231,6 +239,7 @@ class NodeKubelet implements Kubelet {
     services.tokens.connect(client);
     services.runtimeClasses.connect(client);
     services.statuses.connect(client);
+    services.devices?.connect(client);
     access.connect(client);
     const pods = followApiPods({
       ...{ informers, manager },
@@ -271,6 +280,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
+          ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),
           notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
@@ -349,6 +359,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
+  const reportNode = { current: () => {} };
   const events = new KubeletEvents();
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown: deps.lastKnown });
   const configObjects = new ConfigObjects({
@@ -401,6 +412,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     events,
     directories,
     trees: deps.trees,
+    devices: nodeDevices(deps, () => ({ services, manager, reportNode })),
     files: deps.files,
     host,
     hostInfo,
@@ -449,9 +461,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const placements = new Placements(services, manager);
-  const reportNode = { current: () => {} };
-  const onPressures = (): void => reportNode.current();
-  const eviction = new EvictionManager({ services, pods: manager, images, onPressures });
+  const eviction = new EvictionManager({ services, pods: manager, images, onPressures: () => reportNode.current() });
   return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
 }
 
@@ -462,3 +472,22 @@ const addressesOf =
     podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
     hostIps: config.nodeIps,
   });
+
+/** Undefined: none was handed in. The parts are asked for once they are there. */
+function nodeDevices(
+  { devices, config, files, clock, log }: KubeletDeps,
+  parts: () => Pick<Parts, 'services' | 'manager' | 'reportNode'>,
+): NodeDevices | undefined {
+  if (devices === undefined) return undefined;
+  return new NodeDevices({
+    ...devices,
+    ...{ nodeName: config.nodeName, files, clock, log },
+    pods: () => parts().manager.activePods(),
+    onChanged: () => parts().reportNode.current(),
+    warn: (reason, message) => {
+      const node = parts().services.node();
+      if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
+    },
+    failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+  });
+}

@@ -41,6 +41,7 @@ import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { credentialProviders } from './credentials.ts';
+import { hostDevices } from './devices.ts';
 import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
@@ -367,6 +368,7 @@ async function hostKubelet({
     volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
+    devices: hostDevices(settings, log.named('kubelet')),
     streaming,
     probeNetwork,
     credentials: await credentialProviders(settings, log),

@@ -8,9 +8,11 @@ import {
 } from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
+import { withDevices } from '../../../core/podplan/devices.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import type { ContainerDevices } from '../devices/node-devices.ts';
 import { nodeLimits } from '../resources/node-limits.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
@@ -244,6 +246,7 @@ export class PodExecutor {
     }
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
+    let devices: ContainerDevices | undefined;
     try {
       const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
@@ -273,6 +276,8 @@ export class PodExecutor {
         seccompDefault: services.settings.seccompDefault,
         seccompProfileRoot: services.settings.seccompProfileRoot,
       });
+      devices = await services.devices?.allocate(pod, container);
+      if (devices !== undefined) config = withDevices(config, devices.edits);
       await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
@@ -286,6 +291,7 @@ export class PodExecutor {
     }
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
     try {
+      await devices?.preStart();
       await runtime.startContainer(id);
     } catch (error) {
       throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
