@@ -31,8 +31,7 @@ export const cidrs = (): Field<string> =>
       return 'give at most one range of each address family';
     return undefined;
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
-const absolutePath = (): Field<string> =>
-  string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' });
+const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
   checkedString(
