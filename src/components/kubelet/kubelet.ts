@@ -453,7 +453,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     streaming: deps.streaming,
     stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     config,
-    probeMetrics: () => services.prober.metrics(),
+    ...{ probeMetrics: () => services.prober.metrics(), hostLogs: deps.hostLogs },
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

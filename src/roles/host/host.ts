@@ -44,6 +44,7 @@ import { credentialProviders } from './credentials.ts';
 import { hostDevices } from './devices.ts';
 import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
+import { hostLogsOf } from './host-logs.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -364,6 +365,7 @@ async function hostKubelet({
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
+    hostLogs: hostLogsOf(settings.root),
     mounts,
     volumes: volumeDeps(log),
     trees,
