@@ -23,6 +23,7 @@ import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -420,6 +421,7 @@ class Server implements ApiServer {
         bootstrap(this.#context),
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
+        ensureClusterConfig(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
