@@ -26,6 +26,7 @@ import { bootstrap, ensure } from './bootstrap/index.ts';
 import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -432,6 +433,7 @@ class Server implements ApiServer {
         bootstrap(this.#context),
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
+        ensureClusterConfig(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),

@@ -1,9 +1,12 @@
 /** All packages of OpenShift's groups. */
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { authorizationPackage } from './authorization.ts';
+import { configPackage } from './config.ts';
 import { projectPackage } from './project.ts';
+import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
 
-const packages = [projectPackage, routePackage];
+const packages = [authorizationPackage, configPackage, projectPackage, quotaPackage, routePackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

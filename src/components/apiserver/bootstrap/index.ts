@@ -5,7 +5,13 @@ import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import {
+  bindingToCreate,
+  bootstrapPolicy,
+  reconcileBinding,
+  reconcileRole,
+  SELF_PROVISIONERS,
+} from '../../../core/authz/index.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
@@ -105,6 +111,7 @@ const storedBinding = (context: RestContext, name: string): ClusterRoleBinding |
 
 /** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
+  const isOkd = context.config.openshift?.profile === 'okd';
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
@@ -115,7 +122,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
     ...bootstrapPolicy.roles.map((role) =>
       ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
-    ...bootstrapPolicy.clusterRoleBindings.map((binding) =>
+    ...[...bootstrapPolicy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
       ensure(
         context,
         'clusterrolebindings',

@@ -8,7 +8,7 @@ import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.t
 import { stream } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
-import { review } from '../virtual/handler.ts';
+import { ask, review } from '../virtual/handler.ts';
 import type { RestContext } from './context.ts';
 import { get } from './get.ts';
 import { list } from './list.ts';
@@ -32,8 +32,9 @@ export function dispatch(
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
-    // Virtual kinds support create only; there is no path with a name.
+    // Virtual kinds support create, and one a question in the form of a list; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
+    if (verb === 'list' && kind.kind === 'ProjectRequest') return ask(context, exchange);
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }

@@ -14,6 +14,7 @@ import { speaksProtobuf } from '../rest/messages.ts';
 import { readObject, writeRequest } from '../rest/request-body.ts';
 import { noSuchResource } from '../rest/served-at.ts';
 import { bindPod } from '../subresources/binding.ts';
+import { mayRequestProjects } from './project-requests.ts';
 import { virtualHandler } from './reviews.ts';
 
 /** Defaults the namespace of a review to the request's; rejects another one. */
@@ -22,6 +23,12 @@ function placeIn(object: KubeObject, namespace: string): void {
   if (said !== '' && said !== namespace)
     throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
   object.metadata = { ...object.metadata, namespace };
+}
+
+/** GET of the collection of a virtual kind: OpenShift's clients ask so whether they may request projects. */
+export async function ask(context: RestContext, exchange: Exchange): Promise<void> {
+  await mayRequestProjects(context, exchange.user);
+  exchange.sendObject(200, success());
 }
 
 export async function review(
@@ -48,9 +55,13 @@ export async function review(
     );
     return exchange.sendObject(201, success());
   }
-  const handler = virtualHandler(kind.kind);
+  const handler = virtualHandler(kind);
   if (handler === undefined) throw noSuchResource();
   await admitQuestion(context.admission, request, object);
-  const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
+  const answer = await handler(context, object, {
+    user: exchange.user,
+    namespace: info.namespace,
+    dryRun: request.options.dryRun,
+  });
   exchange.sendObject(201, fromStored(kind, answer));
 }

@@ -22,6 +22,7 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -150,8 +151,8 @@ export interface BootstrapPolicy {
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES]),
-  clusterRoleBindings,
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...OPENSHIFT_CLUSTER_ROLES]),
+  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS],
   roles,
   roleBindings,
 };
