@@ -2,8 +2,9 @@
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { projectPackage } from './project.ts';
 import { routePackage } from './route.ts';
+import { securityPackage } from './security.ts';
 
-const packages = [projectPackage, routePackage];
+const packages = [projectPackage, routePackage, securityPackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

@@ -14,6 +14,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
+import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
@@ -171,6 +172,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectAccessReview', selfSubjectAccessReview],
   ['SelfSubjectRulesReview', selfSubjectRulesReview],
   ['SelfSubjectReview', selfSubjectReview],
+  ['PodSecurityPolicySubjectReview', podSubjectReview],
+  ['PodSecurityPolicySelfSubjectReview', podSelfSubjectReview],
+  ['PodSecurityPolicyReview', podReview],
 ]);
 
 export function virtualHandler(kind: string): Handler | undefined {

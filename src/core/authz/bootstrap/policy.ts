@@ -22,6 +22,7 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -81,6 +82,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),
+  ...SECURITY_BINDINGS,
 ];
 
 /** Releases before 1.24 can be configured to elect their leader by a config map. */
@@ -150,7 +152,7 @@ export interface BootstrapPolicy {
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES]),
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...SECURITY_ROLES]),
   clusterRoleBindings,
   roles,
   roleBindings,
