@@ -26,6 +26,7 @@ import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
 import { pods } from './kinds/pods/index.ts';
 import { priorityClasses } from './kinds/priorityclasses/index.ts';
+import { rangeAllocations } from './kinds/rangeallocations/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
 import { resourceClaims } from './kinds/resourceclaims/index.ts';
@@ -105,4 +106,5 @@ export const resources = {
   csiStorageCapacities: typeOf(csiStorageCapacities),
   volumeAttachments: typeOf(volumeAttachments),
   volumeAttributesClasses: typeOf(volumeAttributesClasses),
+  rangeAllocations: typeOf(rangeAllocations),
 } as const;

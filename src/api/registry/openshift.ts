@@ -2,9 +2,16 @@
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
 import { clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
+import {
+  podSecurityPolicyReviews,
+  podSecurityPolicySelfSubjectReviews,
+  podSecurityPolicySubjectReviews,
+} from '../kinds/podsecuritypolicyreviews/index.ts';
 import { projectRequests } from '../kinds/projectrequests/index.ts';
+import { rangeAllocations } from '../kinds/rangeallocations/index.ts';
 import { roleBindingRestrictions } from '../kinds/rolebindingrestrictions/index.ts';
 import { routes } from '../kinds/routes/index.ts';
+import { securityContextConstraints } from '../kinds/securitycontextconstraints/index.ts';
 import type { KindDefinition } from './definition.ts';
 
 export const openshiftKinds: readonly KindDefinition[] = [
@@ -14,4 +21,9 @@ export const openshiftKinds: readonly KindDefinition[] = [
   routes,
   clusterResourceQuotas,
   ...configKinds,
+  securityContextConstraints,
+  rangeAllocations,
+  podSecurityPolicyReviews,
+  podSecurityPolicySelfSubjectReviews,
+  podSecurityPolicySubjectReviews,
 ];

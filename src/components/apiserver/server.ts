@@ -266,6 +266,7 @@ class Server implements ApiServer {
       disabled: new Set(config.disabledAdmission),
       enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
+      enforcesConstraints: config.openshift?.profile === 'okd',
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,

@@ -25,6 +25,7 @@ import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
+import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { volumeBinderController } from './persistentvolume-binder.ts';
@@ -51,6 +52,7 @@ import { attributesClassProtectionController } from './volumeattributesclass-pro
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
   rootCaController,
+  namespaceSecurityController,
   nodeIpamController,
   nodeLifecycleController,
   clusterRoleAggregationController,

@@ -5,8 +5,9 @@ import { configPackage } from './config.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
+import { securityPackage } from './security.ts';
 
-const packages = [authorizationPackage, configPackage, projectPackage, quotaPackage, routePackage];
+const packages = [authorizationPackage, configPackage, projectPackage, quotaPackage, routePackage, securityPackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

@@ -6,6 +6,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -46,6 +47,7 @@ import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
 import { runtimeClass } from './runtime-class.ts';
+import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -75,6 +77,8 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
+  /** Security context constraints are enforced. */
+  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
@@ -144,6 +148,9 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
+    ...(deps.enforcesConstraints
+      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
+      : []),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,

@@ -12,6 +12,7 @@ import {
   reconcileRole,
   SELF_PROVISIONERS,
 } from '../../../core/authz/index.ts';
+import { DEFAULT_CONSTRAINTS } from '../../../core/scc/defaults.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
@@ -115,6 +116,8 @@ export async function bootstrap(context: RestContext): Promise<void> {
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    // Constraints that an administrator has edited stay as they are.
+    ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...bootstrapPolicy.clusterRoles.map((role) =>
       ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),

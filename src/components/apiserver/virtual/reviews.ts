@@ -16,6 +16,7 @@ import type { ServedKind } from '../pipeline/kinds.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { openshiftHandlers } from './openshift.ts';
+import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
@@ -178,6 +179,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectAccessReview', selfSubjectAccessReview],
   ['SelfSubjectRulesReview', selfSubjectRulesReview],
   ['SelfSubjectReview', selfSubjectReview],
+  ['PodSecurityPolicySubjectReview', podSubjectReview],
+  ['PodSecurityPolicySelfSubjectReview', podSelfSubjectReview],
+  ['PodSecurityPolicyReview', podReview],
 ]);
 
 /** OpenShift's kinds have their own, for some are called as those of Kubernetes. */

@@ -23,6 +23,7 @@ import {
   user,
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
+import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -82,6 +83,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),
+  ...SECURITY_BINDINGS,
 ];
 
 /** Releases before 1.24 can be configured to elect their leader by a config map. */
@@ -151,7 +153,7 @@ export interface BootstrapPolicy {
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...OPENSHIFT_CLUSTER_ROLES]),
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...OPENSHIFT_CLUSTER_ROLES, ...SECURITY_ROLES]),
   clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS],
   roles,
   roleBindings,
