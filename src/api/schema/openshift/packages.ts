@@ -1,9 +1,11 @@
 /** All packages of OpenShift's groups. */
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { oauthPackage } from './oauth.ts';
 import { projectPackage } from './project.ts';
 import { routePackage } from './route.ts';
+import { userPackage } from './user.ts';
 
-const packages = [projectPackage, routePackage];
+const packages = [oauthPackage, projectPackage, routePackage, userPackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

@@ -12,8 +12,10 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
+import { createLoginObjects } from '../login-objects.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
+import { mapIdentity } from './identity-mappings.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
@@ -171,6 +173,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectAccessReview', selfSubjectAccessReview],
   ['SelfSubjectRulesReview', selfSubjectRulesReview],
   ['SelfSubjectReview', selfSubjectReview],
+  ['UserIdentityMapping', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);
 
 export function virtualHandler(kind: string): Handler | undefined {
