@@ -2,6 +2,7 @@
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
 import { clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
+import { oauthKinds } from '../kinds/oauth/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -12,6 +13,7 @@ import { rangeAllocations } from '../kinds/rangeallocations/index.ts';
 import { roleBindingRestrictions } from '../kinds/rolebindingrestrictions/index.ts';
 import { routes } from '../kinds/routes/index.ts';
 import { securityContextConstraints } from '../kinds/securitycontextconstraints/index.ts';
+import { userKinds } from '../kinds/users/index.ts';
 import type { KindDefinition } from './definition.ts';
 
 export const openshiftKinds: readonly KindDefinition[] = [
@@ -26,4 +28,6 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
   podSecurityPolicySubjectReviews,
+  ...userKinds,
+  ...oauthKinds,
 ];

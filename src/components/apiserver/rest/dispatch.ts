@@ -12,6 +12,7 @@ import { ask, review } from '../virtual/handler.ts';
 import type { RestContext } from './context.ts';
 import { get } from './get.ts';
 import { list } from './list.ts';
+import { asksForOwnUser, ownUser } from './own-user.ts';
 import { changeScale, getScale, putScale } from './scale.ts';
 import { noSuchResource, servedAt } from './served-at.ts';
 import { watch } from './watch.ts';
@@ -38,6 +39,7 @@ export function dispatch(
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
+  if (asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
   if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
