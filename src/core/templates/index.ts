@@ -1,0 +1,9 @@
+export { generateValue } from './expression.ts';
+export {
+  MAX_OBJECTS,
+  type ProcessedTemplate,
+  processTemplate,
+  type TemplateBody,
+  type TemplateParameter,
+  validateParameters,
+} from './process.ts';
