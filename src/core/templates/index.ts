@@ -1,9 +1,1 @@
-export { generateValue } from './expression.ts';
-export {
-  MAX_OBJECTS,
-  type ProcessedTemplate,
-  processTemplate,
-  type TemplateBody,
-  type TemplateParameter,
-  validateParameters,
-} from './process.ts';
+export { type ProcessedTemplate, processTemplate, type TemplateBody } from './process.ts';

@@ -3,19 +3,10 @@
  * randomness is passed in. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's documentation
  * "Writing templates".
  */
+import { type TemplateParameter, validateParameters } from '../../api/kinds/templates/index.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { generateValue, type Random } from './expression.ts';
-
-export interface TemplateParameter {
-  name?: string;
-  displayName?: string;
-  description?: string;
-  value?: string;
-  generate?: string;
-  from?: string;
-  required?: boolean;
-}
 
 /** What matters of a Template here. */
 export interface TemplateBody {
@@ -38,24 +29,10 @@ export const MAX_OBJECTS = 1_000;
 export const MAX_CHARACTERS = 3 * 1024 * 1024;
 const MAX_DEPTH = 100;
 
-const NAME = /^[a-zA-Z0-9_]+$/;
 const REFERENCE = /\$\{([a-zA-Z0-9_]+)\}/g;
 const TYPED_REFERENCE = /^\$\{\{([a-zA-Z0-9_]+)\}\}$/;
 
-export function validateParameters(parameters: readonly TemplateParameter[], at = 'parameters'): FieldError[] {
-  const errors: FieldError[] = [];
-  const names = new Set<string>();
-  for (const [index, { name = '' }] of parameters.entries()) {
-    const field = `${at}[${index}].name`;
-    if (name === '') errors.push(fieldError.required(field));
-    else if (!NAME.test(name)) errors.push(fieldError.invalid(field, name, `does not match ${NAME.source}`));
-    else if (names.has(name)) errors.push(fieldError.duplicate(field, name));
-    names.add(name);
-  }
-  return errors;
-}
-
-/** Errors name fields of the template below `at`. */
+/** Errors name fields of the template. */
 export function processTemplate(
   template: TemplateBody,
   random: Random,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
-import { generateValue, processTemplate, type TemplateBody } from '../../../src/core/templates/index.ts';
+import { generateValue } from '../../../src/core/templates/expression.ts';
+import { processTemplate, type TemplateBody } from '../../../src/core/templates/index.ts';
 
 function sequence(seed: number): () => number {
   let state = seed;

@@ -1,9 +1,11 @@
 /** All packages of OpenShift's groups. */
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { imagePackage } from './image.ts';
 import { projectPackage } from './project.ts';
 import { routePackage } from './route.ts';
+import { templatePackage } from './template.ts';
 
-const packages = [projectPackage, routePackage];
+const packages = [imagePackage, projectPackage, routePackage, templatePackage];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

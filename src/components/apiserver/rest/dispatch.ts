@@ -2,6 +2,7 @@
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { isStreamView, streamView } from '../images/handler.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
@@ -31,6 +32,7 @@ export function dispatch(
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
+  if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     // Virtual kinds support create only; there is no path with a name.
     if (info.name !== '') throw noSuchResource();

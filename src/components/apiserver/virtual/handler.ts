@@ -14,6 +14,7 @@ import { speaksProtobuf } from '../rest/messages.ts';
 import { readObject, writeRequest } from '../rest/request-body.ts';
 import { noSuchResource } from '../rest/served-at.ts';
 import { bindPod } from '../subresources/binding.ts';
+import { openshiftHandler } from './openshift.ts';
 import { virtualHandler } from './reviews.ts';
 
 /** Defaults the namespace of a review to the request's; rejects another one. */
@@ -48,9 +49,15 @@ export async function review(
     );
     return exchange.sendObject(201, success());
   }
+  const openshift = openshiftHandler(kind);
   const handler = virtualHandler(kind.kind);
-  if (handler === undefined) throw noSuchResource();
+  if (openshift === undefined && handler === undefined) throw noSuchResource();
   await admitQuestion(context.admission, request, object);
+  if (openshift !== undefined) {
+    const answered = await openshift(context, object, request);
+    return exchange.sendObject(201, answered);
+  }
+  if (handler === undefined) throw noSuchResource();
   const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
   exchange.sendObject(201, fromStored(kind, answer));
 }
