@@ -195,6 +195,6 @@ export const imageStreamImages = view<ImageStreamTag>(
 export const imageStreamImports = view('ImageStreamImport', ['create'], []);
 export const imageStreamMappings = view('ImageStreamMapping', ['create'], []);
 export const imageSignatures: KindDefinition = {
-  ...view('ImageSignature', ['create', 'delete'], []),
+  ...view('ImageSignature', ['create'], []),
   namespaced: false,
 };

@@ -7,9 +7,11 @@ import type { ImageStream, TagReference } from '../../../api/kinds/imagestreams/
 import type { ObjectRef } from '../../../api/kinds/templateinstances/index.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
 import { parsePullSpec, recordFailure, recordImage, setSpecTag, specTag } from '../../../core/imagestreams/index.ts';
 import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
+import { updateObject } from '../rest/update.ts';
 import { imageOf, isFound, type Resolution, resolveName } from './resolve.ts';
 import { changeStream } from './write.ts';
 
@@ -144,5 +146,39 @@ export async function mapImage(context: RestContext, object: KubeObject, request
     const generation = specTag(stream, tag)?.generation ?? stream.metadata?.generation ?? 1;
     recordImage(stream, tag, { image: digest, pullSpec }, generation, now);
   });
+  return object;
+}
+
+const MAX_SIGNATURES = 20;
+
+/** Kept with the image that the name `IMAGE@NAME` says; it is not verified. */
+export async function addSignature(
+  context: RestContext,
+  object: KubeObject,
+  request: WriteRequest,
+): Promise<KubeObject> {
+  const { name = '' } = object.metadata ?? {};
+  const [image = '', own = ''] = name.split('@');
+  const { definition } = request.kind;
+  if (image === '' || own === '')
+    throw invalid(definition, name, [
+      fieldError.invalid('metadata.name', name, 'must be of format <imageName>@<signatureName>'),
+    ]);
+  const kind = context.kinds.stored('images', 'image.openshift.io');
+  await updateObject(
+    context,
+    { ...request, kind, name: image, subresource: '' },
+    {
+      strategy: kind.definition.strategy,
+      next: (current) => {
+        const { signatures = [] } = current as Image;
+        if (signatures.some((each) => each.metadata?.name === name)) throw errors.alreadyExists(definition, name);
+        if (signatures.length >= MAX_SIGNATURES)
+          throw invalid(definition, name, [fieldError.tooMany('signatures', signatures.length + 1, MAX_SIGNATURES)]);
+        const { apiVersion: _a, kind: _k, ...signature } = object;
+        return { ...current, signatures: [...signatures, signature] } as KubeObject;
+      },
+    },
+  );
   return object;
 }

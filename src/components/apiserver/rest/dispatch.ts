@@ -3,6 +3,7 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { isStreamView, streamView } from '../images/handler.ts';
+import { streamSubresource } from '../images/subresources.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
@@ -113,6 +114,9 @@ function dispatchSubresource(
     case 'portforward':
       // Asking to upgrade, by either method; anything else is not theirs.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
+    case 'layers':
+    case 'secrets':
+      return streamSubresource(context, exchange, info);
     case 'proxy':
       return stream(context, exchange, info);
     default:

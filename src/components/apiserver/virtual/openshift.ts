@@ -3,7 +3,7 @@ import type { Template } from '../../../api/kinds/templates/index.ts';
 import { invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { processTemplate } from '../../../core/templates/index.ts';
-import { importImages, mapImage } from '../images/imports.ts';
+import { addSignature, importImages, mapImage } from '../images/imports.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -33,6 +33,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['template.openshift.io/processedtemplates', processedTemplate],
   ['image.openshift.io/imagestreamimports', importImages],
   ['image.openshift.io/imagestreammappings', mapImage],
+  ['image.openshift.io/imagesignatures', addSignature],
 ]);
 
 export const openshiftHandler = ({ group, plural }: ServedKind): Handler | undefined =>
