@@ -15,6 +15,8 @@ import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
 import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
+import { images } from './kinds/images/index.ts';
+import { imageStreams } from './kinds/imagestreams/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
@@ -42,6 +44,7 @@ import { serviceCidrs } from './kinds/servicecidrs/index.ts';
 import { services } from './kinds/services/index.ts';
 import { statefulSets } from './kinds/statefulsets/index.ts';
 import { storageClasses } from './kinds/storageclasses/index.ts';
+import { templateInstances } from './kinds/templateinstances/index.ts';
 import { volumeAttachments } from './kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
@@ -107,4 +110,7 @@ export const resources = {
   volumeAttachments: typeOf(volumeAttachments),
   volumeAttributesClasses: typeOf(volumeAttributesClasses),
   rangeAllocations: typeOf(rangeAllocations),
+  images: typeOf(images),
+  imageStreams: typeOf(imageStreams),
+  templateInstances: typeOf(templateInstances),
 } as const;

@@ -2,6 +2,16 @@
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
 import { clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
+import { images } from '../kinds/images/index.ts';
+import {
+  imageSignatures,
+  imageStreamImages,
+  imageStreamImports,
+  imageStreamMappings,
+  imageStreams,
+  imageStreamTags,
+  imageTags,
+} from '../kinds/imagestreams/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
 import {
   podSecurityPolicyReviews,
@@ -13,6 +23,8 @@ import { rangeAllocations } from '../kinds/rangeallocations/index.ts';
 import { roleBindingRestrictions } from '../kinds/rolebindingrestrictions/index.ts';
 import { routes } from '../kinds/routes/index.ts';
 import { securityContextConstraints } from '../kinds/securitycontextconstraints/index.ts';
+import { brokerTemplateInstances, templateInstances } from '../kinds/templateinstances/index.ts';
+import { processedTemplates, templates } from '../kinds/templates/index.ts';
 import { userKinds } from '../kinds/users/index.ts';
 import type { KindDefinition } from './definition.ts';
 
@@ -30,4 +42,17 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicySubjectReviews,
   ...userKinds,
   ...oauthKinds,
+  // Of two resources of one kind, clients take the latter: that is the one that is stored.
+  processedTemplates,
+  templates,
+  templateInstances,
+  brokerTemplateInstances,
+  images,
+  imageStreams,
+  imageStreamTags,
+  imageTags,
+  imageStreamImages,
+  imageStreamImports,
+  imageStreamMappings,
+  imageSignatures,
 ];

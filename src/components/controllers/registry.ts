@@ -21,6 +21,8 @@ import { ephemeralVolumeController } from './ephemeral-volume.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
+import { imageTriggerController } from './image-trigger.ts';
+import { imageStreamImportController } from './imagestream-import.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
@@ -44,6 +46,7 @@ import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
+import { templateInstanceController } from './template-instance.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
@@ -95,4 +98,7 @@ export const controllers: readonly ControllerSpec[] = [
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,
+  imageStreamImportController,
+  imageTriggerController,
+  templateInstanceController,
 ];

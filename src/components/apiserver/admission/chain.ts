@@ -31,6 +31,7 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
+import { imagePolicy } from './image-policy.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
@@ -125,6 +126,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
     ...asked('NamespaceExists'),
+    imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
     ...asked('LimitPodHardAntiAffinityTopology'),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');

@@ -2,6 +2,8 @@
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { isStreamView, streamView } from '../images/handler.ts';
+import { streamSubresource } from '../images/subresources.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
@@ -32,6 +34,7 @@ export function dispatch(
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
+  if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     // Virtual kinds support create, and one a question in the form of a list; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
@@ -114,6 +117,9 @@ function dispatchSubresource(
     case 'portforward':
       // Asking to upgrade, by either method; anything else is not theirs.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
+    case 'layers':
+    case 'secrets':
+      return streamSubresource(context, exchange, info);
     case 'proxy':
       return stream(context, exchange, info);
     default:

@@ -10,6 +10,7 @@ import { aggregateAll } from '../aggregation.ts';
 import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
+import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -99,6 +100,7 @@ const roles: readonly Role[] = [
   role(SYSTEM, 'extension-apiserver-authentication-reader', [
     rule(READ, 'core', 'configmaps', 'extension-apiserver-authentication'),
   ]),
+  role(SHARED_NAMESPACE, 'shared-resource-viewer', sharedResourceRules),
   role(SYSTEM, 'system:controller:bootstrap-signer', [rule(READ, 'core', 'secrets')]),
   role(SYSTEM, 'system:controller:cloud-provider', [rule('create get list watch', 'core', 'configmaps')]),
   role(SYSTEM, 'system:controller:token-cleaner', [rule('delete get list watch', 'core', 'secrets'), eventsRule]),
@@ -119,6 +121,7 @@ const roles: readonly Role[] = [
 ];
 
 const roleBindings: readonly RoleBinding[] = [
+  roleBinding(SHARED_NAMESPACE, 'shared-resource-viewer', [AUTHENTICATED], 'shared-resource-viewers'),
   roleBinding(PUBLIC, 'system:cluster-info-reader', [UNAUTHENTICATED, AUTHENTICATED]),
   roleBinding(SYSTEM, 'system:cluster-settings-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER, group('system:nodes')]),
   roleBinding(SYSTEM, 'system:gossip-keyring-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
@@ -153,7 +156,13 @@ export interface BootstrapPolicy {
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...OPENSHIFT_CLUSTER_ROLES, ...SECURITY_ROLES]),
+  clusterRoles: aggregateAll([
+    ...CLUSTER_ROLES,
+    ...imageAndTemplateRoles,
+    ...CONTROLLER_ROLES,
+    ...OPENSHIFT_CLUSTER_ROLES,
+    ...SECURITY_ROLES,
+  ]),
   clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS],
   roles,
   roleBindings,
