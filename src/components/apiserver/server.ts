@@ -256,6 +256,7 @@ class Server implements ApiServer {
       webhooks,
       metrics: this.#metrics,
       log,
+      domain: config.openshift?.domain,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
       createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),

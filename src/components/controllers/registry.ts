@@ -21,6 +21,7 @@ import { ephemeralVolumeController } from './ephemeral-volume.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
+import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
@@ -90,6 +91,7 @@ export const controllers: readonly ControllerSpec[] = [
   ttlAfterFinishedController,
   tokenCleanerController,
   serviceLbController,
+  ingressRouterController,
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,

@@ -1,5 +1,5 @@
 /** HTTP routes of the Gateway API as rows. Source: gateway-api.sigs.k8s.io, release 1 (`v1`), core features. */
-import type { KubeObject } from '../../api/meta/object.ts';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { fnv } from './hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from './ingresses.ts';
 import { readOptions } from './options.ts';
@@ -61,6 +61,23 @@ export interface HttpRoute extends KubeObject {
   spec?: { parentRefs?: ParentReference[]; hostnames?: string[]; rules?: HttpRouteRule[] };
   status?: { parents?: { parentRef?: ParentReference; controllerName?: string; conditions?: object[] }[] };
 }
+
+const GATEWAYS = {
+  group: 'gateway.networking.k8s.io',
+  version: 'v1',
+  kind: 'Gateway',
+  plural: 'gateways',
+  namespaced: true,
+} as const;
+/** Custom kinds: their definitions are created by the controller. */
+export const gateways: ResourceType<Gateway> = GATEWAYS;
+export const httpRoutes: ResourceType<HttpRoute> = { ...GATEWAYS, kind: 'HTTPRoute', plural: 'httproutes' };
+export const gatewayClasses: ResourceType = {
+  ...GATEWAYS,
+  kind: 'GatewayClass',
+  plural: 'gatewayclasses',
+  namespaced: false,
+};
 
 /** Why a parent does not accept a route; undefined: it does. */
 export interface Attachment {

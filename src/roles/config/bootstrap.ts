@@ -9,6 +9,7 @@ import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
 import { openshiftField } from './openshift.ts';
+import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -132,6 +133,7 @@ const shape = {
   scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   ...embeddedShape,
   openshift: openshiftField(),
+  router: routerField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -24,7 +24,9 @@ import { openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
@@ -132,6 +134,7 @@ export async function startControllers({
             settings: Object.fromEntries(config.clusterSettings ?? []),
           },
         }),
+    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
     options: {
       localVolumes: config.controllerConfig?.localVolumes ?? true,
       loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],

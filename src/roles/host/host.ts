@@ -62,6 +62,7 @@ import type { Progress } from './progress.ts';
 import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
+import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
@@ -181,6 +182,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     recorder,
     log,
   });
+  const stopRouter = startRouter(settings, informers, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -206,6 +208,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
+    await within(stopRouter(), EMBEDDED_STOP_MS);
     await within(stopEmbedded(), EMBEDDED_STOP_MS);
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.

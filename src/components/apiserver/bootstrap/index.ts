@@ -16,7 +16,15 @@ const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'sy
 const OWN_MANAGER = 'kube-apiserver';
 const RBAC = 'rbac.authorization.k8s.io';
 
-const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'openshift-infra', 'openshift-node'];
+const NAMESPACES = [
+  'default',
+  'kube-system',
+  'kube-public',
+  'kube-node-lease',
+  'openshift-infra',
+  'openshift-node',
+  'openshift-ingress',
+];
 
 /** OKD's identity of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };

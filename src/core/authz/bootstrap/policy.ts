@@ -22,6 +22,7 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -143,17 +144,17 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system, kube-public and openshift-node. */
+  /** In namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES]),
-  clusterRoleBindings,
-  roles,
-  roleBindings,
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...routeClusterRoles]),
+  clusterRoleBindings: [...clusterRoleBindings, ...routeClusterRoleBindings],
+  roles: [...roles, ...routeRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings],
 };
 
 /**
