@@ -8,6 +8,7 @@ import { cronJobs } from './kinds/cronjobs/index.ts';
 import { csiDrivers } from './kinds/csidrivers/index.ts';
 import { csiNodes } from './kinds/csinodes/index.ts';
 import { csiStorageCapacities } from './kinds/csistoragecapacities/index.ts';
+import { customResourceDefinitions } from './kinds/customresourcedefinitions/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
 import { deviceClasses } from './kinds/deviceclasses/index.ts';
@@ -17,6 +18,8 @@ import { events } from './kinds/events/index.ts';
 import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
 import { images } from './kinds/images/index.ts';
 import { imageStreams } from './kinds/imagestreams/index.ts';
+import { ingressClasses } from './kinds/ingressclasses/index.ts';
+import { ingresses } from './kinds/ingresses/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
@@ -37,6 +40,7 @@ import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { resourceSlices } from './kinds/resourceslices/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
+import { routes } from './kinds/routes/index.ts';
 import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
 import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
@@ -89,6 +93,10 @@ export const resources = {
   horizontalPodAutoscalers: typeOf(horizontalPodAutoscalers),
   endpointSlices: typeOf(endpointSlices),
   networkPolicies: typeOf(networkPolicies),
+  ingresses: typeOf(ingresses),
+  ingressClasses: typeOf(ingressClasses),
+  routes: typeOf(routes),
+  customResourceDefinitions: typeOf(customResourceDefinitions),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),
   ipAddresses: typeOf(ipAddresses),
   serviceCidrs: typeOf(serviceCidrs),

@@ -275,6 +275,7 @@ class Server implements ApiServer {
       webhooks,
       metrics: this.#metrics,
       log,
+      domain: config.openshift?.domain,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
       ...admissionStore(() => this.#context),

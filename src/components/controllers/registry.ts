@@ -23,6 +23,7 @@ import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
 import { imageTriggerController } from './image-trigger.ts';
 import { imageStreamImportController } from './imagestream-import.ts';
+import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
@@ -95,6 +96,7 @@ export const controllers: readonly ControllerSpec[] = [
   ttlAfterFinishedController,
   tokenCleanerController,
   serviceLbController,
+  ingressRouterController,
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,

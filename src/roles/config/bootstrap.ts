@@ -10,6 +10,7 @@ import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
 import { fixturesField } from './fixtures.ts';
 import { openshiftField } from './openshift.ts';
+import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -137,6 +138,7 @@ const shape = {
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
   ...embeddedShape,
   openshift: openshiftField(),
+  router: routerField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -47,6 +47,7 @@ import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
+import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
@@ -81,6 +82,8 @@ export interface ChainDeps {
   /** Security context constraints are enforced. */
   readonly enforcesConstraints: boolean;
   kinds(): Kinds;
+  /** Of routes without a host; default: OpenShift's layer's. */
+  readonly domain?: string | undefined;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
@@ -178,6 +181,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     defaultIngressClass(() => cache.kind('ingressclasses')),
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
+    routeHosts(authorization, deps.domain),
     escalation(authorization),
     deviceAdminAccess(namespaces),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.

@@ -32,6 +32,7 @@ const NAMESPACES = [
   'openshift',
   'openshift-infra',
   'openshift-node',
+  'openshift-ingress',
 ];
 
 /** OKD's identity of hosts that join without a bootstrap token. */

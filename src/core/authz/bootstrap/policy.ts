@@ -24,6 +24,7 @@ import {
   user,
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
+import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -149,7 +150,7 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system, kube-public and openshift-node. */
+  /** In namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
@@ -162,10 +163,11 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...CONTROLLER_ROLES,
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
+    ...routeClusterRoles,
   ]),
-  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS],
-  roles,
-  roleBindings,
+  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  roles: [...roles, ...routeRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings],
 };
 
 /**
