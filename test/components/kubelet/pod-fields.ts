@@ -12,6 +12,7 @@ const SOURCES = `${KUBELET}/volumes/sources.ts`;
 const VOLUMES = `${KUBELET}/volumes/manager.ts`;
 const CHECKS = `${KUBELET}/probes/checks.ts`;
 const HOOKS = `${KUBELET}/pods/hooks.ts`;
+const CLAIMS = `${KUBELET}/devices/claims.ts`;
 const FIELD_PATH = `${KUBELET}/pods/field-path.ts`;
 const PLAN = 'src/core/podplan/plan.ts';
 const RESTART = 'src/core/podplan/restart.ts';
@@ -100,6 +101,8 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   ContainerRestartRuleOnExitCodes: { [RESTART]: 'operator values' },
   ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
   ResourceRequirements: { [CONFIG]: 'limits requests' },
+  ResourceClaim: { [CLAIMS]: 'name request' },
+  PodResourceClaim: { 'src/core/reconcile/resourceclaim/plan.ts': 'name resourceClaimName resourceClaimTemplateName' },
   SecurityContext: {
     [CONFIG]: 'allowPrivilegeEscalation privileged procMount readOnlyRootFilesystem runAsGroup runAsNonRoot runAsUser',
   },
@@ -121,7 +124,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
   // A gate counts by being there.
-  PodSchedulingGate: { 'src/components/scheduler/epoch.ts': 'name' },
+  PodSchedulingGate: { [`${VALIDATION}/validate.ts`]: 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
     'src/core/reconcile/taint-eviction/plan.ts': 'tolerationSeconds',
@@ -173,7 +176,6 @@ const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle
 export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
   PodSpec: {
     hostUsers: pod(false),
-    resourceClaims: pod([{ name: 'gpu', resourceClaimName: 'gpu' }]),
     schedulingGroup: pod({ podGroupName: 'gang' }),
   },
   PodSecurityContext: {
@@ -184,7 +186,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
   },
   SecurityContext: { appArmorProfile: APP_ARMOR, seLinuxOptions: SELINUX, windowsOptions: WINDOWS },
   EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
-  ResourceRequirements: { claims: pod([{ name: 'gpu' }]) },
   VolumeProjection: {
     clusterTrustBundle: mount({ name: 'roots', path: 'roots.pem' }),
     podCertificate: mount({ signerName: 'example.com/s', keyType: 'ED25519', credentialBundlePath: 'bundle' }),
