@@ -32,6 +32,8 @@ import { resourceClaims } from './kinds/resourceclaims/index.ts';
 import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { resourceSlices } from './kinds/resourceslices/index.ts';
+import { rigClaims } from './kinds/rigclaims/index.ts';
+import { rigs } from './kinds/rigs/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
 import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
@@ -105,4 +107,6 @@ export const resources = {
   csiStorageCapacities: typeOf(csiStorageCapacities),
   volumeAttachments: typeOf(volumeAttachments),
   volumeAttributesClasses: typeOf(volumeAttributesClasses),
+  rigs: typeOf(rigs),
+  rigClaims: typeOf(rigClaims),
 } as const;

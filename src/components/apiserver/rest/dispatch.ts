@@ -5,7 +5,7 @@ import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
-import { stream } from '../streaming/index.ts';
+import { stream, switchRig } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { review } from '../virtual/handler.ts';
@@ -106,8 +106,11 @@ function dispatchSubresource(
       return verb === 'create' ? token(context, exchange, kind, info) : refuse();
     case 'log':
       return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
+    case 'power':
+      return verb === 'create' ? switchRig(context, exchange, info) : refuse();
     case 'exec':
     case 'attach':
+    case 'console':
     case 'portforward':
       // Asking to upgrade, by either method; anything else is not theirs.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();

@@ -8,6 +8,7 @@ import type { Runtime } from '../../../core/podplan/port.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { ServingCertificate } from '../deps.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
@@ -25,6 +26,7 @@ import type {
   KubeletResponse,
   KubeletTls,
 } from './port.ts';
+import { RigRequests } from './rigs.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import { type Route, routeOf } from './routes.ts';
 import { Sessions } from './sessions.ts';
@@ -42,6 +44,7 @@ export interface KubeletServerOptions {
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;
+  readonly devices: NodeDevices | undefined;
   readonly stats: StatsProvider;
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
@@ -74,10 +77,12 @@ export class KubeletServer {
   private readonly sessions = new Sessions();
   private readonly streams: StreamRequests;
   private readonly logs: LogRequests;
+  private readonly rigs: RigRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
-    this.streams = new StreamRequests(options, this.sessions);
+    this.rigs = new RigRequests(options);
+    this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
   }
 
@@ -218,6 +223,11 @@ export class KubeletServer {
       case 'run':
         await this.serveRun(route, response);
         return;
+      case 'rigPower':
+        if (request.method !== 'POST') throw new HttpError(405, 'Method Not Allowed');
+        sendText(response, await this.rigs.power(route));
+        return;
+      case 'rigConsole':
       case 'exec':
       case 'attach':
       case 'portForward':
