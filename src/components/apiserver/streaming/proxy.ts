@@ -9,12 +9,7 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type {
-  HttpResponse,
-  IncomingHttpHeaders,
-  IncomingMessage,
-  OutgoingHttpHeaders,
-} from '../port.ts';
+import type { HttpResponse, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
