@@ -1,4 +1,4 @@
-/** Rules and roles of the groups image.openshift.io and template.openshift.io. Source: openshift/openshift-apiserver. */
+/** Rules and roles of image.openshift.io and template.openshift.io. Source: openshift/openshift-apiserver. */
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { aggregateTo, clusterRole, eventsRule, READ, rule, WRITE } from './notation.ts';
 
