@@ -261,8 +261,53 @@ test('tags of a stream are written and removed under their own names', async () 
     ['app:1', 'app:prod'].map((name) => get<StreamTag>(`${IMAGE}/imagestreamtags/${name}`)),
   );
   assert.equal(prod?.image.metadata.name, one?.image.metadata.name);
+  const label = '{"tag":{"annotations":{"by":"test"}}}';
+  await appliance.must(['patch', 'istag', 'app:prod', '-n', 'shop', '--type=merge', '-p', label]);
+  const patched = await appliance.must([
+    'get',
+    'is',
+    'app',
+    '-n',
+    'shop',
+    '-o',
+    'jsonpath={.spec.tags[*].annotations.by}',
+  ]);
+  assert.equal(patched, 'test');
   await appliance.must(['delete', 'istag', 'app:prod', '-n', 'shop']);
   assert.notEqual((await appliance.kubectl(['get', 'istag', 'app:prod', '-n', 'shop'])).code, 0);
+  const image = { metadata: { name: prod?.image.metadata.name }, dockerImageReference: 'lab.local/mapped:1' };
+  await post(`${IMAGE}/imagestreammappings`, {
+    apiVersion: 'image.openshift.io/v1',
+    kind: 'ImageStreamMapping',
+    metadata: { name: 'app', namespace: 'shop' },
+    image,
+    tag: 'mapped',
+  });
+  const mapped = await get<StreamTag>(`${IMAGE}/imagestreamtags/app:mapped`);
+  assert.equal(mapped.image.dockerImageReference, 'lab.local/mapped:1');
+  const layers = await get<{ readonly images: object }>(`${IMAGE}/imagestreams/app/layers`);
+  assert.ok(Object.hasOwn(layers.images, prod?.image.metadata.name ?? ''));
+  assert.equal((await get<{ readonly kind: string }>(`${IMAGE}/imagestreams/app/secrets`)).kind, 'SecretList');
+  await post('/apis/image.openshift.io/v1/imagesignatures', {
+    apiVersion: 'image.openshift.io/v1',
+    kind: 'ImageSignature',
+    metadata: { name: `${prod?.image.metadata.name}@one` },
+    type: 'atomic',
+    content: 'c2ln',
+  });
+  const signed = ['get', 'images', prod?.image.metadata.name ?? '', '-o', 'jsonpath={.signatures[0].type}'];
+  assert.equal(await appliance.must(signed), 'atomic');
+
+  const dev = ['--as=dev', '--as-group=system:authenticated'];
+  await appliance.must([...dev, 'get', 'istag', 'tools:latest', '-n', 'openshift']);
+  await appliance.must(['create', 'namespace', 'else']);
+  await appliance.must(['create', 'rolebinding', 'dev', '-n', 'else', '--clusterrole=edit', '--user=dev']);
+  const stolen = {
+    ...tag('mine:1', { kind: 'ImageStreamTag', name: 'app:1', namespace: 'shop' }),
+    metadata: { name: 'mine:1', namespace: 'else' },
+  };
+  const refused = await appliance.kubectl([...dev, 'create', '-f', '-'], { input: JSON.stringify(stolen) });
+  assert.match(refused.stderr, /cannot get resource "imagestreams\/layers".*in the namespace "shop"/);
   await apply({
     apiVersion: 'image.openshift.io/v1',
     kind: 'ImageStream',
