@@ -9,6 +9,7 @@ import type { ApiClient, Impersonated, Informer, ResourceClient } from '../../cl
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ControllersDeps } from './deps.ts';
 import { collectionPathOf, type Discovery, discover } from './discovery.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
 
 export interface Capabilities {
   /** Signs certificates with the cluster CA. */
@@ -17,6 +18,8 @@ export interface Capabilities {
   readonly rootCaPem: string;
   /** What joining hosts learn from the cluster; undefined: no host can join. */
   readonly clusterFacts: ControllersDeps['clusterFacts'];
+  /** Of routes; undefined: there is no router. */
+  readonly router: RouterFacts | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -49,6 +52,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     signer: deps.signer,
     rootCaPem: deps.rootCaPem,
     clusterFacts: deps.clusterFacts,
+    router: deps.router,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {

@@ -49,6 +49,9 @@ export interface Runtime {
    * Returns an unsubscribe.
    */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
+  /** Mounts the files of an image read-only at a directory; the image stays until `unmountImage`. */
+  mountImage?(imageId: string, target: string): Promise<void>;
+  unmountImage?(target: string): Promise<void>;
   readonly images: ImageService;
 }
 

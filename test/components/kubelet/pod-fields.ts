@@ -44,6 +44,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
     [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
     [`${KUBELET}/pods/runtime-classes.ts`]: 'runtimeClassName',
+    'src/api/devices/pod-claims.ts': 'resourceClaims',
   },
   Container: {
     [CONFIG]: 'args command name stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir',
@@ -66,6 +67,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
     [VOLUMES]: 'readOnly',
   },
+  ImageVolumeSource: { [`${KUBELET}/pods/image-puller.ts`]: 'pullPolicy reference' },
   NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
   ISCSIVolumeSource: {
     [`${KUBELET}/volumes/network-volumes.ts`]:
@@ -98,7 +100,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   ContainerRestartRule: { [RESTART]: 'action' },
   ContainerRestartRuleOnExitCodes: { [RESTART]: 'operator values' },
   ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
-  ResourceRequirements: { [CONFIG]: 'limits requests' },
+  ResourceRequirements: { [CONFIG]: 'limits requests', 'src/components/kubelet/devices/claims.ts': 'claims' },
   SecurityContext: {
     [CONFIG]: 'allowPrivilegeEscalation privileged procMount readOnlyRootFilesystem runAsGroup runAsNonRoot runAsUser',
   },
@@ -120,7 +122,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
   // A gate counts by being there.
-  PodSchedulingGate: { 'src/components/scheduler/epoch.ts': 'name' },
+  PodSchedulingGate: { 'src/components/scheduler/feed.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
     'src/core/reconcile/taint-eviction/plan.ts': 'tolerationSeconds',
@@ -172,7 +174,6 @@ const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle
 export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
   PodSpec: {
     hostUsers: pod(false),
-    resourceClaims: pod([{ name: 'gpu', resourceClaimName: 'gpu' }]),
     schedulingGroup: pod({ podGroupName: 'gang' }),
   },
   PodSecurityContext: {
@@ -183,7 +184,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
   },
   SecurityContext: { appArmorProfile: APP_ARMOR, seLinuxOptions: SELINUX, windowsOptions: WINDOWS },
   EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
-  ResourceRequirements: { claims: pod([{ name: 'gpu' }]) },
   VolumeProjection: {
     clusterTrustBundle: mount({ name: 'roots', path: 'roots.pem' }),
     podCertificate: mount({ signerName: 'example.com/s', keyType: 'ED25519', credentialBundlePath: 'bundle' }),
@@ -200,7 +200,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     gcePersistentDisk: mount({ pdName: 'p' }),
     gitRepo: mount({ repository: 'r' }),
     glusterfs: mount({ endpoints: 'e', path: 'p' }),
-    image: mount({ reference: 'r' }),
     photonPersistentDisk: mount({ pdID: 'p' }),
     portworxVolume: mount({ volumeID: 'v' }),
     quobyte: mount({ registry: 'r', volume: 'v' }),

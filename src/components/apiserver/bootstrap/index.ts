@@ -6,7 +6,14 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { HOST_ROOT_IMAGE } from '../../../api/podspec/host-root-image.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import {
+  bindingToCreate,
+  bootstrapPolicy,
+  reconcileBinding,
+  reconcileRole,
+  SELF_PROVISIONERS,
+} from '../../../core/authz/index.ts';
+import { DEFAULT_CONSTRAINTS } from '../../../core/scc/defaults.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
@@ -25,6 +32,7 @@ const NAMESPACES = [
   'openshift',
   'openshift-infra',
   'openshift-node',
+  'openshift-ingress',
 ];
 
 /** OKD's identity of hosts that join without a bootstrap token. */
@@ -123,9 +131,12 @@ const storedBinding = (context: RestContext, name: string): ClusterRoleBinding |
 
 /** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
+  const isOkd = context.config.openshift?.profile === 'okd';
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    // Constraints that an administrator has edited stay as they are.
+    ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
     ...HOST_STREAMS.map((name) => ensure(context, 'imagestreams', 'image.openshift.io', hostStream(name))),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...bootstrapPolicy.clusterRoles.map((role) =>
@@ -134,7 +145,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
     ...bootstrapPolicy.roles.map((role) =>
       ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
-    ...bootstrapPolicy.clusterRoleBindings.map((binding) =>
+    ...[...bootstrapPolicy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
       ensure(
         context,
         'clusterrolebindings',

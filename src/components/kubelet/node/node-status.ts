@@ -17,6 +17,8 @@ export interface NodeStatusInput {
   readonly features: RuntimeFeatures;
   readonly images: readonly ImageStatus[];
   readonly port: number;
+  /** Extended resources: capacity and allocatable. */
+  readonly devices?: ReadonlyMap<string, readonly [capacity: number, allocatable: number]>;
   /** Undefined: ready. */
   readonly notReady: string | undefined;
   /** Of the host beside what a kubelet knows. */
@@ -89,13 +91,20 @@ type FeaturedStatus = NodeStatus & { readonly features: { readonly supplementalG
 export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
   const { config, info } = input;
   const capacity = capacityOf(config, info, input.disk);
+  const devices = [...(input.devices ?? [])];
   return {
     addresses: [
       ...config.nodeIps.map((address) => ({ type: 'InternalIP', address })),
       { type: 'Hostname', address: info.hostname },
     ],
-    allocatable: asText(allocatableOf(config, capacity)),
-    capacity: asText(capacity),
+    allocatable: {
+      ...asText(allocatableOf(config, capacity)),
+      ...Object.fromEntries(devices.map(([name, [, amount]]) => [name, String(amount)])),
+    },
+    capacity: {
+      ...asText(capacity),
+      ...Object.fromEntries(devices.map(([name, [amount]]) => [name, String(amount)])),
+    },
     conditions: conditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: input.port } },
     features: { supplementalGroupsPolicy: true },

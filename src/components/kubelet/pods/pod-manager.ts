@@ -294,9 +294,9 @@ export class PodManager {
       reservedPorts: settings.reservedPorts,
       services: this.services.services,
     };
-    if (source !== 'api') {
-      return manifestRejection(pod, unsafe) ?? hostPortRejection(input) ?? containers.admit(pod);
-    }
+    const { devices } = this.services;
+    const resources = () => devices?.rejection(pod, input.others) ?? containers.admit(pod);
+    if (source !== 'api') return manifestRejection(pod, unsafe) ?? hostPortRejection(input) ?? resources();
     const rejection = admissionRejection({
       ...input,
       node: this.services.node(),
@@ -305,7 +305,7 @@ export class PodManager {
       underPressure: this.services.underPressure(pod),
       allowedUnsafeSysctls: unsafe,
     });
-    return rejection ?? containers.admit(pod);
+    return rejection ?? resources();
   }
 
   private remove(uid: string, graceSeconds: number): void {

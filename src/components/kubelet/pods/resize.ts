@@ -48,8 +48,8 @@ export class PodResize {
   }
 
   /**
-   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names the
-   * new generation with old resources says that they are being changed.
+   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names
+   * the new generation with old resources says that they are being changed.
    */
   stateOf(allotted: Pod): ResizeState | undefined {
     return this.current ?? (this.behind.has(allotted) ? { type: 'PodResizeInProgress' } : undefined);

@@ -7,6 +7,7 @@ import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { CredentialProviders } from '../credentials-port.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
 import type { ProbeNetwork } from '../probes/port.ts';
@@ -43,6 +44,7 @@ export interface PodServices {
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;
   readonly trees: Trees;
+  readonly devices: NodeDevices | undefined;
   readonly files: KubeletFiles;
   readonly host: HostFacts;
   readonly hostInfo: HostInfo;

@@ -112,7 +112,7 @@ export class ContainerManager {
     return undefined;
   }
 
-  /** Assigns what the pod's containers are to have for themselves; undefined: done. A pod that has its share keeps it. */
+  /** Assigns to the pod's containers what they have for themselves; undefined: done. A pod keeps its share. */
   admit(pod: Pod): Rejection | undefined {
     const uid = pod.metadata?.uid ?? '';
     if (!this.enabled || this.#cpus.has(uid) || this.#blocks.has(uid)) return undefined;

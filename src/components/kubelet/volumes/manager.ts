@@ -14,9 +14,11 @@ import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { CsiStepError } from './csi/volumes.ts';
 import { prepareHostPath } from './host-path.ts';
+import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
+import type { VolumeTools } from './tools-port.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
@@ -42,6 +44,9 @@ export interface VolumeManagerOptions {
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
   readonly features: RuntimeFeatures;
+  /** The kubelet's directory. */
+  readonly root: string;
+  readonly tools: Pick<VolumeTools, 'shareMounts'>;
 }
 
 /** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
@@ -156,6 +161,7 @@ export class VolumeManager {
           );
         }
       }
+      if (mount.mountPropagation === 'Bidirectional') await this.#share(hostPath);
       mounts.push({
         hostPath,
         containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
@@ -170,6 +176,11 @@ export class VolumeManager {
       });
     }
     return mounts;
+  }
+
+  /** When the pod's volumes are due again though nothing of them has changed; undefined: never. */
+  republishAtMs(uid: string): number | undefined {
+    return this.options.plugins.republishes(uid) ? this.options.clock.nowMs() + REPUBLISH_MS : undefined;
   }
 
   /** The devices that the container is given. Throws as `mountsOf`. */
@@ -209,6 +220,15 @@ export class VolumeManager {
     if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
   }
 
+  /** What drivers mount in their containers has to reach the pods. */
+  async #share(hostPath: string): Promise<void> {
+    const { root, directories, tools } = this.options;
+    const known = [root, directories.driverRoot];
+    if (known.some((each) => `${hostPath}/`.startsWith(`${each}/`) || each.startsWith(`${hostPath}/`))) {
+      await tools.shareMounts(root);
+    }
+  }
+
   /** Returns whether it was made now. */
   private async directory(
     path: string,
@@ -225,6 +245,8 @@ export class VolumeManager {
   }
 }
 
+/** As upstream's kubelet calls drivers with `requiresRepublish` again. */
+const REPUBLISH_MS = 60_000;
 const CLAIM_PLUGIN = 'local-volume';
 
 function pluginOf(volume: Volume): string | undefined {
@@ -238,6 +260,7 @@ function pluginOf(volume: Volume): string | undefined {
 }
 
 const alwaysReadOnly = (volume: Volume): boolean =>
+  imageSourceOf(volume) !== undefined ||
   volume.persistentVolumeClaim?.readOnly === true ||
   volume.csi?.readOnly === true ||
   volume.nfs?.readOnly === true ||

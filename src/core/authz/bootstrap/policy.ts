@@ -23,6 +23,9 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
+import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -82,6 +85,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),
+  ...SECURITY_BINDINGS,
 ];
 
 /** Releases before 1.24 can be configured to elect their leader by a config map. */
@@ -146,17 +150,24 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system, kube-public and openshift-node. */
+  /** In namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...imageAndTemplateRoles, ...CONTROLLER_ROLES]),
-  clusterRoleBindings,
-  roles,
-  roleBindings,
+  clusterRoles: aggregateAll([
+    ...CLUSTER_ROLES,
+    ...imageAndTemplateRoles,
+    ...CONTROLLER_ROLES,
+    ...OPENSHIFT_CLUSTER_ROLES,
+    ...SECURITY_ROLES,
+    ...routeClusterRoles,
+  ]),
+  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  roles: [...roles, ...routeRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings],
 };
 
 /**
