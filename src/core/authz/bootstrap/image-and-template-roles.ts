@@ -26,8 +26,6 @@ export const imageAndTemplateRoles: readonly ClusterRole[] = [
     ],
     aggregateTo('view'),
   ),
-  // Streams of namespace openshift are for every user, as on OpenShift.
-  clusterRole('system:image-puller', [rule('get', IMAGE, 'imagestreams/layers')]),
 ];
 
 /** By the service account, as the rules of the other controllers. */
