@@ -302,11 +302,14 @@ test('tags of a stream are written and removed under their own names', async () 
   await appliance.must([...dev, 'get', 'istag', 'tools:latest', '-n', 'openshift']);
   await appliance.must(['create', 'namespace', 'else']);
   await appliance.must(['create', 'rolebinding', 'dev', '-n', 'else', '--clusterrole=edit', '--user=dev']);
+  const elsewhere = '/apis/image.openshift.io/v1/namespaces/else/imagestreamtags';
   const stolen = {
     ...tag('mine:1', { kind: 'ImageStreamTag', name: 'app:1', namespace: 'shop' }),
     metadata: { name: 'mine:1', namespace: 'else' },
   };
-  const refused = await appliance.kubectl([...dev, 'create', '-f', '-'], { input: JSON.stringify(stolen) });
+  const refused = await appliance.kubectl([...dev, 'create', '--raw', elsewhere, '-f', '-'], {
+    input: JSON.stringify(stolen),
+  });
   assert.match(refused.stderr, /cannot get resource "imagestreams\/layers".*in the namespace "shop"/);
   await apply({
     apiVersion: 'image.openshift.io/v1',
