@@ -8,6 +8,13 @@ import { Appliance, eventually, type Ran } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 const BOOTSTRAP = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nopenshift: {profile: okd}\n';
+const CUSTOM = {
+  apiVersion: 'security.openshift.io/v1',
+  kind: 'SecurityContextConstraints',
+  metadata: { name: 'custom' },
+  runAsUser: { type: 'MustRunAs', uid: 5 },
+  seLinuxContext: { type: 'RunAsAny' },
+};
 
 let appliance: Appliance;
 let scratch: string;
@@ -113,6 +120,8 @@ describe('security context constraints with containers', { concurrency: false },
     });
     const { stdout } = await asDev('exec', 'deploy/web', '--', '/bin/id', '-u');
     assert.match(stdout, /^1000\d{6}\n$/);
+    await asDev('delete', 'deployment', 'web');
+    await asDev('delete', 'pods', '-l', 'app=web', '--force', '--grace-period=0');
   });
 
   test('root and privileges are refused, with every reason', { timeout: POD_MS }, async () => {
@@ -157,5 +166,16 @@ describe('security context constraints with containers', { concurrency: false },
       return answer.code === 0 ? answer : undefined;
     });
     assert.equal(made.code, 0, made.stderr);
+  });
+
+  test('profile kubernetes admits what okd refuses and keeps all that is stored', { timeout: START_MS }, async () => {
+    await appliance.must(['create', '-f', '-'], { input: JSON.stringify(CUSTOM) });
+    await appliance.halt('SIGTERM');
+    await writeFile(join(appliance.root, 'etc/origin/bootstrap.yaml'), BOOTSTRAP.replace('okd', 'kubernetes'));
+    await appliance.start(START_MS);
+    const made = await podAs('free', {}, { privileged: true });
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(await appliance.must(['get', 'scc', 'custom']), /custom +false +<no value> +RunAsAny +MustRunAs/);
+    assert.equal(await annotation('pod', 'rooted', 'openshift.io/scc'), 'anyuid');
   });
 });

@@ -10,6 +10,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
+export const SCC_PLUGIN = 'security.openshift.io/SecurityContextConstraint';
 const AUDIT = 'securitycontextconstraints.admission.openshift.io/';
 const DEBUGGERS = 'ephemeralcontainers';
 /**
@@ -22,7 +23,7 @@ const NODES = 'system:nodes';
 
 export function securityContextConstraint(sources: ConstraintSources): AdmissionPlugin {
   return {
-    name: 'security.openshift.io/SecurityContextConstraint',
+    name: SCC_PLUGIN,
     resources: ['pods'],
     mutate(request): void | Promise<void> {
       if (!concerns(request)) return;
