@@ -53,7 +53,7 @@ import { resourceQuota } from './quota/index.ts';
 import { rigClaimGates } from './rig-claims.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
-import { SCC_PLUGIN, securityContextConstraint } from './security-context-constraints.ts';
+import { execRestrictions, SCC_PLUGINS, securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -100,7 +100,7 @@ export interface ChainDeps {
 
 /** Constraints are enforced by profile okd alone. */
 export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
-  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : [SCC_PLUGIN])]);
+  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : SCC_PLUGINS)]);
 }
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
@@ -120,6 +120,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     nowMs: () => deps.clock.monotonicMs(),
   });
   const { settings } = deps;
+  const constraints = constraintSources(cache, authorization, deps.clock);
   const nowMs = (): number => deps.clock.monotonicMs();
   const policySources = { kinds: deps.kinds, namespaces, access: authorization, metrics: deps.metrics, nowMs };
   const node = (name: string) => cache.kind('minions').get('', name);
@@ -163,7 +164,8 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    securityContextConstraint(constraintSources(cache, authorization, deps.clock)),
+    securityContextConstraint(constraints),
+    execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,

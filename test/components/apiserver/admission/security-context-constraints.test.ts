@@ -202,6 +202,20 @@ describe('security context constraints, profile okd', () => {
     assert.equal(made.body.spec?.ephemeralContainers?.[0]?.securityContext?.['runAsUser'], MIN);
   });
 
+  it('keep users out of pods that reach their host', async () => {
+    const made = await cluster.pod('shop', 'deep', { ...plain, hostPID: true });
+    assert.equal(made.code, 201, made.text);
+    assert.equal(sccOf(made), 'hostaccess');
+    const exec = (name: string, as?: KeyPair) =>
+      cluster.call('POST', `/api/v1/namespaces/shop/pods/${name}/exec?command=id&stdout=true`, undefined, as);
+    const refused = await exec('deep', cluster.dev);
+    assert.equal(refused.code, 403, refused.text);
+    assert.match(refused.body.message ?? '', /Host PID is not allowed to be used/);
+    // Neither pod runs: what is left is an error of another kind.
+    for (const other of [await exec('deep'), await exec('p', cluster.dev)])
+      assert.doesNotMatch(other.body.message ?? '', /security context constraint/);
+  });
+
   it('do not concern the platform and mirror pods of nodes', async () => {
     await cluster.call('POST', '/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'default' } });
     const made = await cluster.pod('kube-system', 'proxy', { ...privileged, hostNetwork: true });
