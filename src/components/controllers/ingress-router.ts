@@ -31,6 +31,7 @@ import {
 } from '../../core/routing/index.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
 
 const GROUP = 'gateway.networking.k8s.io';
 const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
@@ -83,25 +84,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
   const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
   const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
-  const names = [`*.${facts.domain}`, facts.domain];
-
-  const ensureCertificate = async (): Promise<void> => {
-    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
-    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
-    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
-    const { certPem, keyPem } = await facts.issue(names);
-    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
-    const client = handle.writer(resources.secrets);
-    const secret: Secret = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { ...CERTIFICATE },
-      type: 'kubernetes.io/tls',
-      data,
-    };
-    if (present === undefined) await unlessPresent(() => client.create(secret));
-    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
-  };
+  const ensureCertificate = certificateKeeper(handle, facts, secrets);
+  const ensureKinds = kindsKeeper(handle, classes);
 
   const writeStatus = async (type: ResourceType, object: KubeObject, status: object): Promise<void> => {
     const { name = '', namespace, resourceVersion } = object.metadata ?? {};
@@ -179,36 +163,6 @@ function prepare(handle: ControllerHandle): ControllerRun {
     }
   };
 
-  const ensureKinds = async (): Promise<void> => {
-    await Promise.all([
-      ...gatewayDefinitions.map((each) =>
-        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
-      ),
-      classes.synced.then(() => ensureClass()),
-    ]);
-    const spec = { controllerName: ROUTER_CONTROLLER };
-    const gatewayClass = {
-      apiVersion: `${GROUP}/v1`,
-      kind: 'GatewayClass',
-      metadata: { name: ROUTER_CLASS },
-      spec,
-    } as KubeObject;
-    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
-  };
-  /** The default class, unless there is one. */
-  const ensureClass = async (): Promise<void> => {
-    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
-    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
-    await unlessPresent(() =>
-      handle.writer(resources.ingressClasses).create({
-        apiVersion: 'networking.k8s.io/v1',
-        kind: 'IngressClass',
-        metadata: { name: ROUTER_CLASS, annotations },
-        spec: { controller: ROUTER_CONTROLLER },
-      }),
-    );
-  };
-
   return async (scope) => {
     const queue = scope.queue(reconcile, 1);
     const wake = (): void => queue.addAfter(ALL, SETTLE_MS);
@@ -253,4 +207,63 @@ async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
+}
+
+/** The default certificate: made once, and again before it ends or when its names or authority change. */
+function certificateKeeper(
+  handle: ControllerHandle,
+  facts: RouterFacts,
+  secrets: Informer<Secret>,
+): () => Promise<void> {
+  const names = [`*.${facts.domain}`, facts.domain];
+  return async () => {
+    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
+    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
+    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
+    const { certPem, keyPem } = await facts.issue(names);
+    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
+    const client = handle.writer(resources.secrets);
+    const secret: Secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { ...CERTIFICATE },
+      type: 'kubernetes.io/tls',
+      data,
+    };
+    if (present === undefined) await unlessPresent(() => client.create(secret));
+    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
+  };
+}
+
+/** The classes of the router and the Gateway API's kinds. */
+function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>): () => Promise<void> {
+  /** The default class, unless there is one. */
+  const ensureClass = async (): Promise<void> => {
+    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
+    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
+    await unlessPresent(() =>
+      handle.writer(resources.ingressClasses).create({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'IngressClass',
+        metadata: { name: ROUTER_CLASS, annotations },
+        spec: { controller: ROUTER_CONTROLLER },
+      }),
+    );
+  };
+  return async () => {
+    await Promise.all([
+      ...gatewayDefinitions.map((each) =>
+        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
+      ),
+      classes.synced.then(() => ensureClass()),
+    ]);
+    const spec = { controllerName: ROUTER_CONTROLLER };
+    const gatewayClass = {
+      apiVersion: `${GROUP}/v1`,
+      kind: 'GatewayClass',
+      metadata: { name: ROUTER_CLASS },
+      spec,
+    } as KubeObject;
+    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
+  };
 }
