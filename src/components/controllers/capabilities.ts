@@ -3,8 +3,9 @@
  * `ControllerSpec` and handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a
  * controller can reach.
  */
+import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
-import type { ApiClient, Informer, ResourceClient } from '../../client/types.ts';
+import type { ApiClient, Impersonated, Informer, ResourceClient } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ControllersDeps } from './deps.ts';
 import { collectionPathOf, type Discovery, discover } from './discovery.ts';
@@ -29,6 +30,10 @@ export interface Capabilities {
   readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
   /** PUT of a scale; the scale's resourceVersion guards it. */
   readonly updateScale: (path: string, scale: object) => Promise<unknown>;
+  /** A request with the permissions of another user, who is impersonated. */
+  readonly requestAs: <R>(user: Impersonated, method: string, path: string, body?: unknown) => Promise<R>;
+  /** Finds the image of a tag's source and records in the stream what was found. */
+  readonly resolveTag: (stream: ImageStream, tag: TagReference) => Promise<void>;
   /** Asks the API server whether a subject may do something. */
   readonly accessReview: (spec: object) => Promise<boolean>;
 }
@@ -60,8 +65,28 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     },
     read: (path, signal) => client.request('GET', path, undefined, { signal }),
     updateScale: (path, scale) => client.request('PUT', path, scale),
+    requestAs: (user, method, path, body) => client.request(method, path, body, { impersonate: user }),
+    resolveTag: (stream, tag) => resolveTag(client, stream, tag),
     accessReview: (spec) => isAllowed(client, spec),
   };
+}
+
+async function resolveTag(client: ApiClient, stream: ImageStream, tag: TagReference): Promise<void> {
+  const { name = '', namespace = '' } = stream.metadata ?? {};
+  const base = `/apis/image.openshift.io/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const apiVersion = 'image.openshift.io/v1';
+  if (tag.from?.kind === 'DockerImage') {
+    const { importPolicy, referencePolicy } = tag;
+    const image = { from: tag.from, to: { name: tag.name }, importPolicy, referencePolicy };
+    const spec = { import: true, images: [image] };
+    const request = { apiVersion, kind: 'ImageStreamImport', metadata: { name, namespace }, spec };
+    await client.request('POST', `${base}/imagestreamimports`, request);
+    return;
+  }
+  const { generation: _g, ...wanted } = tag;
+  const metadata = { name: `${name}:${tag.name}`, namespace };
+  const path = `${base}/imagestreamtags/${encodeURIComponent(metadata.name)}`;
+  await client.request('PUT', path, { apiVersion, kind: 'ImageStreamTag', metadata, tag: wanted });
 }
 
 async function isAllowed(client: ApiClient, spec: object): Promise<boolean> {

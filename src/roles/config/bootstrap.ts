@@ -8,6 +8,7 @@ import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
+import { fixturesField, rigPowerField } from './fixtures.ts';
 import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
@@ -129,8 +130,13 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  scheduler: object(
+    { configFile: string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' }) },
+    ['configFile'],
+  ),
+  fixtures: fixturesField(),
+  rigPower: rigPowerField(),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
-  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   ...embeddedShape,
   openshift: openshiftField(),
   router: routerField(),
