@@ -191,4 +191,14 @@ describe('routes', { timeout: 400_000 }, () => {
       return found.status?.parents?.[0]?.conditions?.[0]?.status === 'True' ? true : undefined;
     });
   });
+
+  test('haproxy-config --routes prints the admitted routes, and /metrics counts them', async () => {
+    const printed = await host.hyperedge(['haproxy-config', '--routes', '--root', host.root]);
+    assert.equal(printed.code, 0, printed.stderr);
+    assert.match(printed.stdout, /req\.ssl_sni -m reg -i '\^pass-default\\\.apps/);
+    assert.match(printed.stdout, /# ingress\/default\/shop shop\.test\/exact/);
+    assert.doesNotMatch(printed.stdout, /thief|PRIVATE KEY/);
+    const ran = await host.inside('curl', ['-sS', 'http://127.0.0.1:1936/metrics']);
+    assert.match(ran.stdout, /haproxy_backend_sessions_total\{namespace="default",route="edge"\} [1-9]/);
+  });
 });
