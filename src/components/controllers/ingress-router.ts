@@ -87,19 +87,6 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const ensureCertificate = certificateKeeper(handle, facts, secrets);
   const ensureKinds = kindsKeeper(handle, classes);
 
-  const writeStatus = async (type: ResourceType, object: KubeObject, status: object): Promise<void> => {
-    const { name = '', namespace, resourceVersion } = object.metadata ?? {};
-    const change = { metadata: { resourceVersion }, status };
-    await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
-  };
-
-  const addressesOf = (): string[] =>
-    nodes
-      .list()
-      .filter(isReady)
-      .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
-      .sort();
-
   const reconcile = async (): Promise<void> => {
     const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
     const ingressClasses = classes.list();
@@ -118,24 +105,11 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
-      if (wanted !== undefined) await writeStatus(resources.routes, route, { ingress: wanted });
+      if (wanted !== undefined) await writeStatus(handle, resources.routes, route, { ingress: wanted });
     }
-    const addresses = addressesOf();
-    for (const ingress of ingresses.list()) await reportIngress(ingress, ingressClasses, addresses);
+    const addresses = addressesOf(nodes.list());
+    for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
     await reportGateways(addresses, plan.refused, now);
-  };
-
-  const reportIngress = async (
-    ingress: Ingress,
-    ingressClasses: readonly IngressClass[],
-    addresses: readonly string[],
-  ): Promise<void> => {
-    if (!isServed(ingress, ingressClasses)) return;
-    const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
-    if (present.join() === addresses.join()) return;
-    await writeStatus(resources.ingresses, ingress, {
-      loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
-    });
   };
 
   const reportGateways = async (
@@ -153,13 +127,13 @@ function prepare(handle: ControllerHandle): ControllerRun {
         }
       if (found.length === 0) continue;
       const status = httpRouteStatus(route, found, refused.get(`httproute/${objectKey(route)}`), now);
-      if (!sameStatus(route.status, status)) await writeStatus(httpRoutes, route, status);
+      if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
     }
     for (const each of allGateways()) {
       if (each.spec?.gatewayClassName !== ROUTER_CLASS) continue;
       const key = objectKey(each);
       const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, now);
-      if (!sameStatus(each.status, status)) await writeStatus(gateways, each, status);
+      if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
     }
   };
 
@@ -266,4 +240,35 @@ function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>):
     } as KubeObject;
     await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
   };
+}
+
+async function writeStatus(
+  handle: ControllerHandle,
+  type: ResourceType,
+  object: KubeObject,
+  status: object,
+): Promise<void> {
+  const { name = '', namespace, resourceVersion } = object.metadata ?? {};
+  const change = { metadata: { resourceVersion }, status };
+  await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
+}
+
+const addressesOf = (nodes: readonly Node[]): string[] =>
+  nodes
+    .filter(isReady)
+    .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
+    .sort();
+
+async function reportIngress(
+  handle: ControllerHandle,
+  ingress: Ingress,
+  ingressClasses: readonly IngressClass[],
+  addresses: readonly string[],
+): Promise<void> {
+  if (!isServed(ingress, ingressClasses)) return;
+  const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+  if (present.join() === addresses.join()) return;
+  await writeStatus(handle, resources.ingresses, ingress, {
+    loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
+  });
 }
