@@ -5,6 +5,6 @@ export { attachments, type Gateway, gatewayClasses, gateways, type HttpRoute, ht
 export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresses.ts';
 export { planRouting, type RoutingInput, type RoutingPlan } from './plan.ts';
 export { objectsByService, printedRoutes } from './printed.ts';
-export { type CertificateCheck, hostOf, type Rejection, routeId } from './routes.ts';
+export { type CertificateCheck, type Rejection, routeId } from './routes.ts';
 export { planRouteStatus } from './status.ts';
 export type { RoutingTable } from './table.ts';
