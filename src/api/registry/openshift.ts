@@ -1,6 +1,6 @@
 /** Kinds of OpenShift's groups, served under both profiles. */
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
-import { clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
+import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
 import { projectRequests } from '../kinds/projectrequests/index.ts';
 import { roleBindingRestrictions } from '../kinds/rolebindingrestrictions/index.ts';
@@ -13,5 +13,6 @@ export const openshiftKinds: readonly KindDefinition[] = [
   roleBindingRestrictions,
   routes,
   clusterResourceQuotas,
+  appliedClusterResourceQuotas,
   ...configKinds,
 ];

@@ -133,6 +133,7 @@ export async function startControllers({
           },
         }),
     options: {
+      accountSecrets: config.openshift?.profile === 'okd',
       localVolumes: config.controllerConfig?.localVolumes ?? true,
       loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],
       disabled: config.controllerConfig?.serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],

@@ -43,7 +43,7 @@ import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
-import { resourceQuota } from './quota/index.ts';
+import { clusterResourceQuota, resourceQuota } from './quota/index.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
@@ -185,6 +185,13 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       quotas: deps.quotas,
       limited: settings.limitedResources ?? new Map(),
       clock: deps.clock,
+    }),
+    clusterResourceQuota({
+      cache,
+      clock: deps.clock,
+      objectsOf: ({ group, plural }) =>
+        deps.kinds().all.find((kind) => kind.group === group && kind.plural === plural && kind.alias === undefined)
+          ?.cache,
     }),
   ];
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
