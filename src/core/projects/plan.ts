@@ -23,26 +23,29 @@ export interface ProjectParameters {
   readonly PROJECT_REQUESTING_USER: string;
 }
 
+/** How a template names a parameter within a text. */
+const parameter = (name: keyof ProjectParameters): string => `$\{${name}}`;
+
 /** Where no template is configured: the project, and its requester as administrator. */
 const DEFAULT_OBJECTS: readonly JsonObject[] = [
   {
     apiVersion: 'project.openshift.io/v1',
     kind: 'Project',
     metadata: {
-      name: '${PROJECT_NAME}',
+      name: parameter('PROJECT_NAME'),
       annotations: {
-        'openshift.io/description': '${PROJECT_DESCRIPTION}',
-        'openshift.io/display-name': '${PROJECT_DISPLAYNAME}',
-        'openshift.io/requester': '${PROJECT_REQUESTING_USER}',
+        'openshift.io/description': parameter('PROJECT_DESCRIPTION'),
+        'openshift.io/display-name': parameter('PROJECT_DISPLAYNAME'),
+        'openshift.io/requester': parameter('PROJECT_REQUESTING_USER'),
       },
     },
   },
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'RoleBinding',
-    metadata: { name: 'admin', namespace: '${PROJECT_NAME}' },
+    metadata: { name: 'admin', namespace: parameter('PROJECT_NAME') },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: '${PROJECT_ADMIN_USER}' }],
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: parameter('PROJECT_ADMIN_USER') }],
   },
 ];
 

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { nameRefusal, projectObjects } from '../../../src/core/projects/plan.ts';
 
+const parameter = (name: string): string => `$\{${name}}`;
+
 const PARAMETERS = {
   PROJECT_NAME: 'shop',
-  PROJECT_DISPLAYNAME: 'Shop ${PROJECT_NAME}',
+  PROJECT_DISPLAYNAME: `Shop ${parameter('PROJECT_NAME')}`,
   PROJECT_DESCRIPTION: '',
   PROJECT_ADMIN_USER: 'ann',
   PROJECT_REQUESTING_USER: 'ann',
@@ -25,7 +27,7 @@ describe('project requests', () => {
       annotations: {
         'openshift.io/description': '',
         // A value that looks like a parameter is not filled in again.
-        'openshift.io/display-name': 'Shop ${PROJECT_NAME}',
+        'openshift.io/display-name': `Shop ${parameter('PROJECT_NAME')}`,
         'openshift.io/requester': 'ann',
       },
     });
@@ -36,8 +38,12 @@ describe('project requests', () => {
   });
 
   test('a template has exactly one project', () => {
-    const project = { apiVersion: 'project.openshift.io/v1', kind: 'Project', metadata: { name: '${PROJECT_NAME}' } };
-    const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'of-${TEAM}' } };
+    const project = {
+      apiVersion: 'project.openshift.io/v1',
+      kind: 'Project',
+      metadata: { name: parameter('PROJECT_NAME') },
+    };
+    const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: `of-${parameter('TEAM')}` } };
     const parameters = [{ name: 'TEAM', value: 'blue' }];
     const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS);
     assert.ok(typeof made !== 'string');
