@@ -40,6 +40,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'print the JSON schema of the bootstrap file',
     load: async () => (await import('./commands/config.ts')).schemaCommand,
   },
+  'keep-balancer': {
+    summary: 'keep the API balancer’s port open while the host process restarts; started by it',
+    load: async () => (await import('./commands/keep-balancer.ts')).keepBalancerCommand,
+  },
   proxy: {
     summary: 'run the service proxy alone',
     load: async () => (await import('./commands/proxy.ts')).proxyCommand,
@@ -52,6 +56,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   controllers: {
     summary: 'run the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
+  },
+  hollow: {
+    summary: 'register hollow nodes for tests of the control plane',
+    load: async () => (await import('./commands/hollow.ts')).hollowCommand,
   },
   'gossip members': {
     summary: 'list the members of the gossip ring',

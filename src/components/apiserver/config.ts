@@ -3,7 +3,6 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
-import type { ServerIdentity } from './bootstrap/identity-leases.ts';
 import type { BrowserSettings } from './http/browsers.ts';
 import type { NamedCertificate, TlsMaterial } from './port.ts';
 
@@ -67,6 +66,13 @@ export interface OpenShiftLayer {
   readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
   /** URL of the API for users. */
   readonly publicUrl?: string;
+}
+
+/** What the Lease of this server shows. */
+export interface ServerIdentity {
+  /** `apiserver-` and a digest that no other API server of the cluster has. */
+  readonly name: string;
+  readonly hostname: string;
 }
 
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */

@@ -1,5 +1,7 @@
 /** Composes the API server, starts its parts in order and stops them in reverse order. */
+
 import { setMaxListeners } from 'node:events';
+import type { KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
@@ -17,10 +19,12 @@ import { Registration } from './aggregation/registration.ts';
 import { ApiServices } from './aggregation/services.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
+import { OAuthTokens } from './authentication/oauth-tokens.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
+import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
@@ -40,6 +44,8 @@ import { createEndpoints } from './endpoints.ts';
 import { ensureFlowObjects } from './flowcontrol/config-controller.ts';
 import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
 import { Frontend } from './frontend.ts';
+import { createLoginObjects } from './login-objects.ts';
+import type { LoginServer } from './login-port.ts';
 import { Metrics } from './metrics.ts';
 import { cacheOptions, type Kinds, serveKinds } from './pipeline/kinds.ts';
 import { PolicyChecker } from './policystatus/checker.ts';
@@ -70,9 +76,21 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Applies `--event-ttl` to Events, the only kind whose objects expire. */
+/** Applies `--event-ttl` to Events. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
-  return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+  return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+}
+
+/** What admission reads and writes itself. */
+function admissionStore(context: () => RestContext) {
+  return {
+    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
+    rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
+    storedNamespace: (name: string) => {
+      const { definition } = context().kinds.stored('namespaces', '');
+      return context().objects.readStored({ definition, namespace: '', name });
+    },
+  };
 }
 
 function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
@@ -192,7 +210,7 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
-  readonly #identityLeases: IdentityLeases;
+  #identityLeases: IdentityLeases | undefined;
   readonly #masters: MasterEndpoints;
   readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
@@ -205,6 +223,7 @@ class Server implements ApiServer {
   readonly #foreign: ForeignDiscovery;
   readonly #authenticationMap: AuthenticationMap;
   readonly #fairness: Fairness;
+  readonly #login: LoginServer | undefined;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -219,9 +238,8 @@ class Server implements ApiServer {
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
     );
-    const { identities = { current: config } } = deps;
-    const certificates = deps.certificates ?? { current: certificatesOf(config) };
-    const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
+    const { identities = { current: config }, certificates = { current: certificatesOf(config) } } = deps;
+    const authorizers = deps.authorizers ?? { current: config.authorizers ?? DEFAULT_AUTHORIZERS };
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
     countReloads(deps, this.#metrics);
@@ -244,7 +262,6 @@ class Server implements ApiServer {
     });
     this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
-    const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
       authorization,
@@ -253,14 +270,15 @@ class Server implements ApiServer {
       disabled: new Set(config.disabledAdmission),
       enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
+      enforcesConstraints: config.openshift?.profile === 'okd',
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,
       log,
+      domain: config.openshift?.domain,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
-      createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
-      storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
+      ...admissionStore(() => this.#context),
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
@@ -286,6 +304,11 @@ class Server implements ApiServer {
         identities,
         certificates,
         tokens,
+        oauthTokens: new OAuthTokens(
+          cache,
+          () => clock.nowMs(),
+          (name, seconds) => tokenUses.noteOAuth(this.#context, name, seconds),
+        ),
         cache,
         backends: deps.http.backends,
         clock,
@@ -304,7 +327,7 @@ class Server implements ApiServer {
       clock,
       log,
       config.compactionIntervalSeconds ?? DEFAULT_COMPACTION_SECONDS,
-      () => cache.revision,
+      cache,
     );
     const availability = new AvailabilityMetrics();
     this.#metrics.addGauge(() => availability.render());
@@ -324,10 +347,10 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
-    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
-    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
+    this.#login = deps.login?.(createLoginObjects(this.#context));
+    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate, this.#login);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
     this.#policies = new PolicyChecker(this.#context);
   }
@@ -416,6 +439,7 @@ class Server implements ApiServer {
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
+    this.#identityLeases ??= new IdentityLeases(this.#context, config.identity);
     try {
       await Promise.all([
         bootstrap(this.#context),
@@ -429,6 +453,7 @@ class Server implements ApiServer {
         this.#authenticationMap.start(),
         ensureTokenTracking(this.#context),
         this.#identityLeases.start(),
+        this.#login?.prepare(),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();
@@ -477,6 +502,7 @@ class Server implements ApiServer {
     }
     await this.#soleWriter.stop();
     this.#customKinds.stop();
+    await this.#login?.stop();
     this.#apiServices.stop();
     this.#fairness.stop();
     this.#cache.stop();

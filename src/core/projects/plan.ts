@@ -2,7 +2,8 @@
  * What a request for a project makes. Source: openshift/openshift-apiserver
  * pkg/project/apiserver/registry/projectrequest/delegated.
  */
-import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import type { JsonObject } from '../../api/meta/object.ts';
+import { processTemplate, type TemplateBody } from '../templates/index.ts';
 
 const FORBIDDEN_NAMES = ['openshift', 'kubernetes', 'kube'];
 const FORBIDDEN_PREFIXES = ['openshift-', 'kubernetes-', 'kube-'];
@@ -49,11 +50,6 @@ const DEFAULT_OBJECTS: readonly JsonObject[] = [
   },
 ];
 
-export interface ProjectTemplate {
-  readonly objects?: readonly JsonObject[];
-  readonly parameters?: readonly { readonly name?: string; readonly value?: string }[];
-}
-
 export interface ProjectObjects {
   readonly project: JsonObject;
   /** In the order in which they are created, behind the project. */
@@ -63,26 +59,27 @@ export interface ProjectObjects {
 const isProject = ({ apiVersion, kind }: JsonObject): boolean =>
   kind === 'Project' && apiVersion === 'project.openshift.io/v1';
 
-/** A text: what is wrong with the template. */
+/** A text: what is wrong with the template. `random`: uniform in [0, 1), for values that it generates. */
 export function projectObjects(
-  template: ProjectTemplate | undefined,
+  template: TemplateBody | undefined,
   parameters: ProjectParameters,
+  random: () => number,
 ): ProjectObjects | string {
-  const values = new Map<string, string>();
-  for (const { name = '', value = '' } of template?.parameters ?? []) values.set(name, value);
-  for (const [name, value] of Object.entries(parameters)) values.set(name, value);
-  const objects = (template?.objects ?? DEFAULT_OBJECTS).map((each) => filled(each, values) as JsonObject);
+  const own = new Map<string, string>(Object.entries(parameters));
+  const declared = template?.parameters ?? [...own.keys()].map((name) => ({ name }));
+  const body = {
+    ...template,
+    objects: template?.objects ?? DEFAULT_OBJECTS,
+    parameters: declared.map((each) => {
+      const value = own.get(each.name ?? '');
+      return value === undefined ? each : { name: each.name ?? '', value };
+    }),
+  };
+  const result = processTemplate(body, random);
+  if ('errors' in result) return result.errors.map(({ field, message }) => `${field}: ${message}`).join(', ');
+  const { objects } = result.processed;
   const [project, ...further] = objects.filter(isProject);
   if (project === undefined) return 'must contain a project resource';
   if (further.length > 0) return 'must contain only one project resource';
   return { project, content: objects.filter((each) => !isProject(each)) };
-}
-
-/** Parameters within texts, once: a value that looks like a parameter stays as it is. */
-function filled(value: JsonValue, values: ReadonlyMap<string, string>): JsonValue {
-  if (typeof value === 'string')
-    return value.replace(/\$\{([A-Za-z0-9_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
-  if (Array.isArray(value)) return value.map((each) => filled(each, values));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filled(each ?? null, values)]));
 }

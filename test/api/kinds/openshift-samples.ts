@@ -51,4 +51,17 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
   'RoleBindingRestriction.authorization.openshift.io': {
     spec: { userrestriction: { users: ['ann'], groups: ['blue'], labels: [{ matchLabels: { team: 'blue' } }] } },
   },
+  'SecurityContextConstraints.security.openshift.io': {
+    priority: 5,
+    allowPrivilegedContainer: false,
+    allowedCapabilities: ['NET_BIND_SERVICE'],
+    requiredDropCapabilities: ['KILL'],
+    runAsUser: { type: 'MustRunAsRange', uidRangeMin: 1000, uidRangeMax: 2000 },
+    seLinuxContext: { type: 'MustRunAs', seLinuxOptions: { level: 's0:c1,c0' } },
+    fsGroup: { type: 'MustRunAs', ranges: [{ min: 5, max: 6 }] },
+    volumes: ['configMap', 'secret'],
+    seccompProfiles: ['runtime/default'],
+    users: ['dev'],
+  },
+  'RangeAllocation.security.openshift.io': { range: '1000000000-1999999999/10000', data: 'AQ==' },
 };

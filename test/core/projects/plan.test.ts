@@ -12,6 +12,8 @@ const PARAMETERS = {
   PROJECT_REQUESTING_USER: 'ann',
 };
 
+const random = (): number => 0.5;
+
 describe('project requests', () => {
   test('names of the system cannot be requested', () => {
     for (const name of ['openshift', 'kubernetes', 'kube', 'openshift-x', 'kubernetes-x', 'kube-x'])
@@ -20,7 +22,7 @@ describe('project requests', () => {
   });
 
   test('the default is the project and its administrator', () => {
-    const made = projectObjects(undefined, PARAMETERS);
+    const made = projectObjects(undefined, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.project['metadata'], {
       name: 'shop',
@@ -44,11 +46,14 @@ describe('project requests', () => {
       metadata: { name: parameter('PROJECT_NAME') },
     };
     const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: `of-${parameter('TEAM')}` } };
-    const parameters = [{ name: 'TEAM', value: 'blue' }];
-    const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS);
+    const parameters = [{ name: 'TEAM', value: 'blue' }, { name: 'PROJECT_NAME' }];
+    const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.content, [{ ...quota, metadata: { name: 'of-blue' } }]);
-    assert.equal(projectObjects({ objects: [quota] }, PARAMETERS), 'must contain a project resource');
-    assert.equal(projectObjects({ objects: [project, project] }, PARAMETERS), 'must contain only one project resource');
+    assert.equal(projectObjects({ objects: [quota] }, PARAMETERS, random), 'must contain a project resource');
+    assert.equal(
+      projectObjects({ objects: [project, project] }, PARAMETERS, random),
+      'must contain only one project resource',
+    );
   });
 });

@@ -1,10 +1,12 @@
 /** The plug-ins in upstream's recommended order. */
 
+import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -29,6 +31,7 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
+import { imagePolicy } from './image-policy.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
@@ -44,7 +47,9 @@ import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { clusterResourceQuota, resourceQuota } from './quota/index.ts';
+import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
+import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -74,10 +79,16 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
+  /** Security context constraints are enforced. */
+  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
+  /** Of routes without a host; default: OpenShift's layer's. */
+  readonly domain?: string | undefined;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
+  /** Stores the group of a Node that its own host deletes. */
+  rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
@@ -118,6 +129,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
     ...asked('NamespaceExists'),
+    imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
     ...asked('LimitPodHardAntiAffinityTopology'),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
@@ -137,9 +149,13 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       volume: (name) => cache.kind('persistentvolumes').get('', name),
       driver: (name) => cache.kind('csidrivers').get('', name),
       access: authorization,
+      rememberGroup: deps.rememberGroup,
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
+    ...(deps.enforcesConstraints
+      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
+      : []),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -165,6 +181,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     defaultIngressClass(() => cache.kind('ingressclasses')),
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
+    routeHosts(authorization, deps.domain),
     escalation(authorization),
     deviceAdminAccess(namespaces),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.

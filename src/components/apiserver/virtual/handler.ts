@@ -16,6 +16,7 @@ import { noSuchResource } from '../rest/served-at.ts';
 import { bindPod } from '../subresources/binding.ts';
 import { mayRequestProjects } from './project-requests.ts';
 import { virtualHandler } from './reviews.ts';
+import { openshiftHandler } from './templates-and-images.ts';
 
 /** Defaults the namespace of a review to the request's; rejects another one. */
 function placeIn(object: KubeObject, namespace: string): void {
@@ -55,9 +56,15 @@ export async function review(
     );
     return exchange.sendObject(201, success());
   }
+  const openshift = openshiftHandler(kind);
   const handler = virtualHandler(kind);
-  if (handler === undefined) throw noSuchResource();
+  if (openshift === undefined && handler === undefined) throw noSuchResource();
   await admitQuestion(context.admission, request, object);
+  if (openshift !== undefined) {
+    const answered = await openshift(context, object, request);
+    return exchange.sendObject(201, answered);
+  }
+  if (handler === undefined) throw noSuchResource();
   const answer = await handler(context, object, {
     user: exchange.user,
     namespace: info.namespace,
