@@ -6,7 +6,6 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
-import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -37,6 +36,7 @@ import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
+import { okdPlugins, openshiftPlugins } from './openshift.ts';
 import { ownerReferences } from './owner-references.ts';
 import { pluginTimes } from './plugin-metrics.ts';
 import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
@@ -46,10 +46,9 @@ import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
-import { clusterResourceQuota, resourceQuota } from './quota/index.ts';
+import { resourceQuota } from './quota/index.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
-import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -153,9 +152,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    ...(deps.enforcesConstraints
-      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
-      : []),
+    ...(deps.enforcesConstraints ? okdPlugins(cache, authorization, deps.clock) : []),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -203,13 +200,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       limited: settings.limitedResources ?? new Map(),
       clock: deps.clock,
     }),
-    clusterResourceQuota({
-      cache,
-      clock: deps.clock,
-      objectsOf: ({ group, plural }) =>
-        deps.kinds().all.find((kind) => kind.group === group && kind.plural === plural && kind.alias === undefined)
-          ?.cache,
-    }),
+    ...openshiftPlugins(deps),
   ];
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
   return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);

@@ -8,7 +8,7 @@ import {
   subjectRulesReview,
 } from './openshift-reviews.ts';
 import { requestProject } from './project-requests.ts';
-import type { Handler } from './reviews.ts';
+import type { Handler } from './question.ts';
 
 export const openshiftHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['LocalResourceAccessReview.authorization.openshift.io', localResourceAccessReview],

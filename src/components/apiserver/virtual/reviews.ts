@@ -19,20 +19,8 @@ import type { RestContext } from '../rest/context.ts';
 import { mapIdentity } from './identity-mappings.ts';
 import { openshiftHandlers } from './openshift.ts';
 import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
+import type { Handler, Question } from './question.ts';
 import { selectorTerms } from './review-selectors.ts';
-
-export interface Question {
-  readonly user: UserInfo;
-  /** '' for cluster-scoped kinds. */
-  readonly namespace: string;
-  readonly dryRun: boolean;
-}
-
-export type Handler = (
-  context: RestContext,
-  object: KubeObject,
-  question: Question,
-) => KubeObject | Promise<KubeObject>;
 
 const toUserInfo = (user: UserInfo) => ({
   username: user.name,

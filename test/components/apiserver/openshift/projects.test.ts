@@ -103,7 +103,6 @@ describe('projects', { concurrency: false }, () => {
           parameters: [{ name: 'PROJECT_NAME' }, { name: 'TEAM', value: 'blue' }],
         },
       });
-    await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'openshift-config' } } });
     const clusterWide = {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
@@ -186,6 +185,31 @@ describe('projects', { concurrency: false }, () => {
     // What ann may not do in her project she cannot give by the older name either.
     const more = { ...binding, metadata: { name: 'more' }, roleRef: { name: 'cluster-admin' } };
     assert.equal((await server.call('POST', at, { body: more, as: ann })).code, 403);
+  });
+
+  test('restrictions say whom role bindings may name', async () => {
+    const restriction = {
+      apiVersion: 'authorization.openshift.io/v1',
+      kind: 'RoleBindingRestriction',
+      metadata: { name: 'few' },
+      spec: { userrestriction: { users: ['bob'] } },
+    };
+    const path = `${REVIEWS}/namespaces/shop/rolebindingrestrictions`;
+    const stored = await server.call('POST', path, { body: restriction });
+    assert.equal(stored.code, 201, stored.text);
+    const bind = (name: string) =>
+      server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
+        as: ann,
+        body: {
+          metadata: { name: `edit-${name}` },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
+          subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name }],
+        },
+      });
+    assert.equal((await bind('bob')).code, 201);
+    const refused = await bind('eve');
+    assert.equal(refused.code, 403);
+    assert.match(refused.text, /rolebindings to User \\"eve\\" are not allowed in project \\"shop\\"/);
   });
 
   test('the configuration of the cluster is there with true values, and stays as it is changed', async () => {
