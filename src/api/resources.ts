@@ -38,6 +38,8 @@ import { resourceClaims } from './kinds/resourceclaims/index.ts';
 import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { resourceSlices } from './kinds/resourceslices/index.ts';
+import { rigClaims } from './kinds/rigclaims/index.ts';
+import { rigs } from './kinds/rigs/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
 import { routes } from './kinds/routes/index.ts';
@@ -121,4 +123,6 @@ export const resources = {
   images: typeOf(images),
   imageStreams: typeOf(imageStreams),
   templateInstances: typeOf(templateInstances),
+  rigs: typeOf(rigs),
+  rigClaims: typeOf(rigClaims),
 } as const;

@@ -105,6 +105,26 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'restart the store’s cluster from one member after a permanent quorum loss',
     load: async () => (await import('./commands/recover.ts')).recoverCommand,
   },
+  'rig list': {
+    summary: 'list the rigs with their holders and queues',
+    load: async () => (await import('./commands/rig.ts')).listCommand,
+  },
+  'rig claim': {
+    summary: 'claim a rig',
+    load: async () => (await import('./commands/rig.ts')).claimCommand,
+  },
+  'rig release': {
+    summary: 'release a claim on a rig',
+    load: async () => (await import('./commands/rig.ts')).releaseCommand,
+  },
+  'rig console': {
+    summary: 'open the serial console of a rig',
+    load: async () => (await import('./commands/rig.ts')).consoleCommand,
+  },
+  'rig power': {
+    summary: 'switch the board of a rig on, off, or off and on',
+    load: async () => (await import('./commands/rig.ts')).powerCommand,
+  },
   'image import': {
     summary: 'import images from docker-archive or oci-archive files',
     load: async () => (await import('./commands/image.ts')).importCommand,

@@ -41,6 +41,7 @@ import { replicaSetController } from './replicaset.ts';
 import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
 import { resourceClaimController } from './resourceclaim.ts';
+import { rigController } from './rig.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceLbController } from './service-lb.ts';
@@ -107,4 +108,5 @@ export const controllers: readonly ControllerSpec[] = [
   imageStreamImportController,
   imageTriggerController,
   templateInstanceController,
+  rigController,
 ];

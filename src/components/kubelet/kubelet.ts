@@ -451,6 +451,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     view: services.view,
     runtime,
     streaming: deps.streaming,
+    devices: services.devices,
     stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     config,
     ...{ probeMetrics: () => services.prober.metrics(), hostLogs: deps.hostLogs },

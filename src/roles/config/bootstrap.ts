@@ -8,7 +8,7 @@ import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
-import { fixturesField } from './fixtures.ts';
+import { fixturesField, rigPowerField } from './fixtures.ts';
 import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
@@ -135,6 +135,7 @@ const shape = {
     ['configFile'],
   ),
   fixtures: fixturesField(),
+  rigPower: rigPowerField(),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
   ...embeddedShape,
   openshift: openshiftField(),

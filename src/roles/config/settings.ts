@@ -62,6 +62,8 @@ export interface Settings {
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
   readonly fixtures: readonly DeclaredFixture[];
+  /** Programs with arguments, by name, that switch boards. */
+  readonly rigPower: ReadonlyMap<string, readonly string[]>;
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -332,6 +334,7 @@ export function settingsOf(
     router: routerOf(file?.router),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
+    rigPower: file?.rigPower ?? new Map(),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
     podNetwork,

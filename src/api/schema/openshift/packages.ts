@@ -1,4 +1,5 @@
-/** All packages of OpenShift's groups. */
+/** All packages that are declared by hand: OpenShift's groups and `rig.hyperedge.dev`. */
+import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
 import { configPackage } from './config.ts';
@@ -18,6 +19,7 @@ const packages = [
   oauthPackage,
   projectPackage,
   quotaPackage,
+  rigPackage,
   routePackage,
   securityPackage,
   templatePackage,

@@ -1,5 +1,7 @@
 /** The plug-ins in upstream's recommended order. */
 
+import { rigClaims } from '../../../api/kinds/rigclaims/index.ts';
+import { rigs } from '../../../api/kinds/rigs/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -47,6 +49,7 @@ import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
+import { rigClaimGates } from './rig-claims.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
@@ -56,6 +59,9 @@ import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-a
 import { HookCaller } from './webhooks/call.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
 import { validatingWebhooks } from './webhooks/validating.ts';
+
+const RIGS = rigs.storagePrefix;
+const RIG_CLAIMS = rigClaims.storagePrefix;
 
 const NO_POD_SECURITY = {
   defaults: PRIVILEGED_POLICY,
@@ -181,6 +187,10 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     routeHosts(authorization, deps.domain),
     escalation(authorization),
     deviceAdminAccess(namespaces),
+    rigClaimGates({
+      rigs: () => cache.kind(RIGS).list(undefined),
+      claim: (namespace, name) => cache.kind(RIG_CLAIMS).get(namespace, name),
+    }),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingPolicies({
       ...policySources,

@@ -7,7 +7,7 @@ import { streamSubresource } from '../images/subresources.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
-import { stream } from '../streaming/index.ts';
+import { stream, switchRig } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { appliedQuotas, isAppliedQuota } from '../virtual/applied-quotas.ts';
@@ -114,8 +114,11 @@ function dispatchSubresource(
       return verb === 'create' ? token(context, exchange, kind, info) : refuse();
     case 'log':
       return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
+    case 'power':
+      return verb === 'create' ? switchRig(context, exchange, info) : refuse();
     case 'exec':
     case 'attach':
+    case 'console':
     case 'portforward':
       // Asking to upgrade, by either method; anything else is not theirs.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();

@@ -15,6 +15,7 @@ import type { Fixture, FixtureScanner } from './fixtures-port.ts';
 import { DeviceManager } from './manager.ts';
 import { PluginRegistry } from './plugin-registry.ts';
 import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
+import type { RigHost } from './rigs-port.ts';
 
 /** What the composition hands to the kubelet for devices. */
 export interface KubeletDevices {
@@ -23,6 +24,8 @@ export interface KubeletDevices {
   /** `/var/lib/kubelet`, where plug-ins look for the kubelet's sockets. */
   readonly root: string;
   readonly scanner: FixtureScanner;
+  /** Undefined: rigs have neither console nor power. */
+  readonly rigs?: RigHost;
 }
 
 export interface NodeDevicesOptions extends KubeletDevices {
@@ -122,6 +125,10 @@ export class NodeDevices {
 
   amounts(): ReadonlyMap<string, readonly [capacity: number, allocatable: number]> {
     return this.#manager.amounts();
+  }
+
+  get rigHost(): RigHost | undefined {
+    return this.#options.rigs;
   }
 
   fixture(name: string): Fixture | undefined {

@@ -13,7 +13,9 @@ export type RouteName =
   | 'exec'
   | 'attach'
   | 'portForward'
-  | 'run';
+  | 'run'
+  | 'rigConsole'
+  | 'rigPower';
 
 export interface Route {
   readonly name: RouteName;
@@ -26,6 +28,7 @@ export interface Route {
   /** '' when the path has none. */
   readonly uid: string;
   readonly container: string;
+  readonly rig?: string;
   readonly query: URLSearchParams;
 }
 
@@ -77,6 +80,11 @@ export function routeOf(method: string, url: string): Route | undefined {
   const [name = '', namespace = '', pod = '', third, fourth, ...more] = parts;
   if (more.length > 0 || pod === '') return undefined;
   switch (name) {
+    case 'rigs': {
+      if (third !== undefined || (pod !== 'console' && pod !== 'power')) return undefined;
+      const what = { name: pod === 'console' ? 'rigConsole' : 'rigPower', rig: namespace } as const;
+      return { ...none, ...what, methods: ['GET', 'POST'], verb: 'create', subresources: ['proxy'] };
+    }
     case 'containerLogs':
       if (third === undefined || fourth !== undefined) return undefined;
       return { name, ...none, namespace, pod, container: third, methods: READ, verb, subresources: ['proxy'] };

@@ -8,6 +8,7 @@ import type { Runtime } from '../../../core/podplan/port.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { ServingCertificate } from '../deps.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { HostLogSource } from '../host-logs-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -27,6 +28,7 @@ import type {
   KubeletResponse,
   KubeletTls,
 } from './port.ts';
+import { RigRequests } from './rigs.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import { type Route, routeOf } from './routes.ts';
 import { Sessions } from './sessions.ts';
@@ -44,6 +46,7 @@ export interface KubeletServerOptions {
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;
+  readonly devices: NodeDevices | undefined;
   readonly stats: StatsProvider;
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
@@ -78,10 +81,12 @@ export class KubeletServer {
   private readonly streams: StreamRequests;
   private readonly logs: LogRequests;
   private readonly hostLogs: HostLogRequests;
+  private readonly rigs: RigRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
-    this.streams = new StreamRequests(options, this.sessions);
+    this.rigs = new RigRequests(options);
+    this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
     this.hostLogs = new HostLogRequests(options.hostLogs);
   }
@@ -226,6 +231,11 @@ export class KubeletServer {
       case 'run':
         await this.serveRun(route, response);
         return;
+      case 'rigPower':
+        if (request.method !== 'POST') throw new HttpError(405, 'Method Not Allowed');
+        sendText(response, await this.rigs.power(route));
+        return;
+      case 'rigConsole':
       case 'exec':
       case 'attach':
       case 'portForward':

@@ -262,6 +262,18 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     'resourcequota-controller',
     [rule('list watch', '*', '*'), rule('update', 'core', 'resourcequotas/status'), eventsRule],
   ],
+  [
+    'rig-controller',
+    [
+      rule(READ, 'rig.hyperedge.dev', 'rigs'),
+      rule('get list patch update watch', 'rig.hyperedge.dev', 'rigclaims'),
+      rule('patch update', 'rig.hyperedge.dev', 'rigclaims/status rigs/status'),
+      rule('delete get list patch watch', 'core', 'pods'),
+      rule(READ, 'core', 'nodes'),
+      rule('create delete get list watch', 'resource.k8s.io', 'deviceclasses resourceslices'),
+      eventsRule,
+    ],
+  ],
   ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
   ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
   [
