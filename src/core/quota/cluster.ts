@@ -1,5 +1,6 @@
 /**
- * Quotas of several projects together: they count the objects of all of them. Source: openshift/library-go pkg/quota/clusterquotamapping, openshift/openshift-controller-manager pkg/quota.
+ * Quotas of several projects together: they count the objects of all of them. Source: openshift/library-go
+ * pkg/quota/clusterquotamapping, openshift/openshift-controller-manager pkg/quota.
  */
 import type { Namespace, ResourceQuota } from 'kubernetes-types/core/v1';
 import type { ClusterResourceQuota } from '../../api/kinds/clusterresourcequotas/index.ts';

@@ -3,7 +3,7 @@
  * pkg/project/apiserver/registry/projectrequest/delegated.
  */
 import type { JsonObject } from '../../api/meta/object.ts';
-import { processTemplate, type TemplateBody } from '../templates/index.ts';
+import { processTemplate, type TemplateBody } from './process.ts';
 
 const FORBIDDEN_NAMES = ['openshift', 'kubernetes', 'kube'];
 const FORBIDDEN_PREFIXES = ['openshift-', 'kubernetes-', 'kube-'];

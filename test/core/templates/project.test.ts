@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { nameRefusal, projectObjects } from '../../../src/core/projects/plan.ts';
+import { nameRefusal, projectObjects } from '../../../src/core/templates/project.ts';
 
 const parameter = (name: string): string => `$\{${name}}`;
 
