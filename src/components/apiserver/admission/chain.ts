@@ -9,7 +9,6 @@ import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { ApiServerConfig } from '../config.ts';
-import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -40,6 +39,7 @@ import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
+import { OKD_PLUGINS, okdPlugins, openshiftPlugins } from './openshift.ts';
 import { ownerReferences } from './owner-references.ts';
 import { pluginTimes } from './plugin-metrics.ts';
 import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
@@ -53,7 +53,6 @@ import { resourceQuota } from './quota/index.ts';
 import { rigClaimGates } from './rig-claims.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
-import { execRestrictions, SCC_PLUGINS, securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -98,9 +97,9 @@ export interface ChainDeps {
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
 
-/** Constraints are enforced by profile okd alone. */
+/** Constraints and restrictions of bindings are enforced by profile okd alone. */
 export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
-  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : SCC_PLUGINS)]);
+  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : OKD_PLUGINS)]);
 }
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
@@ -120,7 +119,6 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     nowMs: () => deps.clock.monotonicMs(),
   });
   const { settings } = deps;
-  const constraints = constraintSources(cache, authorization, deps.clock);
   const nowMs = (): number => deps.clock.monotonicMs();
   const policySources = { kinds: deps.kinds, namespaces, access: authorization, metrics: deps.metrics, nowMs };
   const node = (name: string) => cache.kind('minions').get('', name);
@@ -164,8 +162,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    securityContextConstraint(constraints),
-    execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
+    ...okdPlugins(cache, authorization, deps.clock),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -217,6 +214,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       limited: settings.limitedResources ?? new Map(),
       clock: deps.clock,
     }),
+    ...openshiftPlugins(deps),
   ];
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
   return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);

@@ -30,6 +30,7 @@ const NAMESPACES = [
   'kube-public',
   'kube-node-lease',
   'openshift',
+  'openshift-config',
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',

@@ -1,3 +1,4 @@
+/** How a virtual kind is answered. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { RestContext } from '../rest/context.ts';

@@ -168,7 +168,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectReview', selfSubjectReview],
 ]);
 
-/** OpenShift's kinds have their own, for some are called as those of Kubernetes. */
+/** Some of OpenShift's kinds are called as those of Kubernetes, and have their own. */
 export function virtualHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
-  return group.endsWith('.openshift.io') ? openshiftHandlers.get(`${kind}.${group}`) : HANDLERS.get(kind);
+  return openshiftHandlers.get(`${kind}.${group}`) ?? HANDLERS.get(kind);
 }
