@@ -40,6 +40,7 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
     },
     validate(request) {
       if (!isFor(request, '', 'pods') || request.subresource !== '') return;
+      if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
       const pod = request.object as Pod;
       const name = claimNameOf(pod);
       if (request.operation === 'CREATE') {
@@ -54,7 +55,6 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
           throw forbid(request, 'spec.nodeName: a pod of a RigClaim is placed by the scheduler; remove the field');
         return;
       }
-      if (request.operation !== 'UPDATE') return;
       const old = request.old as Pod;
       const before = claimNameOf(old);
       if (name !== before)
