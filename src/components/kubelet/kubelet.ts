@@ -485,6 +485,7 @@ function nodeDevices(
     ...{ nodeName: config.nodeName, files, clock, log },
     pods: () => parts().manager.activePods(),
     onChanged: () => parts().reportNode.current(),
+    node: () => parts().services.node(),
     warn: (reason, message) => {
       const node = parts().services.node();
       if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
