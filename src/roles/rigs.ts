@@ -4,8 +4,8 @@ import { resources } from '../api/resources.ts';
 import type { PowerAction, Rig, RigClaim } from '../api/rigs/types.ts';
 import { silentLog } from '../base/log.ts';
 import { openRemoteTerminal } from '../client/index.ts';
-import { type OpenedClient, openClient } from './api-access.ts';
 import { masterFiles } from '../io/pki/index.ts';
+import { type OpenedClient, openClient } from './api-access.ts';
 import { canonicalRoot } from './config/settings.ts';
 import { systemClock as clock, systemRandom as random } from './process.ts';
 

@@ -100,6 +100,8 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly names?: ServedNames<T>;
   /** Lists and watches hold the objects that the user may get, and no others. */
   readonly onlyReadable?: true;
+  /** Where users see their own objects alone, whatever roles allow: whether this one is the user's. */
+  isOwn?(object: T, user: UserInfo): boolean;
   /** `apiVersion` and `kind` are set by the caller. */
   convertTo(object: KubeObject): T;
   convertFrom(object: T): KubeObject;

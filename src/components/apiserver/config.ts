@@ -62,6 +62,10 @@ export interface OpenShiftLayer {
   readonly profile: 'kubernetes' | 'okd';
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
+  /** Ranges of pods, with the length of the prefix that a node gets. */
+  readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
+  /** URL of the API for users. */
+  readonly publicUrl?: string;
 }
 
 /** What the Lease of this server shows. */

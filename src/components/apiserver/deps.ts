@@ -6,6 +6,7 @@ import type { ReadSigningRequest } from './admission/certificates.ts';
 import type { AuditSettings } from './audit/trail.ts';
 import type { ApiServerConfig, Authorizer, Followed, FollowedCertificates, IdentitySettings } from './config.ts';
 import type { EncryptionSource } from './encryption/configuration.ts';
+import type { CreateLogin } from './login-port.ts';
 import type { HttpPort } from './port.ts';
 
 export interface ApiServerDeps {
@@ -37,6 +38,8 @@ export interface ApiServerDeps {
   readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/io/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
+  /** The OAuth server; undefined: its paths are not served. */
+  readonly login?: CreateLogin;
 }
 
 export interface ApiServer {

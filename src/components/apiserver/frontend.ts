@@ -15,6 +15,7 @@ import { isWrite, lateness, requestLimit, writeDeadline } from './http/deadline.
 import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
+import type { LoginServer } from './login-port.ts';
 import type { Metrics } from './metrics.ts';
 import type { ServedKind } from './pipeline/kinds.ts';
 import { methodNotAllowed } from './pipeline/write-request.ts';
@@ -51,6 +52,7 @@ export class Frontend {
   readonly #impersonation: Impersonation;
   readonly #timeoutMs: number;
   readonly #browsers: Browsers | undefined;
+  readonly #login: LoginServer | undefined;
   /** Requests that have to end. */
   readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
@@ -59,7 +61,8 @@ export class Frontend {
   /** Called when no request is left that has to end. */
   #idle: (() => void) | undefined;
 
-  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
+  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, login?: LoginServer) {
+    this.#login = login;
     this.#context = context;
     this.#metrics = metrics;
     this.#endpoints = endpoints;
@@ -86,6 +89,11 @@ export class Frontend {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
+      if (this.#login?.handles(info.path) === true) {
+        connection.identified?.('anonymous');
+        this.#follow(exchange, this.#login.answer(request, response, connection));
+        return;
+      }
       const user = this.#identify(request, connection, info, exchange);
       if (user instanceof Promise) this.#later(exchange, user);
       else this.#admit(exchange, user, startedMs);

@@ -19,6 +19,7 @@ import { Registration } from './aggregation/registration.ts';
 import { ApiServices } from './aggregation/services.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
+import { OAuthTokens } from './authentication/oauth-tokens.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { IdentityLeases } from './bootstrap/identity-leases.ts';
@@ -26,6 +27,7 @@ import { bootstrap, ensure } from './bootstrap/index.ts';
 import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -42,6 +44,8 @@ import { createEndpoints } from './endpoints.ts';
 import { ensureFlowObjects } from './flowcontrol/config-controller.ts';
 import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
 import { Frontend } from './frontend.ts';
+import { createLoginObjects } from './login-objects.ts';
+import type { LoginServer } from './login-port.ts';
 import { Metrics } from './metrics.ts';
 import { cacheOptions, type Kinds, serveKinds } from './pipeline/kinds.ts';
 import { PolicyChecker } from './policystatus/checker.ts';
@@ -72,9 +76,9 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Applies `--event-ttl` to Events, the only kind whose objects expire. */
+/** Applies `--event-ttl` to Events. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
-  return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+  return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }
 
 /** What admission reads and writes itself. */
@@ -219,6 +223,7 @@ class Server implements ApiServer {
   readonly #foreign: ForeignDiscovery;
   readonly #authenticationMap: AuthenticationMap;
   readonly #fairness: Fairness;
+  readonly #login: LoginServer | undefined;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -265,10 +270,12 @@ class Server implements ApiServer {
       disabled: new Set(config.disabledAdmission),
       enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
+      enforcesConstraints: config.openshift?.profile === 'okd',
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,
       log,
+      domain: config.openshift?.domain,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
       ...admissionStore(() => this.#context),
@@ -297,6 +304,11 @@ class Server implements ApiServer {
         identities,
         certificates,
         tokens,
+        oauthTokens: new OAuthTokens(
+          cache,
+          () => clock.nowMs(),
+          (name, seconds) => tokenUses.noteOAuth(this.#context, name, seconds),
+        ),
         cache,
         backends: deps.http.backends,
         clock,
@@ -337,7 +349,8 @@ class Server implements ApiServer {
     });
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
-    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
+    this.#login = deps.login?.(createLoginObjects(this.#context));
+    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate, this.#login);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
     this.#policies = new PolicyChecker(this.#context);
   }
@@ -432,6 +445,7 @@ class Server implements ApiServer {
         bootstrap(this.#context),
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
+        ensureClusterConfig(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
@@ -439,6 +453,7 @@ class Server implements ApiServer {
         this.#authenticationMap.start(),
         ensureTokenTracking(this.#context),
         this.#identityLeases.start(),
+        this.#login?.prepare(),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();
@@ -487,6 +502,7 @@ class Server implements ApiServer {
     }
     await this.#soleWriter.stop();
     this.#customKinds.stop();
+    await this.#login?.stop();
     this.#apiServices.stop();
     this.#fairness.stop();
     this.#cache.stop();

@@ -10,6 +10,7 @@ import type { KubeletConfig } from './config.ts';
 import type { CredentialProviders } from './credentials-port.ts';
 import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
+import type { HostLogSource } from './host-logs-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
@@ -39,6 +40,7 @@ export interface KubeletDeps {
   readonly host: HostFacts;
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
+  readonly hostLogs: HostLogSource;
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;

@@ -454,7 +454,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     devices: services.devices,
     stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     config,
-    probeMetrics: () => services.prober.metrics(),
+    ...{ probeMetrics: () => services.prober.metrics(), hostLogs: deps.hostLogs },
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

@@ -10,6 +10,7 @@ import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
 import { fixturesField, rigPowerField } from './fixtures.ts';
 import { openshiftField } from './openshift.ts';
+import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -31,8 +32,7 @@ export const cidrs = (): Field<string> =>
       return 'give at most one range of each address family';
     return undefined;
   }, 'address range such as 172.30.0.0/16, or one of each family with a comma between them');
-const absolutePath = (): Field<string> =>
-  string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' });
+const absolutePath = (): Field<string> => string({ pattern: /^\//, fix: 'give an absolute path' });
 const port = (): Field<number> => integer(1, 65_535);
 const dnsServer = (): Field<string> =>
   checkedString(
@@ -139,6 +139,7 @@ const shape = {
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
   ...embeddedShape,
   openshift: openshiftField(),
+  router: routerField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

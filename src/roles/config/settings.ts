@@ -15,6 +15,7 @@ import { declaredFixtures } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
+import { type RouterSettings, routerOf } from './router.ts';
 
 export interface Settings {
   readonly root: string;
@@ -56,6 +57,7 @@ export interface Settings {
   readonly schedulerConfigFile: string | undefined;
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
+  readonly router: RouterSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -329,6 +331,7 @@ export function settingsOf(
     schedulerConfigFile: file?.scheduler?.configFile,
     embedded: embeddedOf(root, file),
     openshift: openshiftOf(file?.openshift),
+    router: routerOf(file?.router),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
     rigPower: file?.rigPower ?? new Map(),

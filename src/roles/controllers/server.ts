@@ -29,7 +29,9 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
@@ -110,6 +112,7 @@ export async function startControllers({
           },
         }),
     options: optionsOf(config),
+    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
   });
   const scheduler = createScheduler({
     client: schedulerClient.client.fenced(electors.scheduler.fence),

@@ -7,6 +7,7 @@ import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { deployManifests } from './manifests.ts';
+import { publishImages } from './published-images.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
@@ -22,6 +23,7 @@ export async function startEmbedded(
   informers: InformerFactory,
 ): Promise<() => Promise<void>> {
   await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
+  publishImages(images, nodeName, informers, api.client, log);
   const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });

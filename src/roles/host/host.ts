@@ -44,6 +44,7 @@ import { credentialProviders } from './credentials.ts';
 import { hostDevices } from './devices.ts';
 import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
+import { hostLogsOf } from './host-logs.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -63,6 +64,7 @@ import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
+import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
@@ -173,6 +175,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log: log.named('node-groups'),
   });
   const stopEmbedded = await startEmbedded(parts, runtime.images, nodeName, informers);
+  const stopRouter = startRouter(settings, informers, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -200,7 +203,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     stopRoleLabels();
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
-    await Promise.all([within(sharedAddress.stop(), SHARED_ADDRESS_MS), stopEmbedded()]);
+    await Promise.all([within(sharedAddress.stop(), SHARED_ADDRESS_MS), stopEmbedded(), stopRouter()]);
     versions.stop();
     stopGroups();
     await lastKnown.stop();
@@ -364,6 +367,7 @@ async function hostKubelet({
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
+    hostLogs: hostLogsOf(settings.root),
     mounts,
     volumes: volumeDeps(log),
     trees,

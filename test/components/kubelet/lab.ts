@@ -17,7 +17,7 @@ import {
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createCsiConnector, createRegistrationSockets } from '../../../src/io/grpc/index.ts';
-import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
+import { createFileWatch, createHostFacts, createMounter, hostLogs } from '../../../src/io/host/index.ts';
 import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
@@ -165,6 +165,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         host: createHostFacts({ root: '/', nowMs: Date.now }),
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),
+        hostLogs: { logs: hostLogs('/var/log'), units: new Map() },
         mounts,
         volumes: {
           tools: createVolumeTools({ log: silentLog }),

@@ -12,7 +12,6 @@ const SOURCES = `${KUBELET}/volumes/sources.ts`;
 const VOLUMES = `${KUBELET}/volumes/manager.ts`;
 const CHECKS = `${KUBELET}/probes/checks.ts`;
 const HOOKS = `${KUBELET}/pods/hooks.ts`;
-const CLAIMS = `${KUBELET}/devices/claims.ts`;
 const FIELD_PATH = `${KUBELET}/pods/field-path.ts`;
 const PLAN = 'src/core/podplan/plan.ts';
 const RESTART = 'src/core/podplan/restart.ts';
@@ -45,6 +44,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
     [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
     [`${KUBELET}/pods/runtime-classes.ts`]: 'runtimeClassName',
+    'src/api/devices/pod-claims.ts': 'resourceClaims',
   },
   Container: {
     [CONFIG]: 'args command name stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir',
@@ -100,9 +100,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   ContainerRestartRule: { [RESTART]: 'action' },
   ContainerRestartRuleOnExitCodes: { [RESTART]: 'operator values' },
   ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
-  ResourceRequirements: { [CONFIG]: 'limits requests' },
-  ResourceClaim: { [CLAIMS]: 'name request' },
-  PodResourceClaim: { 'src/core/reconcile/resourceclaim/plan.ts': 'name resourceClaimName resourceClaimTemplateName' },
+  ResourceRequirements: { [CONFIG]: 'limits requests', 'src/components/kubelet/devices/claims.ts': 'claims' },
   SecurityContext: {
     [CONFIG]: 'allowPrivilegeEscalation privileged procMount readOnlyRootFilesystem runAsGroup runAsNonRoot runAsUser',
   },
@@ -124,7 +122,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
   // A gate counts by being there.
-  PodSchedulingGate: { [`${VALIDATION}/validate.ts`]: 'name' },
+  PodSchedulingGate: { 'src/components/scheduler/feed.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
     'src/core/reconcile/taint-eviction/plan.ts': 'tolerationSeconds',

@@ -8,6 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -32,6 +33,7 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
+import { imagePolicy } from './image-policy.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
@@ -48,7 +50,9 @@ import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
 import { rigClaimGates } from './rig-claims.ts';
+import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
+import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -81,7 +85,11 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
+  /** Security context constraints are enforced. */
+  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
+  /** Of routes without a host; default: OpenShift's layer's. */
+  readonly domain?: string | undefined;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
@@ -127,6 +135,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
     ...asked('NamespaceExists'),
+    imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
     ...asked('LimitPodHardAntiAffinityTopology'),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
@@ -150,6 +159,9 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
+    ...(deps.enforcesConstraints
+      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
+      : []),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -175,6 +187,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     defaultIngressClass(() => cache.kind('ingressclasses')),
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
+    routeHosts(authorization, deps.domain),
     escalation(authorization),
     deviceAdminAccess(namespaces),
     rigClaimGates({

@@ -16,6 +16,7 @@ import { createCertificateAuthenticator } from './certificates.ts';
 import { createFrontProxyAuthenticator } from './front-proxy.ts';
 import { IssuerTokens } from './issuers.ts';
 import { type ParsedToken, parseToken } from './jwt.ts';
+import type { OAuthTokens } from './oauth-tokens.ts';
 import type { ServiceAccountTokens, TokenIdentity } from './service-accounts.ts';
 import { createTokenFileAuthenticator } from './token-file.ts';
 import { TokenWebhookClient } from './token-webhook.ts';
@@ -36,6 +37,7 @@ export interface AuthenticatorDeps extends RemoteDeps {
   readonly identities: Followed<IdentitySettings>;
   readonly certificates: Followed<CertificateSettings>;
   readonly tokens: ServiceAccountTokens;
+  readonly oauthTokens: OAuthTokens;
   readonly cache: WatchCache;
   readonly log: Log;
 }
@@ -153,6 +155,8 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
   return (token, audiences) => {
     const listed = file?.authenticate(token);
     if (listed !== undefined) return here(listed, audiences);
+    const user = deps.oauthTokens.authenticate(token);
+    if (user !== undefined) return here(user, audiences);
     const account = tokens.authenticate(token, audiences);
     if (account !== undefined) return account;
     const newcomer =

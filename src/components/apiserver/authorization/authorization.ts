@@ -2,6 +2,7 @@
  * Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes.
  */
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
@@ -19,6 +20,7 @@ import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { RemoteDeps } from '../webhooks/remote.ts';
 import { AccessMetrics, type Decisions } from './access-metrics.ts';
 import { AccessWebhookClient } from './access-webhook.ts';
+import { isScoped, scopeDenial } from './scopes.ts';
 import { selectorsOf } from './selectors.ts';
 
 const MAX_DECISIONS_PER_USER = 512;
@@ -119,6 +121,11 @@ export class Authorization {
       (volume) => this.#nodes.setPersistentVolume(volume),
       (_, name) => this.#nodes.deletePersistentVolume(name),
     );
+    this.#followKind<Ingress>(
+      cache.kind('ingresses'),
+      (ingress) => this.#nodes.setIngress(ingress),
+      (namespace, name) => this.#nodes.deleteIngress(namespace, name),
+    );
     this.#followKind<VolumeAttachment>(
       cache.kind('volumeattachments'),
       (attachment) => this.#nodes.setVolumeAttachment(attachment),
@@ -195,6 +202,8 @@ export class Authorization {
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const chain = this.#chain;
     if (!this.#remote) return this.decide(user, action);
+    const outside = scopeDenial(user, action, this.rbac);
+    if (outside !== undefined) return outside;
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
     return this.#askFrom(chain, 0, [], user, action);
   }
@@ -227,6 +236,8 @@ export class Authorization {
    * The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked.
    */
   decide(user: UserInfo, action: Action): Decision {
+    const outside = scopeDenial(user, action, this.rbac);
+    if (outside !== undefined) return outside;
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
     const heard: Decision[] = [];
     for (const link of this.#chain) {
@@ -269,7 +280,7 @@ export class Authorization {
   requireRequest(user: UserInfo, info: RequestInfo): void | Promise<void> {
     // Others' answers are kept by themselves, and come before what roles say when they are asked first.
     const chain = this.#chain;
-    if (this.#remote) return this.requireEach(user, [actionOf(info)]);
+    if (this.#remote || isScoped(user)) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
     if (remembered?.generation !== this.rbac.generation || remembered.chain !== chain) {
       const decisions = chain.find(({ type }) => type === 'RBAC')?.decisions ?? { allowed: 0, denied: 0 };

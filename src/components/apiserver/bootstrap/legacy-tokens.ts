@@ -27,6 +27,21 @@ export async function ensureTokenTracking(context: RestContext): Promise<void> {
 export class TokenUses {
   readonly #underWay = new Set<string>();
 
+  /** Extends the inactivity limit of an OAuth access token. */
+  noteOAuth(context: RestContext, name: string, seconds: number): void {
+    if (this.#underWay.has(name)) return;
+    this.#underWay.add(name);
+    const request = ownRequest(context, 'oauthaccesstokens', 'oauth.openshift.io', '', name);
+    updateObject(context, request, {
+      strategy: request.kind.definition.strategy,
+      next: (current) => ({ ...current, inactivityTimeoutSeconds: seconds }) as typeof current,
+    })
+      .catch((error: unknown) =>
+        context.log.warn('cannot extend the inactivity limit of an OAuth token', { error: messageOf(error) }),
+      )
+      .finally(() => this.#underWay.delete(name));
+  }
+
   note(context: RestContext, namespace: string, name: string, day: string): void {
     const key = `${namespace}/${name}`;
     if (this.#underWay.has(key)) return;

@@ -14,6 +14,7 @@ import type { RestContext } from './context.ts';
 import { renderSingle } from './forms.ts';
 import { speaksProtobuf } from './messages.ts';
 import { parseRevision } from './options.ts';
+import { requireOwn } from './readable.ts';
 
 /** Answers at once when the cache is fresh; else the promise settles with the answer. */
 export function get(
@@ -43,6 +44,7 @@ function answer(
 ): Promise<void> | undefined {
   const object = kind.cache?.get(info.namespace, info.name);
   if (object === undefined) throw errors.notFound(kind, info.name);
+  requireOwn(kind, exchange.user, object, info.name);
   const now = shown(kind, object);
   if (now instanceof Promise) return now.then((each) => sendObject(context, exchange, kind, each, form, 200));
   sendObject(context, exchange, kind, now, form, 200);

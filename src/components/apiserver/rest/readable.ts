@@ -2,6 +2,7 @@
  * Kinds whose lists and watches hold the objects that the user may get, and no others, as OpenShift's projects: what is
  * visible changes with roles and bindings too.
  */
+import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
@@ -21,6 +22,8 @@ function readableBy(
   user: UserInfo,
 ): ((object: CachedObject) => boolean) | undefined {
   if (kind.alias?.onlyReadable !== true) return undefined;
+  const { isOwn } = kind.alias;
+  if (isOwn !== undefined) return (object) => isOwn(object.parse(), user);
   const { group, version, plural: resource, definition } = kind;
   return ({ name, namespace }) => {
     const action = { verb: 'get', version, subresource: '', name, namespace: namespace === '' ? name : namespace };
@@ -40,6 +43,12 @@ export function visibleOptions(
 ): ListOptions {
   const visible = readableBy(context, kind, user);
   return visible === undefined ? options : { ...options, visible };
+}
+
+/** Throws 'NotFound' for an object of another user, where users see their own alone. */
+export function requireOwn(kind: ServedKind, user: UserInfo, object: CachedObject | undefined, name: string): void {
+  const isOwn = kind.alias?.isOwn;
+  if (isOwn !== undefined && object !== undefined && !isOwn(object.parse(), user)) throw errors.notFound(kind, name);
 }
 
 /** What one watch has shown of such a kind, and what it has to show when rights change. */

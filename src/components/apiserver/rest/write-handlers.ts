@@ -23,6 +23,7 @@ import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions } from './options.ts';
 import { checkName, patchForm, patchObject } from './patch.ts';
+import { requireOwn } from './readable.ts';
 import { limitOf, readObject, readPatch, writeRequest } from './request-body.ts';
 import { noSuchResource } from './served-at.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -112,6 +113,8 @@ export const remove: Handler = async (context, exchange, kind, info) => {
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(options.propagation) ?? []));
+  if (kind.alias?.isOwn !== undefined) await context.cache.freshen();
+  requireOwn(kind, exchange.user, kind.cache?.get(info.namespace, info.name), info.name);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
   if (deleted.removed && kind.definition.returnsDeleted === undefined) {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import {
+  hasHostRoot,
   hostRootRefusal,
   isHostRootImage,
   mayUseHostRoot,
@@ -225,7 +226,7 @@ export class PodExecutor {
     const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
-    if (hostRoot && !mayUseHostRoot(this.source)) {
+    if (hostRoot && !mayUseHostRoot(this.source) && !hasHostRoot(pod, container)) {
       const message = hostRootRefusal(`container ${container.name}`);
       throw new StartError({ reason: 'CreateContainerConfigError', message });
     }

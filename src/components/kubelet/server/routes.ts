@@ -9,6 +9,7 @@ export type RouteName =
   | 'probeMetrics'
   | 'configz'
   | 'containerLogs'
+  | 'hostLogs'
   | 'exec'
   | 'attach'
   | 'portForward'
@@ -71,6 +72,7 @@ export function routeOf(method: string, url: string): Route | undefined {
   const query = parsed.searchParams;
   const verb = VERBS[method] ?? 'get';
   const none = { namespace: '', pod: '', uid: '', container: '', query };
+  if (parts[0] === 'logs') return hostLogsRoute(parts, { ...none, verb });
   const plain = PLAIN.get(parsed.pathname.replace(/(.)\/$/, '$1'));
   if (plain !== undefined) return { ...plain, ...none, methods: READ, verb };
   if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')))
@@ -132,6 +134,16 @@ export function routeOf(method: string, url: string): Route | undefined {
     default:
       return undefined;
   }
+}
+
+/** `/logs/PATH`; the path takes the place of the container. */
+function hostLogsRoute(
+  [, ...rest]: readonly string[],
+  route: Pick<Route, 'namespace' | 'pod' | 'uid' | 'query' | 'verb'>,
+): Route | undefined {
+  const names = rest.at(-1) === '' ? rest.slice(0, -1) : rest;
+  if (names.some((name) => name === '' || name === '.' || name === '..' || /[/\0]/.test(name))) return undefined;
+  return { name: 'hostLogs', ...route, container: names.join('/'), methods: READ, subresources: ['log', 'proxy'] };
 }
 
 /** Whether a query parameter is set, as Go reads booleans. */

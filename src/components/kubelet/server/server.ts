@@ -10,12 +10,14 @@ import type { KubeletConfig } from '../config.ts';
 import type { ServingCertificate } from '../deps.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
+import type { HostLogSource } from '../host-logs-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
 import { configz } from './configz.ts';
+import { HostLogRequests } from './host-log-requests.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
 import { LogRequests } from './log-requests.ts';
 import type {
@@ -48,6 +50,7 @@ export interface KubeletServerOptions {
   readonly stats: StatsProvider;
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
+  readonly hostLogs: HostLogSource;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
   readonly clock: Clock;
@@ -77,6 +80,7 @@ export class KubeletServer {
   private readonly sessions = new Sessions();
   private readonly streams: StreamRequests;
   private readonly logs: LogRequests;
+  private readonly hostLogs: HostLogRequests;
   private readonly rigs: RigRequests;
 
   constructor(options: KubeletServerOptions) {
@@ -84,6 +88,7 @@ export class KubeletServer {
     this.rigs = new RigRequests(options);
     this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
+    this.hostLogs = new HostLogRequests(options.hostLogs);
   }
 
   /** Resolves with the port once it listens. */
@@ -219,6 +224,9 @@ export class KubeletServer {
         return;
       case 'containerLogs':
         await this.logs.serve(route, response, signal);
+        return;
+      case 'hostLogs':
+        await this.hostLogs.serve(route.container, route.query, response, signal);
         return;
       case 'run':
         await this.serveRun(route, response);

@@ -1,4 +1,5 @@
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
@@ -323,6 +324,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
+  ...IMAGE_AND_TEMPLATE_CONTROLLERS,
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

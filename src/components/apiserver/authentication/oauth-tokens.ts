@@ -1,0 +1,122 @@
+/**
+ * Tokens of the OAuth server: `sha256~` and 43 characters. The store has their hashes. Source: openshift/oauth-apiserver
+ * pkg/tokenvalidation; openshift/library-go pkg/oauth/oauthserviceaccountclient and pkg/crypto.
+ */
+import { createHash } from 'node:crypto';
+import type { Secret } from 'kubernetes-types/core/v1';
+import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../../api/kinds/oauth/types.ts';
+import type { Group, User } from '../../../api/kinds/users/types.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import { SCOPES } from '../authorization/scopes.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+const PREFIX = 'sha256~';
+const TOKEN = /^sha256~[A-Za-z0-9_-]{43}$/;
+const MAX_REMEMBERED = 4096;
+const GROUPS = ['system:authenticated', 'system:authenticated:oauth'];
+/** The user of the secret kube-system/kubeadmin. */
+export const BOOTSTRAP_USER = 'kube:admin';
+const BOOTSTRAP_GROUP = 'system:cluster-admins';
+/** Part of an inactivity limit after which a use is recorded. */
+const RECORDED_SHARE = 10;
+
+/** The name of the object of a code or token. */
+export const tokenName = (token: string): string =>
+  PREFIX +
+  createHash('sha256')
+    .update(token.startsWith(PREFIX) ? token.slice(PREFIX.length) : token)
+    .digest('base64url');
+
+/** kube:admin, while its secret holds a hash; its UID changes with the hash. */
+export function bootstrapUser(cache: WatchCache): { readonly uid: string; readonly hash: string } | undefined {
+  const secret = cache.kind('secrets').get('kube-system', 'kubeadmin')?.parse<Secret>();
+  if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return undefined;
+  const hash = Buffer.from(secret.data?.['kubeadmin'] ?? '', 'base64').toString('utf8');
+  if (hash === '') return undefined;
+  return { hash, uid: createHash('sha256').update(hash).digest('base64url') };
+}
+
+interface Remembered {
+  readonly object: CachedObject;
+  readonly token: OAuthAccessToken;
+  /** What the identity was made from: the User, or the secret of kube:admin. */
+  readonly from: CachedObject | undefined;
+  readonly groupsChange: number;
+  readonly user: UserInfo;
+}
+
+export class OAuthTokens {
+  readonly #cache: WatchCache;
+  readonly #nowMs: () => number;
+  readonly #noteUse: (name: string, seconds: number) => void;
+  readonly #remembered = new Map<string, Remembered>();
+
+  /** `noteUse`: an inactivity limit has to be extended to that many seconds after the creation. */
+  constructor(cache: WatchCache, nowMs: () => number, noteUse: (name: string, seconds: number) => void) {
+    this.#cache = cache;
+    this.#nowMs = nowMs;
+    this.#noteUse = noteUse;
+  }
+
+  /** Undefined for a token that is unknown or expired, or whose user has been deleted. */
+  authenticate(token: string): UserInfo | undefined {
+    if (!TOKEN.test(token)) return undefined;
+    const before = this.#remembered.get(token);
+    const object = this.#cache.kind('openshift.io/oauth/accesstokens').get('', before?.object.name ?? tokenName(token));
+    if (object === undefined) {
+      this.#remembered.delete(token);
+      return undefined;
+    }
+    const stored = before?.object === object ? before.token : object.parse<OAuthAccessToken>();
+    if (stored.metadata?.deletionTimestamp !== undefined || !this.#isAlive(object.name, stored)) return undefined;
+    const { userName = '' } = stored;
+    const from =
+      userName === BOOTSTRAP_USER
+        ? this.#cache.kind('secrets').get('kube-system', 'kubeadmin')
+        : this.#cache.kind('openshift.io/users').get('', userName);
+    const groupsChange = this.#cache.kind('openshift.io/groups').lastChange;
+    if (before?.object === object && before.from === from && before.groupsChange === groupsChange) return before.user;
+    const user = this.#userOf(stored);
+    if (user === undefined) {
+      this.#remembered.delete(token);
+      return undefined;
+    }
+    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear();
+    this.#remembered.set(token, { object, token: stored, from, groupsChange, user });
+    return user;
+  }
+
+  #isAlive(name: string, token: OAuthAccessToken): boolean {
+    const created = Date.parse(token.metadata?.creationTimestamp ?? '');
+    const { expiresIn = 0, inactivityTimeoutSeconds: limit = 0 } = token;
+    const ageSeconds = (this.#nowMs() - created) / 1000;
+    if (Number.isNaN(created) || (expiresIn > 0 && ageSeconds >= expiresIn)) return false;
+    if (limit <= 0) return true;
+    if (ageSeconds >= limit) return false;
+    const allowed = Number(token.metadata?.annotations?.[INACTIVITY_SECONDS] ?? 0);
+    const next = Math.ceil(ageSeconds + allowed);
+    if (allowed > 0 && next - limit >= allowed / RECORDED_SHARE) this.#noteUse(name, next);
+    return true;
+  }
+
+  #userOf(token: OAuthAccessToken): UserInfo | undefined {
+    const { userName = '', userUID = '', scopes = [] } = token;
+    const extra = { [SCOPES]: scopes };
+    if (userName === BOOTSTRAP_USER) {
+      if (bootstrapUser(this.#cache)?.uid !== userUID) return undefined;
+      return { name: BOOTSTRAP_USER, uid: userUID, groups: [BOOTSTRAP_GROUP, ...GROUPS], extra };
+    }
+    const user = this.#cache.kind('openshift.io/users').get('', userName)?.parse<User>();
+    if (user === undefined || user.metadata?.uid !== userUID || user.metadata.deletionTimestamp !== undefined)
+      return undefined;
+    const groups = new Set(user.groups ?? []);
+    for (const object of this.#cache.kind('openshift.io/groups').list(undefined)) {
+      const group = object.parse<Group>();
+      if (group.users?.includes(userName) === true) groups.add(object.name);
+    }
+    // Groups of the system are given by authenticators alone.
+    const own = [...groups].filter((each) => !each.startsWith('system:')).sort();
+    return { name: userName, uid: userUID, groups: [...own, ...GROUPS], extra };
+  }
+}
