@@ -122,7 +122,7 @@ export class Authorization {
       (_, name) => this.#nodes.deletePersistentVolume(name),
     );
     this.#followKind<Ingress>(
-      cache.kind('ingresses'),
+      cache.kind('ingress'),
       (ingress) => this.#nodes.setIngress(ingress),
       (namespace, name) => this.#nodes.deleteIngress(namespace, name),
     );
