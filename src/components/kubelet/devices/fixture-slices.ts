@@ -1,6 +1,4 @@
 /** The node's fixtures as ResourceSlices of one pool. Source: KEP-4381, KEP-5055 (taints). */
-import type { Node } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { Device, DeviceTaint, ResourceSlice } from '../../../api/devices/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -21,8 +19,6 @@ const IN_USE_TAINT = `${RIG_DRIVER}/in-use`;
 export interface FixtureSlicesOptions {
   readonly nodeName: string;
   readonly states: () => readonly FixtureState[];
-  /** It owns the slice, which is deleted with it. */
-  readonly node: () => Node | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -82,16 +78,15 @@ export class FixtureSlices {
   }
 
   async #write(client: ApiClient): Promise<void> {
-    const { nodeName, states, node } = this.#options;
+    const { nodeName, states } = this.#options;
     const devices = fixtureDevices(states());
-    const owner = node()?.metadata?.uid;
-    const content = canonicalJson([owner, devices]);
-    if (content === this.#written || (devices.length === 0 && !this.#exists)) return;
-    if (owner === undefined) throw new Error(`Node ${nodeName} is not known yet`);
+    const content = canonicalJson(devices);
+    if (content === this.#written) return;
     const slices = client.resource(resources.resourceSlices);
     const name = `${nodeName}-${RIG_DRIVER}`;
     // A node may read slices of its own only, and one that does not exist is none: create comes first.
     if (!this.#exists) {
+      if (devices.length === 0) return;
       try {
         await slices.create(this.#slice({ name }, devices));
         this.#exists = true;
@@ -113,11 +108,6 @@ export class FixtureSlices {
     this.#written = content;
   }
 
-  #owner(): OwnerReference {
-    const { nodeName, node } = this.#options;
-    return { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node()?.metadata?.uid ?? '', controller: true };
-  }
-
   #slice(metadata: NonNullable<ResourceSlice['metadata']>, devices: Device[]): ResourceSlice {
     const { nodeName } = this.#options;
     this.#generation += 1;
@@ -125,7 +115,7 @@ export class FixtureSlices {
     return {
       apiVersion: 'resource.k8s.io/v1',
       kind: 'ResourceSlice',
-      metadata: { ...metadata, ownerReferences: [this.#owner()] },
+      metadata,
       spec: { nodeName, driver: RIG_DRIVER, pool, devices },
     };
   }

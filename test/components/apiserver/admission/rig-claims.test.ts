@@ -31,8 +31,8 @@ const GATE = 'rig.hyperedge.dev/mine';
 
 test('a pod that names a claim gets its gate, once', () => {
   const made = pod('mine', []);
-  plugin('Queued').mutate?.(request('CREATE', made));
-  plugin('Queued').mutate?.(request('CREATE', made));
+  plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
+  plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
   assert.deepEqual(made.spec.schedulingGates, [{ name: GATE }]);
 });
 
