@@ -19,6 +19,7 @@ import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
 import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
 import { ephemeralVolumeController } from './ephemeral-volume.ts';
+import { fixtureClassesController } from './fixture-classes.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
@@ -109,4 +110,5 @@ export const controllers: readonly ControllerSpec[] = [
   imageTriggerController,
   templateInstanceController,
   rigController,
+  fixtureClassesController,
 ];
