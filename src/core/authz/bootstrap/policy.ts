@@ -23,6 +23,8 @@ import {
   user,
 } from './notation.ts';
 
+import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
 const SYSTEM = 'kube-system';
@@ -77,6 +79,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
     'system:node-autoapprove-bootstrap',
   ),
   clusterRoleBinding('system:node-name-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
+  ...LOGIN_BINDINGS,
   // All controllers run under one identity; the service accounts are for setups that separate them, as upstream's can.
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
@@ -150,7 +153,7 @@ export interface BootstrapPolicy {
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES]),
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...LOGIN_ROLES]),
   clusterRoleBindings,
   roles,
   roleBindings,
