@@ -63,7 +63,7 @@ export class OAuthTokens {
   authenticate(token: string): UserInfo | undefined {
     if (!TOKEN.test(token)) return undefined;
     const before = this.#remembered.get(token);
-    const object = this.#cache.kind('openshift.io/oauth/accesstokens').get('', before?.object.name ?? tokenName(token));
+    const object = this.#cache.kind('openshift.io/oauthaccesstokens').get('', before?.object.name ?? tokenName(token));
     if (object === undefined) {
       this.#remembered.delete(token);
       return undefined;
