@@ -15,14 +15,16 @@ export interface LoginServerOptions {
   readonly clock?: Clock;
 }
 
-/** `verifyMs`: time that passwords took to be verified, in total. */
+/** `verifyMs`, `verifyCount`: time that passwords took to be verified, in total, and how many were. */
 export interface LoginTestServer extends TestServer {
   readonly verifyMs: () => number;
+  readonly verifyCount: () => number;
 }
 
 export async function startLoginServer(options: LoginServerOptions): Promise<LoginTestServer> {
   const thread = new PasswordThread();
   let verifyMs = 0;
+  let verifyCount = 0;
   const clock = options.clock ?? systemClock;
   const server = await startServer({
     clock,
@@ -31,6 +33,7 @@ export async function startLoginServer(options: LoginServerOptions): Promise<Log
         ports: {
           passwords: {
             verify: async (password, hash) => {
+              verifyCount += 1;
               const began = performance.now();
               const good = await thread.verify(password, hash);
               verifyMs += performance.now() - began;
@@ -55,7 +58,7 @@ export async function startLoginServer(options: LoginServerOptions): Promise<Log
         domain: 'apps.example.com',
       }),
   });
-  return Object.assign(server, { verifyMs: () => verifyMs });
+  return Object.assign(server, { verifyMs: () => verifyMs, verifyCount: () => verifyCount });
 }
 
 export const basic = (user: string, password: string): string =>
