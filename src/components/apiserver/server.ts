@@ -285,15 +285,8 @@ class Server implements ApiServer {
       identities,
       certificates,
       authenticator: createAuthenticator({
-        config,
-        identities,
-        certificates,
-        tokens,
-        oauthTokens: new OAuthTokens(
-          cache,
-          () => clock.nowMs(),
-          (name, seconds) => tokenUses.noteOAuth(this.#context, name, seconds),
-        ),
+        ...{ config, identities, certificates, tokens },
+        oauthTokens: new OAuthTokens(cache, clock, (...use) => tokenUses.noteOAuth(this.#context, ...use)),
         cache,
         backends: deps.http.backends,
         clock,
@@ -322,9 +315,7 @@ class Server implements ApiServer {
     this.#authenticationMap = new AuthenticationMap(this.#context);
     this.#fairness = createFairness(this.#context, this.#metrics);
     const endpoints = createEndpoints({
-      context: this.#context,
-      foreign: this.#foreign,
-      metrics: this.#metrics,
+      ...{ context: this.#context, foreign: this.#foreign, metrics: this.#metrics },
       bootstrapped: () => this.#bootstrapped,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,

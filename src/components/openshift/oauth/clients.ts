@@ -1,4 +1,4 @@
-/** The clients that every cluster has. Source: openshift/cluster-authentication-operator; openshift/oc for their use. */
+/** The clients that every cluster has. Source: openshift/cluster-authentication-operator and openshift/oc. */
 import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';

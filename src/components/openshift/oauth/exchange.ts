@@ -34,7 +34,7 @@ export async function exchangeCode(
   const stored = objects.get<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, name);
   const { clientName, userName = '', userUID = '', scopes = [], redirectURI = '', expiresIn = 0 } = stored ?? {};
   if (stored !== undefined && clientName !== client.metadata?.name) return undefined;
-  // Whoever loses the race for the removal has a code that was used before.
+  // Of two requests with one code, the one that does not remove it is a replay.
   if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
     const revoked = await issuer.revokeTokensOf(name);
     if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });

@@ -1,5 +1,5 @@
 /**
- * Passwords against the configured providers, in their order. Source: openshift/oauth-server pkg/authenticator/password.
+ * Passwords against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
  */
 import type { Secret } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -155,7 +155,7 @@ export class Providers {
     };
   }
 
-  /** The text of a key of a Secret or ConfigMap in openshift-config, or of a file of the host; without a last newline. */
+  /** Text of a key of a Secret or ConfigMap in openshift-config, or of a file of the host; no newline at its end. */
   async text(
     plural: 'secrets' | 'configmaps',
     reference: { readonly name?: string } | undefined,
