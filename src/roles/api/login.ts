@@ -5,14 +5,17 @@ import type { ApiServerConfig } from '../../components/apiserver/index.ts';
 import type { CreateLogin } from '../../components/apiserver/login-port.ts';
 import { createOAuthServer } from '../../components/openshift/oauth/index.ts';
 import { issuedBy, ldap, PasswordThread, web } from '../../io/login/index.ts';
+import { openAssets } from '../assets.ts';
 import type { OpenShiftSettings } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
-export function createLoginFor(
+/** Unpacks the thread for passwords. Throws CodedError 'assets'. */
+export async function createLoginFor(
   { advertiseAddress, advertisePort, port }: ApiServerConfig,
   openshift: OpenShiftSettings | undefined,
   log: Log,
-): CreateLogin {
+): Promise<CreateLogin> {
+  await openAssets();
   const host = advertiseAddress.includes(':') ? `[${advertiseAddress}]` : advertiseAddress;
   return (objects) =>
     createOAuthServer(objects, {

@@ -155,7 +155,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
     certificates,
-    login: createLoginFor(config, options.openshift, log.named('oauth')),
+    login: await createLoginFor(config, options.openshift, log.named('oauth')),
     config: { ...config, identity: identityOf(config.advertiseAddress) },
   });
   const { port } = await server.start();

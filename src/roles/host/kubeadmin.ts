@@ -6,6 +6,7 @@ import { silentLog } from '../../base/log.ts';
 import { hashPassword } from '../../io/login/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
+import { openAssets } from '../assets.ts';
 import { loadSettings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
@@ -31,6 +32,7 @@ function newPassword(): string {
 export async function createKubeadmin(root: string | undefined): Promise<{ readonly password: string }> {
   const settings = await loadSettings({ root });
   const password = newPassword();
+  await openAssets();
   const hash = await hashPassword(password);
   const opened = await openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge', {
     clock,
