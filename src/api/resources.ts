@@ -8,12 +8,18 @@ import { cronJobs } from './kinds/cronjobs/index.ts';
 import { csiDrivers } from './kinds/csidrivers/index.ts';
 import { csiNodes } from './kinds/csinodes/index.ts';
 import { csiStorageCapacities } from './kinds/csistoragecapacities/index.ts';
+import { customResourceDefinitions } from './kinds/customresourcedefinitions/index.ts';
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
+import { deviceClasses } from './kinds/deviceclasses/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
 import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
+import { images } from './kinds/images/index.ts';
+import { imageStreams } from './kinds/imagestreams/index.ts';
+import { ingressClasses } from './kinds/ingressclasses/index.ts';
+import { ingresses } from './kinds/ingresses/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
@@ -25,14 +31,18 @@ import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
 import { pods } from './kinds/pods/index.ts';
 import { priorityClasses } from './kinds/priorityclasses/index.ts';
+import { rangeAllocations } from './kinds/rangeallocations/index.ts';
 import { replicaSets } from './kinds/replicasets/index.ts';
 import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
 import { resourceClaims } from './kinds/resourceclaims/index.ts';
 import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from './kinds/resourcequotas/index.ts';
 import { resourceSlices } from './kinds/resourceslices/index.ts';
+import { rigClaims } from './kinds/rigclaims/index.ts';
+import { rigs } from './kinds/rigs/index.ts';
 import { roleBindings } from './kinds/rolebindings/index.ts';
 import { roles } from './kinds/roles/index.ts';
+import { routes } from './kinds/routes/index.ts';
 import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
 import { secrets } from './kinds/secrets/index.ts';
 import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
@@ -40,6 +50,7 @@ import { serviceCidrs } from './kinds/servicecidrs/index.ts';
 import { services } from './kinds/services/index.ts';
 import { statefulSets } from './kinds/statefulsets/index.ts';
 import { storageClasses } from './kinds/storageclasses/index.ts';
+import { templateInstances } from './kinds/templateinstances/index.ts';
 import { volumeAttachments } from './kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
@@ -84,6 +95,10 @@ export const resources = {
   horizontalPodAutoscalers: typeOf(horizontalPodAutoscalers),
   endpointSlices: typeOf(endpointSlices),
   networkPolicies: typeOf(networkPolicies),
+  ingresses: typeOf(ingresses),
+  ingressClasses: typeOf(ingressClasses),
+  routes: typeOf(routes),
+  customResourceDefinitions: typeOf(customResourceDefinitions),
   podDisruptionBudgets: typeOf(podDisruptionBudgets),
   ipAddresses: typeOf(ipAddresses),
   serviceCidrs: typeOf(serviceCidrs),
@@ -98,9 +113,16 @@ export const resources = {
   resourceClaims: typeOf(resourceClaims),
   resourceClaimTemplates: typeOf(resourceClaimTemplates),
   resourceSlices: typeOf(resourceSlices),
+  deviceClasses: typeOf(deviceClasses),
   csiDrivers: typeOf(csiDrivers),
   csiNodes: typeOf(csiNodes),
   csiStorageCapacities: typeOf(csiStorageCapacities),
   volumeAttachments: typeOf(volumeAttachments),
   volumeAttributesClasses: typeOf(volumeAttributesClasses),
+  rangeAllocations: typeOf(rangeAllocations),
+  images: typeOf(images),
+  imageStreams: typeOf(imageStreams),
+  templateInstances: typeOf(templateInstances),
+  rigs: typeOf(rigs),
+  rigClaims: typeOf(rigClaims),
 } as const;

@@ -40,6 +40,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'print the JSON schema of the bootstrap file',
     load: async () => (await import('./commands/config.ts')).schemaCommand,
   },
+  'keep-balancer': {
+    summary: 'keep the API balancer’s port open while the host process restarts; started by it',
+    load: async () => (await import('./commands/keep-balancer.ts')).keepBalancerCommand,
+  },
   proxy: {
     summary: 'run the service proxy alone',
     load: async () => (await import('./commands/proxy.ts')).proxyCommand,
@@ -52,6 +56,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   controllers: {
     summary: 'run the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
+  },
+  hollow: {
+    summary: 'register hollow nodes for tests of the control plane',
+    load: async () => (await import('./commands/hollow.ts')).hollowCommand,
   },
   'gossip members': {
     summary: 'list the members of the gossip ring',
@@ -96,6 +104,26 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   'members recover': {
     summary: 'restart the store’s cluster from one member after a permanent quorum loss',
     load: async () => (await import('./commands/recover.ts')).recoverCommand,
+  },
+  'rig list': {
+    summary: 'list the rigs with their holders and queues',
+    load: async () => (await import('./commands/rig.ts')).listCommand,
+  },
+  'rig claim': {
+    summary: 'claim a rig',
+    load: async () => (await import('./commands/rig.ts')).claimCommand,
+  },
+  'rig release': {
+    summary: 'release a claim on a rig',
+    load: async () => (await import('./commands/rig.ts')).releaseCommand,
+  },
+  'rig console': {
+    summary: 'open the serial console of a rig',
+    load: async () => (await import('./commands/rig.ts')).consoleCommand,
+  },
+  'rig power': {
+    summary: 'switch the board of a rig on, off, or off and on',
+    load: async () => (await import('./commands/rig.ts')).powerCommand,
   },
   'image import': {
     summary: 'import images from docker-archive or oci-archive files',

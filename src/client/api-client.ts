@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts';
 import type { CredentialsProvider } from './credentials.ts';
 import { createResourceClient } from './resource-client.ts';
 import { createTransport, type HttpRequest, type Transport } from './transport.ts';
-import type { ApiClient } from './types.ts';
+import type { ApiClient, Impersonated } from './types.ts';
 import type { WriteFence } from './write-fence.ts';
 
 export interface ApiClientOptions {
@@ -69,7 +69,7 @@ export function createApiClient(options: ApiClientOptions): FenceableClient {
       method: string,
       path: string,
       body?: unknown,
-      requestOptions?: { readonly signal?: AbortSignal },
+      requestOptions?: { readonly signal?: AbortSignal; readonly impersonate?: Impersonated },
     ) => (await carrier.json({ method, path, body, ...requestOptions })) as R,
     stream: (method, path, body, streamOptions) => carrier.stream({ method, path, body, ...streamOptions }),
     close: () => carrier.close(),

@@ -6,6 +6,7 @@ import { parseJson } from '../base/json.ts';
 import { ConnectionError } from './errors.ts';
 import { checkedAtSend } from './fenced-dispatch.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
+import type { Impersonated } from './types.ts';
 import type { WriteFence } from './write-fence.ts';
 
 export interface TransportOptions extends ServerConnectionOptions {
@@ -23,6 +24,7 @@ export interface HttpRequest {
   readonly contentType?: string;
   readonly accept?: string;
   readonly signal?: AbortSignal;
+  readonly impersonate?: Impersonated;
   /** Checked before the request is queued and again when its connection is there; a loss aborts it. */
   readonly fence?: WriteFence;
 }
@@ -47,6 +49,18 @@ const MAX_ERROR_BYTES = 1 << 20;
 
 export function createTransport(options: TransportOptions): Transport {
   return new HttpTransport(options);
+}
+
+/** Names of extra attributes are percent-encoded, as k8s.io/client-go does. */
+function impersonation({ name, uid, groups = [], extra = {} }: Impersonated): Record<string, string | string[]> {
+  return {
+    'impersonate-user': name,
+    ...(uid === undefined || uid === '' ? {} : { 'impersonate-uid': uid }),
+    ...(groups.length === 0 ? {} : { 'impersonate-group': [...groups] }),
+    ...Object.fromEntries(
+      Object.entries(extra).map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key)}`, [...values]]),
+    ),
+  };
 }
 
 class HttpTransport implements Transport {
@@ -120,7 +134,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  async #headers(request: HttpRequest): Promise<Record<string, string>> {
+  async #headers(request: HttpRequest): Promise<Record<string, string | string[]>> {
     const options = this.#options;
     const token = (await options.bearerToken?.()) ?? options.credentials().token;
     return {
@@ -128,6 +142,7 @@ class HttpTransport implements Transport {
       accept: request.accept ?? 'application/json',
       ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
       ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+      ...(request.impersonate === undefined ? {} : impersonation(request.impersonate)),
     };
   }
 

@@ -60,10 +60,23 @@ export interface ByteStream {
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 
+/** A user in whose name a request is made; the client needs the permission to impersonate each part. */
+export interface Impersonated {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
 export interface ApiClient {
   resource<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
   /** Any path: discovery, health, reviews. Body and answer are JSON. */
-  request<R>(method: string, path: string, body?: unknown, options?: { readonly signal?: AbortSignal }): Promise<R>;
+  request<R>(
+    method: string,
+    path: string,
+    body?: unknown,
+    options?: { readonly signal?: AbortSignal; readonly impersonate?: Impersonated },
+  ): Promise<R>;
   /** Like `request`, but hands out the body's bytes as they arrive and sets no limit on how long that takes. */
   stream(
     method: string,

@@ -32,6 +32,8 @@ export interface OpenedClient {
   /** PEM of the authority that the kubeconfig trusts, as of its opening. */
   readonly caPem: string | undefined;
   readonly client: FenceableClient;
+  /** Those of now. */
+  credentials(): ClientCredentials;
   /** With `lastKnown` informers that ask for it outlive the process. */
   newInformers(lastKnown?: LastKnown): InformerFactory;
   close(): Promise<void>;
@@ -67,6 +69,7 @@ export async function openClient(
     server: access.server,
     caPem: credentials.current().ca,
     client,
+    credentials: credentials.current,
     newInformers: (lastKnown) =>
       createInformerFactory({
         ...{ client, lastKnown },

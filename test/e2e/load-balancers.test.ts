@@ -52,7 +52,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     });
   const fetched = (address: string): Promise<string> =>
     eventually(`answer of ${address}`, 15_000, async () => {
-      const ran = await client.inside('busybox', ['wget', '-q', '-T', '2', '-O', '-', `http://${address}/index.html`]);
+      const ran = await client.inside('curl', ['-s', '-m', '2', `http://${address}/index.html`]);
       return ran.code === 0 ? ran.stdout.trim() : undefined;
     });
   const event = (reason: string, name: string, text: RegExp): Promise<true> =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { basename, join } from 'node:path';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
-import { eventually, executable, type Ran } from '../e2e/harness.ts';
+import { eventually, executable, type Ran, sleep } from '../e2e/harness.ts';
 import { Lan } from './lan.ts';
 import { NspawnHost } from './nspawn-host.ts';
 import type { RequestReport } from './requests.child.ts';
@@ -11,6 +11,7 @@ import { TimeLine } from './time-line.ts';
 
 const DOWNLOAD = `/root/${basename(executable)}`;
 const INSTALL_MS = 200_000;
+const WITHOUT_FAULT_MS = 1_000;
 const BALANCER = 'https://127.0.0.1:7443';
 const CLIENT = join(import.meta.dirname, 'requests.child.ts');
 
@@ -84,6 +85,62 @@ export class LabCluster {
       throw error;
     }
     return cluster;
+  }
+
+  /** A cluster of masters and of nodes that are no masters, all of them Ready. */
+  static async formed(
+    counts: { readonly masters: number; readonly nodes: number },
+    title: string,
+  ): Promise<LabCluster> {
+    const cluster = await LabCluster.create(counts.masters + counts.nodes, title);
+    try {
+      await cluster.line.step(`${counts.masters} masters and ${counts.nodes} nodes installed and joined`, () =>
+        cluster.#form(counts.masters),
+      );
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  async #form(masters: number): Promise<void> {
+    const [first] = this.hosts;
+    assert.ok(first);
+    await this.install(first);
+    const forMasters = await this.joinCommand(first, '--roles', 'master,etcd,node', '--ttl', '1h');
+    const forNodes = await this.joinCommand(first, '--roles', 'node', '--ttl', '1h');
+    await Promise.all(
+      this.hosts.slice(1).map((host, index) => this.install(host, index + 1 < masters ? forMasters : forNodes)),
+    );
+    await this.untilReady(first, this.hosts);
+    await this.untilVoters(first, this.hosts.slice(0, masters));
+    await this.untilRing(this.hosts);
+  }
+
+  /** What a client sees at `client` while `act` runs, with the credentials of `by`; no acknowledged write may be lost. */
+  async underLoad(
+    what: string,
+    { client, by }: { readonly client: NspawnHost; readonly by: NspawnHost },
+    act: () => Promise<unknown>,
+  ): Promise<RequestReport> {
+    const load = this.load(client, by);
+    let report: RequestReport;
+    try {
+      await sleep(WITHOUT_FAULT_MS);
+      await act();
+    } finally {
+      report = await load.stop();
+    }
+    const { requests, errors, errorWindowMs, slowestMs, written } = report;
+    const lost = await this.lostWrites(by, report);
+    this.line.note(
+      `${what}: ${requests} requests, ${errors.length} failed within ${errorWindowMs} ms, slowest ${slowestMs} ms, ` +
+        `${written.length} writes, ${lost.length} lost`,
+    );
+    for (const { atMs, what: error } of errors.slice(0, 8)) this.line.note(`  at ${atMs}: ${error}`);
+    assert.deepEqual(lost, []);
+    return report;
   }
 
   async stop(): Promise<void> {

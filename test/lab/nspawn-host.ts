@@ -95,6 +95,11 @@ export class NspawnHost {
     return join(this.#directory, 'root');
   }
 
+  /** What it has at /var/lib/origin, on the machine's disk. */
+  get directoryOfState(): string {
+    return join(this.#directory, 'state');
+  }
+
   /** systemd's pid on the machine. */
   get pid1(): number {
     return this.#pid1;

@@ -118,6 +118,7 @@ export async function writeConformanceImages(path: string, { programs, sources }
     const target = await realpath(each);
     await tools.program(target, `usr/local/bin/${basename(each)}`);
   }
+  const bash = await new LayerBuilder().program('/bin/bash', 'bin/sh');
   const setuid = await new LayerBuilder().program('/usr/bin/id', 'usr/bin/id', 0o4755);
   const etcd = await new LayerBuilder().program('/usr/bin/etcd', 'usr/local/bin/etcd');
   const apiServer = new LayerBuilder().add(
@@ -141,7 +142,8 @@ export async function writeConformanceImages(path: string, { programs, sources }
       layers: agnhostLayers,
       config: agnhostConfig,
     })),
-    { tag: `${E2E}/${image('BusyBox')}`, layers: [base], config: shell },
+    // bash hands on variables whose names are none in a shell; Debian's busybox leaves them out.
+    { tag: `${E2E}/${image('BusyBox')}`, layers: [base, bash.entries], config: shell },
     { tag: `${REGISTRY}/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
     { tag: `${E2E}/${image('NonRoot')}`, layers: [base], config: { ...shell, User: '1234' } },
     {

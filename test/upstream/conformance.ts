@@ -43,8 +43,7 @@ function readReport(xml: string): Outcome[] {
     const name = /\bname="([^"]*)"/.exec(attributes)?.[1] ?? '?';
     const status = /\bstatus="([^"]*)"/.exec(attributes)?.[1] ?? 'passed';
     if (status === 'skipped' || status === 'pending' || !name.startsWith('[It]')) continue;
-    const failure = /<(?:failure|error)([^>]*)/.exec(body)?.[1];
-    const message = /message="([^"]*)"/.exec(failure ?? '')?.[1];
+    const message = /<(?:failure|error)[^>]*>([^<]*)/.exec(body)?.[1];
     outcomes.push({ name: plain(name), failure: status === 'passed' ? undefined : plain(message ?? status) });
   }
   return outcomes;

@@ -37,6 +37,9 @@ const GROUPS: Readonly<Record<string, number>> = {
   'flowcontrol.apiserver.k8s.io': 16_100,
 };
 const OTHER_GROUP = 15_000;
+/** As OpenShift registers its groups. Its configuration comes last: projects are not those of config.openshift.io. */
+const OPENSHIFT_GROUP = 9_900;
+const OPENSHIFT_CONFIG = { name: 'config.openshift.io', priority: 9_800 };
 
 /** Versions that do not have their stage's usual place. */
 const VERSIONS: Readonly<Record<string, number>> = {
@@ -58,5 +61,10 @@ export const CUSTOM_PRIORITY: Priority = { group: 1_000, version: 100 };
 
 export function builtinPriority(group: string, version: string): Priority {
   const stage = version.includes('alpha') ? 1 : version.includes('beta') ? 9 : 15;
-  return { group: GROUPS[group] ?? OTHER_GROUP, version: VERSIONS[`${group}/${version}`] ?? stage };
+  return { group: GROUPS[group] ?? otherPriority(group), version: VERSIONS[`${group}/${version}`] ?? stage };
+}
+
+function otherPriority(group: string): number {
+  if (group === OPENSHIFT_CONFIG.name) return OPENSHIFT_CONFIG.priority;
+  return group.endsWith('.openshift.io') ? OPENSHIFT_GROUP : OTHER_GROUP;
 }

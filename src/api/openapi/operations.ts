@@ -105,7 +105,7 @@ export function operationsOf(
   const found: PathOperations[] = [];
   for (const served of servedKinds(kinds)) {
     if (served.group !== groupVersion.group || served.version !== groupVersion.version) continue;
-    const { kind } = served;
+    const kind = describable(served.kind);
     const gvk = { group: served.group, version: served.version, kind: kind.kind };
     const root = gvk.group === '' ? `/api/${gvk.version}` : `/apis/${gvk.group}/${gvk.version}`;
     const tail = kind.namespaced ? `/namespaces/{namespace}/${kind.plural}` : `/${kind.plural}`;
@@ -125,6 +125,11 @@ export function operationsOf(
     push(found, `${root}/watch${tail}/{name}`, [make.watch()], kind.kind);
   }
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** What is answered to a list of a virtual kind is no list of its objects. */
+function describable(kind: KindDefinition): KindDefinition {
+  return kind.virtual === true ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') } : kind;
 }
 
 /** Parameters that all operations of a path take are the path's. `kind`: what `{name}` is the name of. */

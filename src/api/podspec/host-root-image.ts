@@ -1,9 +1,9 @@
 /**
  * The reserved image `hyperedge.local/host-root`: the host's own root, read-only, which the control plane's static pods
- * run from. It is for manifests of the node's own directory alone; API server, kubelet, runtime and image store all ask
- * the rules of this file.
+ * run from. It is for manifests of the node's own directory, and for containers that have all of the host anyway; API
+ * server, kubelet, runtime and image store all ask the rules of this file.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from 'kubernetes-types/core/v1';
 
 export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 
@@ -36,7 +36,21 @@ export function isHostRootImage(image: string): boolean {
   return plain.replace(/^([^/:]+?)\.?(?::\d+)?\//, '$1/') === HOST_ROOT_IMAGE;
 }
 
-/** Paths of the pod's fields that name the image. */
+/**
+ * Whether the container has all of the host anyway: it is privileged and has the host's root directory mounted, as the
+ * pods of `oc debug node/NAME`. The image shows it nothing more, so that any source may name it there.
+ */
+export function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'volumeMounts'>): boolean {
+  if (container.securityContext?.privileged !== true) return false;
+  const roots = new Set(
+    (pod.spec?.volumes ?? []).filter((each) => each.hostPath?.path === '/').map(({ name }) => name),
+  );
+  return (container.volumeMounts ?? []).some(
+    ({ name, subPath = '', subPathExpr = '' }) => roots.has(name) && subPath === '' && subPathExpr === '',
+  );
+}
+
+/** Paths of the pod's fields that name the image without having the host anyway. */
 export function hostRootFields(pod: Pod): string[] {
   const fields: string[] = [];
   const look = (path: string, image: unknown): void => {
@@ -44,7 +58,7 @@ export function hostRootFields(pod: Pod): string[] {
   };
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
     for (const [index, container] of (pod.spec?.[list] ?? []).entries())
-      look(`spec.${list}[${index}].image`, container.image);
+      if (!hasHostRoot(pod, container)) look(`spec.${list}[${index}].image`, container.image);
   // `image` volumes are younger than the package of types.
   const volumes = (pod.spec?.volumes ?? []) as readonly { readonly image?: { readonly reference?: unknown } }[];
   for (const [index, { image }] of volumes.entries()) look(`spec.volumes[${index}].image.reference`, image?.reference);

@@ -55,6 +55,8 @@ import {
   subjectAccessReviews,
   tokenReviews,
 } from '../kinds/reviews/index.ts';
+import { rigClaims } from '../kinds/rigclaims/index.ts';
+import { rigs } from '../kinds/rigs/index.ts';
 import { roleBindings } from '../kinds/rolebindings/index.ts';
 import { roles } from '../kinds/roles/index.ts';
 import { runtimeClasses } from '../kinds/runtimeclasses/index.ts';
@@ -147,6 +149,8 @@ export const builtinKinds: readonly KindDefinition[] = [
   ...openshiftKinds,
   nodeMetrics,
   podMetrics,
+  rigs,
+  rigClaims,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

@@ -28,6 +28,7 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === 'apiregistration.k8s.io') {
     return `io.k8s.kube-aggregator.pkg.apis.apiregistration.${gvk.version}.${gvk.kind}`;
   }
+  if (gvk.group === 'rig.hyperedge.dev') return `dev.hyperedge.rig.${gvk.version}.${gvk.kind}`;
   if (gvk.group === 'metrics.k8s.io') return `io.k8s.metrics.pkg.apis.metrics.${gvk.version}.${gvk.kind}`;
   const dot = gvk.group.indexOf('.');
   if (gvk.group.endsWith('.openshift.io'))

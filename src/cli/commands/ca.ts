@@ -23,11 +23,12 @@ export const rotateCommand: Command = {
   summary: 'Rotates the cluster’s authorities and service account keys, one phase at a time.',
   description:
     'Run the phases in order on one master. Certificates and tokens of both generations are accepted until the last\n' +
-    'phase; components reload their files without a restart of pods or connections. With several masters, copy the\n' +
-    'printed files to the others after each phase.',
+    'phase; components reload their files without a restart of pods or connections. Other masters\n' +
+    'receive the keys within 20 s; a phase is rejected while one of them does not have those of the last phase.',
   flags: {
     phase: { type: 'string', value: 'PHASE', help: `${PHASES.join(', ')}` },
     signer: { type: 'string', value: 'SIGNER', help: `${SIGNERS.join(', ')} (default all)` },
+    force: { type: 'boolean', help: 'also while a master is behind; it must reset and join again' },
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
@@ -38,9 +39,9 @@ export const rotateCommand: Command = {
     const signer = stringFlag(flags, 'signer');
     const signers = signer === undefined ? SIGNERS : [oneOf('signer', signer, SIGNERS)];
     const { rotateAuthorities } = await import('../../roles/host/rotate-authorities.ts');
-    const { issued, shared } = await rotateAuthorities(stringFlag(flags, 'root'), phase, signers);
+    const { issued } = await rotateAuthorities(stringFlag(flags, 'root'), phase, signers, flags['force'] === true);
     out.stdout(`${issued.length} certificates issued\n`);
-    out.stdout(`Files that other masters need:\n${shared.map((path) => `  ${path}\n`).join('')}${NEXT[phase]}\n`);
+    out.stdout(`${NEXT[phase]}\n`);
     return 0;
   },
 };

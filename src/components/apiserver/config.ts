@@ -3,7 +3,6 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
-import type { ServerIdentity } from './bootstrap/identity-leases.ts';
 import type { BrowserSettings } from './http/browsers.ts';
 import type { NamedCertificate, TlsMaterial } from './port.ts';
 
@@ -63,6 +62,17 @@ export interface OpenShiftLayer {
   readonly profile: 'kubernetes' | 'okd';
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
+  /** Ranges of pods, with the length of the prefix that a node gets. */
+  readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
+  /** URL of the API for users. */
+  readonly publicUrl?: string;
+}
+
+/** What the Lease of this server shows. */
+export interface ServerIdentity {
+  /** `apiserver-` and a digest that no other API server of the cluster has. */
+  readonly name: string;
+  readonly hostname: string;
 }
 
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */

@@ -33,7 +33,7 @@ const TOO_MANY = 429;
 /** Shorter bodies of rejected requests are read to their end, so that the client can reuse its connection. */
 const MAX_DISCARDED = 256 * 1024;
 const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
-const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
+const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'console', 'portforward', 'proxy']);
 /** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */

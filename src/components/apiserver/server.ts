@@ -1,5 +1,7 @@
 /** Composes the API server, starts its parts in order and stops them in reverse order. */
+
 import { setMaxListeners } from 'node:events';
+import type { KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
@@ -22,8 +24,10 @@ import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { IdentityLeases } from './bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
+import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -75,6 +79,18 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
 /** Applies `--event-ttl` to Events. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+}
+
+/** What admission reads and writes itself. */
+function admissionStore(context: () => RestContext) {
+  return {
+    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
+    rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
+    storedNamespace: (name: string) => {
+      const { definition } = context().kinds.stored('namespaces', '');
+      return context().objects.readStored({ definition, namespace: '', name });
+    },
+  };
 }
 
 function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
@@ -194,7 +210,7 @@ class Server implements ApiServer {
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
-  readonly #identityLeases: IdentityLeases;
+  #identityLeases: IdentityLeases | undefined;
   readonly #masters: MasterEndpoints;
   readonly #soleWriter: SoleWriter;
   readonly #serviceAddresses: ServiceAddressRepair;
@@ -222,9 +238,8 @@ class Server implements ApiServer {
     const tokens = serviceAccountTokens(config, cache, clock, (namespace, secret, day) =>
       tokenUses.note(this.#context, namespace, secret, day),
     );
-    const { identities = { current: config } } = deps;
-    const certificates = deps.certificates ?? { current: certificatesOf(config) };
-    const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
+    const { identities = { current: config }, certificates = { current: certificatesOf(config) } } = deps;
+    const authorizers = deps.authorizers ?? { current: config.authorizers ?? DEFAULT_AUTHORIZERS };
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
     countReloads(deps, this.#metrics);
@@ -247,7 +262,6 @@ class Server implements ApiServer {
     });
     this.#apiServices = new ApiServices({ cache, log, certificates, backends: deps.http.backends });
     const kinds: Kinds = serveKinds(cache, () => this.#customKinds, servedDefinitions(config));
-    const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
       authorization,
@@ -256,14 +270,15 @@ class Server implements ApiServer {
       disabled: new Set(config.disabledAdmission),
       enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
+      enforcesConstraints: config.openshift?.profile === 'okd',
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,
       log,
+      domain: config.openshift?.domain,
       readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
-      createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
-      storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
+      ...admissionStore(() => this.#context),
     });
     const services = serviceAllocator(config, serviceRange, cache, clock, random);
     this.#cache = cache;
@@ -305,7 +320,7 @@ class Server implements ApiServer {
       clock,
       log,
       config.compactionIntervalSeconds ?? DEFAULT_COMPACTION_SECONDS,
-      () => cache.revision,
+      cache,
     );
     const availability = new AvailabilityMetrics();
     this.#metrics.addGauge(() => availability.render());
@@ -323,7 +338,6 @@ class Server implements ApiServer {
       processFacts: deps.processFacts,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
-    this.#identityLeases = new IdentityLeases(this.#context, config.identity);
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#login = deps.login?.(createLoginObjects(this.#context));
@@ -416,11 +430,13 @@ class Server implements ApiServer {
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
+    this.#identityLeases ??= new IdentityLeases(this.#context, config.identity);
     try {
       await Promise.all([
         bootstrap(this.#context),
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
+        ensureClusterConfig(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),

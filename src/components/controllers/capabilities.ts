@@ -3,11 +3,13 @@
  * `ControllerSpec` and handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a
  * controller can reach.
  */
+import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
-import type { ApiClient, Informer, ResourceClient } from '../../client/types.ts';
+import type { ApiClient, Impersonated, Informer, ResourceClient } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ControllersDeps } from './deps.ts';
 import { collectionPathOf, type Discovery, discover } from './discovery.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
 
 export interface Capabilities {
   /** Signs certificates with the cluster CA. */
@@ -16,6 +18,8 @@ export interface Capabilities {
   readonly rootCaPem: string;
   /** What joining hosts learn from the cluster; undefined: no host can join. */
   readonly clusterFacts: ControllersDeps['clusterFacts'];
+  /** Of routes; undefined: there is no router. */
+  readonly router: RouterFacts | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -26,6 +30,10 @@ export interface Capabilities {
   readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
   /** PUT of a scale; the scale's resourceVersion guards it. */
   readonly updateScale: (path: string, scale: object) => Promise<unknown>;
+  /** A request with the permissions of another user, who is impersonated. */
+  readonly requestAs: <R>(user: Impersonated, method: string, path: string, body?: unknown) => Promise<R>;
+  /** Finds the image of a tag's source and records in the stream what was found. */
+  readonly resolveTag: (stream: ImageStream, tag: TagReference) => Promise<void>;
   /** Asks the API server whether a subject may do something. */
   readonly accessReview: (spec: object) => Promise<boolean>;
 }
@@ -44,6 +52,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     signer: deps.signer,
     rootCaPem: deps.rootCaPem,
     clusterFacts: deps.clusterFacts,
+    router: deps.router,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {
@@ -56,8 +65,28 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     },
     read: (path, signal) => client.request('GET', path, undefined, { signal }),
     updateScale: (path, scale) => client.request('PUT', path, scale),
+    requestAs: (user, method, path, body) => client.request(method, path, body, { impersonate: user }),
+    resolveTag: (stream, tag) => resolveTag(client, stream, tag),
     accessReview: (spec) => isAllowed(client, spec),
   };
+}
+
+async function resolveTag(client: ApiClient, stream: ImageStream, tag: TagReference): Promise<void> {
+  const { name = '', namespace = '' } = stream.metadata ?? {};
+  const base = `/apis/image.openshift.io/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const apiVersion = 'image.openshift.io/v1';
+  if (tag.from?.kind === 'DockerImage') {
+    const { importPolicy, referencePolicy } = tag;
+    const image = { from: tag.from, to: { name: tag.name }, importPolicy, referencePolicy };
+    const spec = { import: true, images: [image] };
+    const request = { apiVersion, kind: 'ImageStreamImport', metadata: { name, namespace }, spec };
+    await client.request('POST', `${base}/imagestreamimports`, request);
+    return;
+  }
+  const { generation: _g, ...wanted } = tag;
+  const metadata = { name: `${name}:${tag.name}`, namespace };
+  const path = `${base}/imagestreamtags/${encodeURIComponent(metadata.name)}`;
+  await client.request('PUT', path, { apiVersion, kind: 'ImageStreamTag', metadata, tag: wanted });
 }
 
 async function isAllowed(client: ApiClient, spec: object): Promise<boolean> {

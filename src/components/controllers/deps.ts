@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -22,6 +23,8 @@ export interface ControllersDeps {
   readonly rootCaPem: string;
   /** What joining hosts learn from the cluster; undefined: no host can join. */
   readonly clusterFacts?: ClusterFacts;
+  /** Undefined: routes are served by another installation. */
+  readonly router?: RouterFacts;
   readonly options?: Partial<ControllersOptions>;
 }
 

@@ -21,10 +21,14 @@ import { ephemeralVolumeController } from './ephemeral-volume.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
+import { imageTriggerController } from './image-trigger.ts';
+import { imageStreamImportController } from './imagestream-import.ts';
+import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { namespaceController } from './namespace.ts';
+import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { volumeBinderController } from './persistentvolume-binder.ts';
@@ -36,6 +40,7 @@ import { replicaSetController } from './replicaset.ts';
 import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
 import { resourceClaimController } from './resourceclaim.ts';
+import { rigController } from './rig.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceLbController } from './service-lb.ts';
@@ -43,6 +48,7 @@ import { serviceAccountController } from './serviceaccount.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
+import { templateInstanceController } from './template-instance.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
@@ -51,6 +57,7 @@ import { attributesClassProtectionController } from './volumeattributesclass-pro
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
   rootCaController,
+  namespaceSecurityController,
   nodeIpamController,
   nodeLifecycleController,
   clusterRoleAggregationController,
@@ -90,7 +97,12 @@ export const controllers: readonly ControllerSpec[] = [
   ttlAfterFinishedController,
   tokenCleanerController,
   serviceLbController,
+  ingressRouterController,
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,
+  imageStreamImportController,
+  imageTriggerController,
+  templateInstanceController,
+  rigController,
 ];

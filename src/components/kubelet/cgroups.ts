@@ -11,7 +11,7 @@ import {
   sliceName,
 } from '../../core/cgroup/names.ts';
 import type { CgroupFileSystem, Hierarchy, SliceManager } from '../../core/cgroup/port.ts';
-import { type CgroupNode, podNode, qosTree, type TreeOptions } from '../../core/cgroup/tree.ts';
+import { type CgroupNode, podNode, qosTree, reservedTree, type TreeOptions } from '../../core/cgroup/tree.ts';
 import { planWrites, sliceProperties } from '../../core/cgroup/writes.ts';
 
 export interface CgroupUsage {
@@ -54,12 +54,13 @@ export class PodCgroups {
   }
 
   /** Makes kubepods and the QoS levels. */
-  async start(options: TreeOptions): Promise<void> {
+  async start(options: TreeOptions, reserved: Parameters<typeof reservedTree>[0]): Promise<void> {
     this.options = options;
     this.hierarchies = await this.files.hierarchies();
     if (this.hierarchies.length === 0) throw new Error('no cgroup hierarchy is mounted on this host');
     this.log.info('cgroup levels', { driver: this.driver, version: this.version });
     await this.applyLevels(qosTree([], options));
+    await this.apply(reservedTree(reserved));
   }
 
   /** Weighs the Burstable level by what its pods ask for. Levels that stay as they are cost nothing. */

@@ -5,6 +5,7 @@ import {
   type EvictionSettings,
   parseThresholds,
 } from '../../core/eviction/thresholds.ts';
+import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from './resources/policies.ts';
 
 /** Absolute directories and files; the composition has already put them below `--root`. */
 export interface KubeletPaths {
@@ -38,6 +39,14 @@ export interface KubeletConfig {
   readonly cgroupRoot: string;
   /** Quantities kept from pods: cpu, memory, ephemeral-storage. */
   readonly systemReserved: Readonly<Record<string, string>>;
+  readonly kubeReserved: Readonly<Record<string, string>>;
+  /** Cgroups that are held to what is reserved for them, below the root of the hierarchy. */
+  readonly reservedCgroups: readonly { readonly name: string; readonly amounts: Readonly<Record<string, string>> }[];
+  readonly resources: ResourcePolicies;
+  /** Names, or prefixes that end in `*`, of sysctls besides upstream's safe ones that pods may set. */
+  readonly allowedUnsafeSysctls: readonly string[];
+  /** Directory of profiles that containers name as `localhostProfile`. */
+  readonly seccompProfileRoot: string;
   readonly maxPods: number;
   /** 0: no limit. */
   readonly podPidsLimit: number;
@@ -79,6 +88,11 @@ export interface KubeletConfig {
 export const DEFAULT_KUBELET_CONFIG = {
   cgroupRoot: '/',
   systemReserved: {},
+  kubeReserved: {},
+  reservedCgroups: [],
+  resources: DEFAULT_RESOURCE_POLICIES,
+  allowedUnsafeSysctls: [],
+  seccompProfileRoot: '/var/lib/kubelet/seccomp',
   maxPods: 250,
   podPidsLimit: 0,
   cpuCfsQuota: true,

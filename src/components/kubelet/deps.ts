@@ -8,7 +8,9 @@ import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { Trees } from '../../io/trees/port.ts';
 import type { KubeletConfig } from './config.ts';
 import type { CredentialProviders } from './credentials-port.ts';
+import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
+import type { HostLogSource } from './host-logs-port.ts';
 import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
@@ -38,9 +40,12 @@ export interface KubeletDeps {
   readonly host: HostFacts;
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
+  readonly hostLogs: HostLogSource;
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;
+  /** Undefined: no devices, neither of plug-ins nor of this node. */
+  readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;

@@ -46,8 +46,8 @@ export interface VolumeFiles {
   /** What a path leads to; undefined: nothing, or of another kind. */
   kindOf(path: string): Promise<HostPathKind | undefined>;
   /**
-   * Gives a tree to a group that may write all of it and that new files belong to. Does not follow links. `OnRootMismatch`
-   * leaves a tree whose root belongs to the group already.
+   * Gives a tree to a group that may write all of it and that new files belong to. Does not follow links. The policy
+   * `OnRootMismatch` leaves a tree whose root belongs to the group already.
    */
   ownByGroup(path: string, gid: number, policy?: string): Promise<void>;
   /**

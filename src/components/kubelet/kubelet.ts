@@ -1,34 +1,37 @@
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
+import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
-import { rootComponents } from '../../core/cgroup/names.ts';
-import { PodCgroups } from './cgroups.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
+import { NodeDevices } from './devices/node-devices.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
+import { isSystemCritical } from './pods/critical.ts';
 import { PodDirectories } from './pods/directories.ts';
 import { KubeletEvents } from './pods/events.ts';
-import { ImagePuller } from './pods/image-puller.ts';
-import { isSystemCritical, PodManager } from './pods/pod-manager.ts';
+import { ImagePuller, pullVolumeImage } from './pods/image-puller.ts';
+import { PodManager } from './pods/pod-manager.ts';
 import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
+import { openContainerManager } from './resources/open.ts';
+import { Placements } from './resources/placements.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
 import { followApiPods } from './sources/api-pods.ts';
 import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
+import { startCgroups } from './start-cgroups.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
-import { type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
+import { makeVolumeRoot, type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -61,9 +64,15 @@ const LOG_ROTATION_MS = 10_000;
 /** How often it is looked whose local storage is due to be measured. */
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
+/** As upstream's cpuManagerReconcilePeriod. */
+const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
+/** Between two looks for plug-ins, as the sockets of DRA plug-ins call for no prompt answer. */
+const DEVICES_MS = 2_000;
 /** How often mounted claims are looked at for a new size. */
 const EXPANSION_MS = 10_000;
+/** As upstream's volumeStatsAggPeriod. */
+const USAGE_MS = 60_000;
 
 /** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -106,6 +115,8 @@ class NodeKubelet implements Kubelet {
     const { services, manager, mirrors, server, images, eviction } = parts;
     await services.view.start();
     await eviction.observe();
+    await services.devices?.start();
+    this.closers.push(async () => services.devices?.stop());
     this.closers.push(() => services.view.stop());
     this.port = await server.start();
     this.closers.push(() => server.stop());
@@ -123,6 +134,7 @@ class NodeKubelet implements Kubelet {
       mirrors.kick();
     });
     this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    if (services.containers.enabled) this.every('placements', PLACEMENTS_MS, () => parts.placements.apply());
     const limits = new StorageLimits(services, manager);
     this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());
     this.every('eviction', deps.config.evictionMonitoringMs, () => eviction.synchronize());
@@ -131,7 +143,11 @@ class NodeKubelet implements Kubelet {
       await collectOrphans(services, manager);
     });
     this.every('volumes', EXPANSION_MS, () => parts.volumes.expansion.run());
+    this.every('usages', USAGE_MS, () => parts.volumes.usages.measure());
     this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
+    this.every('devices', DEVICES_MS, async () =>
+      services.devices?.maintain(manager.knownPods(deps.api === undefined)),
+    );
     if (deps.api !== undefined) {
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),
@@ -223,6 +239,7 @@ class NodeKubelet implements Kubelet {
     services.tokens.connect(client);
     services.runtimeClasses.connect(client);
     services.statuses.connect(client);
+    services.devices?.connect(client);
     access.connect(client);
     const pods = followApiPods({
       ...{ informers, manager },
@@ -263,6 +280,7 @@ class NodeKubelet implements Kubelet {
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
+          ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),
           notReady: services.view.failure ?? deps.notReady?.(),
           more,
           previous,
@@ -319,6 +337,7 @@ interface Parts {
   readonly hostInfo: HostInfo;
   readonly images: ImageCollector;
   readonly eviction: EvictionManager;
+  readonly placements: Placements;
   readonly volumes: NodeVolumes;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
@@ -333,23 +352,14 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
   }
   const directories = new PodDirectories(config.paths, deps.trees);
-  await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
+  await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
-  const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
-  const { cpu, memory } = allocatable;
-  await cgroups.start({
-    root: rootComponents(config.cgroupRoot),
-    allocatable: {
-      cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
-      memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
-    },
-    podPidsLimit: config.podPidsLimit,
-    cpuCfsQuota: config.cpuCfsQuota,
-  });
+  const cgroups = await startCgroups(deps, hostInfo, allocatable);
   const [{ runtimeName }, features] = await Promise.all([runtime.version(), runtime.features()]);
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
+  const reportNode = { current: () => {} };
   const events = new KubeletEvents();
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown: deps.lastKnown });
   const configObjects = new ConfigObjects({
@@ -357,11 +367,12 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
   const volumes = nodeVolumes({
-    ...deps.volumes,
-    ...{ directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ ...deps.volumes, directories, tokens, events, clock, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
+    ...{ runtime, host, trees: deps.trees },
     pod: (uid) => manager.worker(uid)?.pod,
+    pullImage: (pod, source) => pullVolumeImage(services, pod, source),
   });
   const services: Parts['services'] = {
     config: configObjects,
@@ -369,6 +380,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     runtime,
     view: new RuntimeView({ runtime, clock, log, onChanged: (uids) => manager.wake(uids) }),
     cgroups,
+    containers: await openContainerManager(deps, () => placements.kick()),
     volumes: new VolumeManager({
       directories,
       files: deps.files.volumes,
@@ -386,8 +398,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       () => manager.isCutOff,
     ),
     runtimeClasses: new RuntimeClasses(),
-    probeNetwork: deps.probeNetwork,
-    credentials: deps.credentials,
+    ...{ probeNetwork: deps.probeNetwork, credentials: deps.credentials },
     prober: new Prober({
       runtime,
       network: deps.probeNetwork,
@@ -400,6 +411,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     events,
     directories,
     trees: deps.trees,
+    devices: nodeDevices(deps, () => ({ services, manager, reportNode })),
     files: deps.files,
     host,
     hostInfo,
@@ -438,23 +450,19 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     view: services.view,
     runtime,
     streaming: deps.streaming,
-    stats: new StatsProvider(services, manager),
+    devices: services.devices,
+    stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     config,
-    probeMetrics: () => services.prober.metrics(),
+    ...{ probeMetrics: () => services.prober.metrics(), hostLogs: deps.hostLogs },
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,
     log: log.named('server'),
   });
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
-  const reportNode = { current: () => {} };
-  const eviction = new EvictionManager({
-    services,
-    pods: manager,
-    images,
-    onPressures: () => reportNode.current(),
-  });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, reportNode, volumes };
+  const placements = new Placements(services, manager);
+  const eviction = new EvictionManager({ services, pods: manager, images, onPressures: () => reportNode.current() });
+  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
 }
 
 /** Of a pod and its host, as the Downward API has them now. */
@@ -464,3 +472,22 @@ const addressesOf =
     podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
     hostIps: config.nodeIps,
   });
+
+/** Undefined: none was handed in. The parts are asked for once they are there. */
+function nodeDevices(
+  { devices, config, files, clock, log }: KubeletDeps,
+  parts: () => Pick<Parts, 'services' | 'manager' | 'reportNode'>,
+): NodeDevices | undefined {
+  if (devices === undefined) return undefined;
+  return new NodeDevices({
+    ...devices,
+    ...{ nodeName: config.nodeName, files, clock, log },
+    pods: () => parts().manager.activePods(),
+    onChanged: () => parts().reportNode.current(),
+    warn: (reason, message) => {
+      const node = parts().services.node();
+      if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
+    },
+    failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+  });
+}

@@ -1,5 +1,7 @@
 /** What the kubelet needs from outside besides the runtime, the cgroup manager and the API. */
 
+import type { Cpu } from '../../core/topology/assignment.ts';
+
 /** Facts about the host that end up in the Node object. Source: core/v1 NodeSystemInfo. */
 export interface HostInfo {
   readonly hostname: string;
@@ -14,8 +16,18 @@ export interface HostInfo {
   readonly architecture: string;
   readonly cpus: number;
   readonly memoryBytes: number;
+  /** Bytes of reserved huge pages by resource name, `hugepages-2Mi`; sizes that the machine supports have an entry. */
+  readonly hugePages?: Readonly<Record<string, number>>;
+  readonly swapBytes?: number;
   /** The lowest oom_score_adj this process may give to others: -1000 with CAP_SYS_RESOURCE, else its own. */
   readonly oomScoreFloor: number;
+}
+
+/** Where the machine's CPUs and memory are. */
+export interface MachineTopology {
+  readonly cpus: readonly Cpu[];
+  /** Bytes of `memory` and of huge pages by NUMA node. */
+  readonly memory: readonly { readonly numa: number; readonly resources: Readonly<Record<string, number>> }[];
 }
 
 export interface HostUsage {
@@ -40,6 +52,7 @@ export interface FileSystemUsage {
 
 export interface HostFacts {
   info(): Promise<HostInfo>;
+  topology(): Promise<MachineTopology>;
   usage(): Promise<HostUsage>;
   fileSystem(path: string): Promise<FileSystemUsage>;
   /** Contents of the host's resolv.conf and hosts files. */
@@ -55,6 +68,8 @@ export interface FileWatch {
 /** Mounts that volumes need. Errors name the mount point and what mount(8) said. */
 export interface Mounter {
   tmpfs(target: string, options: { readonly sizeBytes?: number; readonly mode: number }): Promise<void>;
+  /** Huge pages of this size. */
+  hugetlbfs(target: string, options: { readonly pageSizeBytes: number; readonly mode: number }): Promise<void>;
   /** Binds an already opened file (`/proc/<pid>/fd/<n>`) without following any link again. */
   bindFd(fd: number, target: string): Promise<void>;
   /** Unmounts everything at and below `target`, deepest first; nothing mounted is fine. */

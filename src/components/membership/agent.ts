@@ -36,6 +36,8 @@ export interface Agent extends AgentService {
   start(): Promise<PeerAddress>;
   /** `host:port` of further members to join; replaces those of the last call. */
   learn(peers: readonly string[]): void;
+  /** Returns to the ring with other facts about this host: its address has changed. */
+  readvertise(about: AgentDeps['about']): Promise<void>;
   /** Says farewell and ends. */
   stop(): Promise<void>;
   /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
@@ -59,6 +61,7 @@ class RingAgent implements Agent {
   readonly #deps: AgentDeps;
   readonly #clock: Clock;
   readonly #log: Log;
+  #about: AgentDeps['about'];
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #clocks = new ClockOffsets();
   #membership: Membership | undefined;
@@ -71,6 +74,7 @@ class RingAgent implements Agent {
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
+    this.#about = deps.about;
     this.#clock = deps.clock;
     this.#log = deps.log;
   }
@@ -98,6 +102,14 @@ class RingAgent implements Agent {
   learn(peers: readonly string[]): void {
     this.#learnt = peers;
     if (this.#membership !== undefined) this.#joining?.learn(peers);
+  }
+
+  async readvertise(about: AgentDeps['about']): Promise<void> {
+    this.#about = about;
+    if (this.#membership === undefined) return;
+    // A member that has left may return with another address at once: memberlist, aliveNode.
+    await this.stop();
+    await this.start();
   }
 
   stop(): Promise<void> {
@@ -165,7 +177,7 @@ class RingAgent implements Agent {
     const offset = this.#clocks.own();
     const health = this.#membership?.health() ?? 0;
     return {
-      ...this.#deps.about,
+      ...this.#about,
       ...(this.#store === undefined ? {} : storeMetadata(this.#store)),
       ...(offset === undefined ? {} : { clockOffsetMs: offset }),
       ...(health === 0 ? {} : { health }),

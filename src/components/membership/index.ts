@@ -3,7 +3,7 @@
  * machine of `core/gossip`.
  */
 
-export { type Agent, createAgent } from './agent.ts';
+export { type Agent, type AgentDeps, createAgent } from './agent.ts';
 export type { Membership, MembershipConfig, MembershipDeps, RingEvent, RingMember } from './deps.ts';
 export { answerKeyQueries } from './keys.ts';
 export { createMembership } from './membership.ts';

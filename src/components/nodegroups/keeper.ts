@@ -1,10 +1,11 @@
 /**
  * A master's part in node groups (row B7): keeps the ConfigMaps and gives each Node the labels of its group, which
  * NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change; a
- * Node without it gets the group that its host claims, once. Labels of masters are never given for a claim.
+ * Node without it gets the group that it had when its host deleted it, else the one that its host claims, once. Labels
+ * of masters are never given for a claim.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
-import { GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
+import { GROUP_CLAIM, GROUP_LABEL, LEFT_NODES, mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -36,16 +37,23 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   let running = false;
   let again = false;
   let timer: Timer | undefined;
+  const left = (): Readonly<Record<string, string>> =>
+    groups.get(`${LEFT_NODES.namespace}/${LEFT_NODES.name}`)?.data ?? {};
   const sync = async (): Promise<void> => {
     const missing = defaultGroups().filter(
       ({ metadata }) => groups.get(`${GROUP_NAMESPACE}/${metadata?.name}`) === undefined,
     );
     const wrong = nodes.list().flatMap((node) => {
-      const labels = wantedLabels(node, (name) => groups.get(`${GROUP_NAMESPACE}/${name}`), options);
+      const labels = wantedLabels(node, left(), (name) => groups.get(`${GROUP_NAMESPACE}/${name}`), options);
       const changed = Object.entries(labels).filter(([name, value]) => node.metadata?.labels?.[name] !== value);
       return changed.length === 0 ? [] : [{ name: node.metadata?.name ?? '', labels: Object.fromEntries(changed) }];
     });
-    if (missing.length + wrong.length === 0) return;
+    // The label is the memory of a Node that has it; deleted by an administrator, the Node is forgotten with it.
+    const back = nodes
+      .list()
+      .filter(({ metadata }) => metadata?.labels?.[GROUP_LABEL] !== undefined && isOfAnother(left(), metadata))
+      .map(({ metadata }) => metadata?.name ?? '');
+    if (missing.length + wrong.length + back.length === 0) return;
     const admin = await options.openAdmin();
     try {
       for (const group of missing) {
@@ -59,6 +67,11 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
       for (const { name, labels } of wrong) {
         await admin.client.resource(resources.nodes).patch(name, undefined, 'merge', { metadata: { labels } });
         log.info('labels of the node group set', { node: name, labels });
+      }
+      if (back.length > 0) {
+        const { namespace, name } = LEFT_NODES;
+        const data = Object.fromEntries(back.map((node) => [node, null]));
+        await admin.client.resource(resources.configMaps).patch(name, namespace, 'merge', { data });
       }
     } finally {
       await admin.close();
@@ -92,13 +105,20 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   };
 }
 
+/** The memory is of an earlier Node of this name: one that is being deleted has its label still. */
+function isOfAnother(left: Readonly<Record<string, string>>, { name = '', uid = '' }: NonNullable<Node['metadata']>) {
+  return Object.hasOwn(left, name) && left[name]?.split(' ')[1] !== uid;
+}
+
 function wantedLabels(
   { metadata }: Node,
+  left: Readonly<Record<string, string>>,
   group: (name: string) => ConfigMap | undefined,
   { labelsOf, log }: GroupKeeperOptions,
 ): Record<string, string> {
   const known = metadata?.labels?.[GROUP_LABEL];
-  const name = known ?? metadata?.annotations?.[GROUP_CLAIM];
+  const remembered = Object.hasOwn(left, metadata?.name ?? '') ? left[metadata?.name ?? '']?.split(' ')[0] : undefined;
+  const name = known ?? remembered ?? metadata?.annotations?.[GROUP_CLAIM];
   const text = name === undefined ? undefined : group(name)?.data?.[GROUP_KEY];
   if (name === undefined || text === undefined) return {};
   try {

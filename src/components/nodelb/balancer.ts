@@ -44,8 +44,8 @@ export interface NodeBalancer {
   /** Ends the connections from addresses that this host has lost. */
   addressesChanged(isOwn: (address: string) => boolean): void;
   backends(): readonly Backend[];
-  /** Resets what is open. */
-  stop(): Promise<void>;
+  /** Resets what is open. `handOver`: another process keeps the port open until the next start of this host process. */
+  stop(options?: { readonly handOver: boolean }): Promise<void>;
 }
 
 /** Until the next probe. Every node probes every master. */
@@ -124,12 +124,15 @@ class Balancer implements NodeBalancer {
     return this.#pool.list();
   }
 
-  async stop(): Promise<void> {
+  async stop({ handOver } = { handOver: false }): Promise<void> {
     this.#stopped = true;
     for (const { timer } of this.#probing.values()) timer?.cancel();
     this.#probing.clear();
     this.#deps.probe.close();
-    await this.#listener?.close();
+    const all = this.backends();
+    const ready = all.filter(({ health }) => health === 'ready');
+    const targets = (ready.length > 0 ? ready : all).map(({ target }) => target);
+    await (handOver ? this.#listener?.handOver(targets) : this.#listener?.close());
     await this.#saving;
   }
 

@@ -27,6 +27,11 @@ export interface BalancedListener {
   keep(target: string): void;
   /** Resets connections whose source address this host no longer has: TCP alone takes minutes to give them up. */
   resetFrom(isOwn: (address: string) => boolean): void;
+  /**
+   * Leaves the listening socket to another process, which carries new connections to `targets`; ends each connection
+   * between two requests, the rest after some seconds. Closes where that is not possible.
+   */
+  handOver(targets: readonly string[]): Promise<void>;
   /** Resets what is open. */
   close(): Promise<void>;
 }

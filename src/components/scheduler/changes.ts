@@ -35,9 +35,14 @@ export function isPodRelevant(pod: Pod, old: Pod): boolean {
   return (
     differs(pod.spec, old.spec) ||
     differs(pod.metadata?.labels, old.metadata?.labels) ||
+    differs(claimStatuses(pod), claimStatuses(old)) ||
     (pod.metadata?.deletionTimestamp === undefined) !== (old.metadata?.deletionTimestamp === undefined)
   );
 }
+
+/** Claims that were made of the pod's templates; kubernetes-types stops before the field. */
+const claimStatuses = ({ status }: Pod): unknown =>
+  (status as { readonly resourceClaimStatuses?: unknown } | undefined)?.resourceClaimStatuses;
 
 export function differs(a: unknown, b: unknown): boolean {
   return a !== b && JSON.stringify(a) !== JSON.stringify(b);

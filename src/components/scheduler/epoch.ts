@@ -14,6 +14,7 @@ import { Binding } from './binding.ts';
 import { hasGates, isPlaced, isTerminal } from './changes.ts';
 import { decide } from './cycle.ts';
 import type { SchedulerDeps } from './deps.ts';
+import { ClaimAllocator } from './devices.ts';
 import { Extenders } from './extenders.ts';
 import { ClusterFeed } from './feed.ts';
 import { placeGroup } from './gang.ts';
@@ -151,7 +152,12 @@ class Epoch implements EpochState {
         ? undefined
         : new VolumeBinder(this.deps, { pods: this.sources.pods, claims, volumes });
     if (binder !== undefined) this.plugins.push(binder);
-    this.#support = viewSupport(this.sources, more, (volume) => binder?.isReserved(volume) === true);
+    const { devices } = more;
+    const changed = (): void => this.#feed.devicesChanged();
+    const allocator = devices === undefined ? undefined : new ClaimAllocator(this.deps.client, devices, changed);
+    if (allocator !== undefined) this.plugins.push(allocator);
+    const support = viewSupport(this.sources, more, (volume) => binder?.isReserved(volume) === true);
+    this.#support = { ...support, devices: allocator };
   }
 
   /** Decides pods soon, outside whatever called; many calls make one run. */

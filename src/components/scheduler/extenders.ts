@@ -1,4 +1,4 @@
-/** Consults the extenders of the configuration. Source: pkg/scheduler/extender.go, KEP-less design "scheduler extender". */
+/** Consults the extenders of the configuration. Source: pkg/scheduler/extender.go. */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';

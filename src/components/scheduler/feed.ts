@@ -43,6 +43,11 @@ export class ClusterFeed {
     );
   }
 
+  /** Claims on devices, or the devices, have changed. */
+  devicesChanged(): void {
+    this.#happened({ kind: 'DevicesChanged' });
+  }
+
   addOptional({ claims, volumes, classes, csiNodes }: OptionalSources): void {
     const on = (event: ClusterEvent) => {
       const changed = (): void => this.#happened(event);

@@ -1,7 +1,7 @@
 /**
  * Pod groups: all pending members are placed in one step, and nothing is taken unless at least `minMember` of them fit,
- * so that two groups never hold half of the room each. Placed members are bound when enough of them are ready; when that
- * takes longer than the group's time-out, all are released. Source: scheduler-plugins' Coscheduling.
+ * so that two groups never hold half of the room each. Placed members are bound when enough of them are ready; when
+ * that takes longer than the group's time-out, all are released. Source: scheduler-plugins' Coscheduling.
  */
 import type { Timer } from '../../base/clock.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../../core/scheduling/pod-group.ts';

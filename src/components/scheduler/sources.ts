@@ -24,6 +24,7 @@ import type { PodGroup } from '../../core/scheduling/pod-group.ts';
 import { safeSelector } from '../../core/scheduling/pod-info.ts';
 import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
+import type { DeviceSources } from './devices.ts';
 
 export interface Sources {
   readonly pods: Informer<Pod>;
@@ -52,6 +53,7 @@ export interface OptionalSources {
   readonly volumes: Informer<PersistentVolume> | undefined;
   readonly classes: Informer<StorageClass> | undefined;
   readonly csiNodes: Informer<CSINode> | undefined;
+  readonly devices: DeviceSources | undefined;
   /** Of a custom resource definition, which may come at any time. */
   readonly podGroups: Informer<PodGroup> | undefined;
 }
@@ -78,21 +80,33 @@ export const noOptionalSources: OptionalSources = {
   volumes: undefined,
   classes: undefined,
   csiNodes: undefined,
+  devices: undefined,
   podGroups: undefined,
 };
 
 /** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
 export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
   const open = <T extends KubeObject>(type: ResourceType<T>) => openOptional(deps, type);
-  const [budgets, claims, volumes, classes, csiNodes, podGroups] = await Promise.all([
+  const [budgets, claims, volumes, classes, csiNodes, podGroups, devices] = await Promise.all([
     open(resources.podDisruptionBudgets),
     open(resources.persistentVolumeClaims),
     open(resources.persistentVolumes),
     open(resources.storageClasses),
     open(CSI_NODES),
     discoverPodGroups(deps),
+    discoverDevices(deps),
   ]);
-  return { budgets, claims, volumes, classes, csiNodes, podGroups };
+  return { budgets, claims, volumes, classes, csiNodes, podGroups, devices };
+}
+
+async function discoverDevices(deps: SchedulerDeps): Promise<DeviceSources | undefined> {
+  const [claims, slices, classes] = await Promise.all([
+    openOptional(deps, resources.resourceClaims),
+    openOptional(deps, resources.resourceSlices),
+    openOptional(deps, resources.deviceClasses),
+  ]);
+  const all = claims !== undefined && slices !== undefined && classes !== undefined;
+  return all ? { claims, slices, classes } : undefined;
 }
 
 export const discoverPodGroups = (deps: SchedulerDeps): Promise<Informer<PodGroup> | undefined> =>

@@ -1,4 +1,5 @@
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 
 /** What a pod may need on its node. Keys are `namespace/name`. */
@@ -49,6 +50,9 @@ export class NodeGraph {
   readonly #volumesBySecret = new Map<string, Set<string>>();
   /** Volume attachment → the node that it is for. */
   readonly #attachments = new Map<string, string>();
+  /** By ingress: the secrets of its certificates; and how many ingresses name each of them. */
+  readonly #ingresses = new Map<string, readonly string[]>();
+  readonly #ingressSecrets = new Map<string, number>();
   /** Resource slice → the node whose devices it lists. */
   readonly #slices = new Map<string, string>();
 
@@ -99,6 +103,26 @@ export class NodeGraph {
     }
   }
 
+  /** Each host's router serves the certificates of ingresses. */
+  setIngress({ metadata, spec }: Ingress): void {
+    const { namespace = '', name = '' } = metadata ?? {};
+    this.deleteIngress(namespace, name);
+    const secrets = (spec?.tls ?? []).flatMap((each) => (each.secretName ? [`${namespace}/${each.secretName}`] : []));
+    if (secrets.length === 0) return;
+    this.#ingresses.set(`${namespace}/${name}`, secrets);
+    for (const secret of secrets) this.#ingressSecrets.set(secret, (this.#ingressSecrets.get(secret) ?? 0) + 1);
+  }
+
+  deleteIngress(namespace: string, name: string): void {
+    const key = `${namespace}/${name}`;
+    for (const secret of this.#ingresses.get(key) ?? []) {
+      const count = (this.#ingressSecrets.get(secret) ?? 1) - 1;
+      if (count > 0) this.#ingressSecrets.set(secret, count);
+      else this.#ingressSecrets.delete(secret);
+    }
+    this.#ingresses.delete(key);
+  }
+
   setVolumeAttachment(attachment: VolumeAttachment): void {
     this.#attachments.set(attachment.metadata?.name ?? '', attachment.spec?.nodeName ?? '');
   }
@@ -132,6 +156,7 @@ export class NodeGraph {
     const key = `${namespace}/${name}`;
     if (this.#referrers.get(`${kind}:${key}`)?.has(nodeName) === true) return true;
     if (kind !== 'secret') return false;
+    if (this.#ingressSecrets.has(key)) return true;
     for (const volume of this.#volumesBySecret.get(key) ?? []) {
       if (this.refersToVolume(nodeName, volume)) return true;
     }

@@ -1,4 +1,5 @@
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import { NODE_RULES } from './bootstrap/node-rules.ts';
@@ -21,6 +22,9 @@ export interface NodeAuthorizer {
   deletePod(namespace: string, name: string): void;
   setPersistentVolume(volume: PersistentVolume): void;
   deletePersistentVolume(name: string): void;
+  /** Nodes may read the secrets that ingresses name as certificates. */
+  setIngress(ingress: Ingress): void;
+  deleteIngress(namespace: string, name: string): void;
   setVolumeAttachment(attachment: VolumeAttachment): void;
   deleteVolumeAttachment(name: string): void;
   setResourceSlice(slice: SliceOfNode): void;
@@ -47,6 +51,8 @@ export function createNodeAuthorizer(rules: readonly PolicyRule[] = NODE_RULES):
     deletePod: (namespace, name) => graph.deletePod(namespace, name),
     setPersistentVolume: (volume) => graph.setPersistentVolume(volume),
     deletePersistentVolume: (name) => graph.deletePersistentVolume(name),
+    setIngress: (ingress) => graph.setIngress(ingress),
+    deleteIngress: (namespace, name) => graph.deleteIngress(namespace, name),
     setVolumeAttachment: (attachment) => graph.setVolumeAttachment(attachment),
     deleteVolumeAttachment: (name) => graph.deleteVolumeAttachment(name),
     setResourceSlice: (slice) => graph.setResourceSlice(slice),

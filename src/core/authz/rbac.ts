@@ -18,6 +18,14 @@ export interface EffectiveRules {
   readonly errors: readonly string[];
 }
 
+/** Service accounts are among the users, by their user names. */
+export interface AllowedSubjects {
+  readonly users: readonly string[];
+  readonly groups: readonly string[];
+  /** Bindings that name a role that does not exist: the answer may be incomplete. */
+  readonly errors: readonly string[];
+}
+
 /**
  * RBAC over the roles and bindings that it was given. Setting an object replaces the one of that name. A request looks
  * only at the bindings of its user and groups, found by name.
@@ -36,6 +44,8 @@ export interface RbacAuthorizer {
   authorize(user: UserInfo, action: Action): Decision;
   /** Rules from cluster bindings and, with a namespace, from the bindings in it. */
   rulesFor(user: UserInfo, namespace: string): EffectiveRules;
+  /** Who may do something by roles, in no particular order; members of the privileged group are not among them. */
+  subjectsAllowed(action: Action): AllowedSubjects;
   /**
    * The rules that a binding in `namespace` ('' for a cluster binding) to `ref` would give; undefined when there is no
    * such role.
@@ -163,6 +173,26 @@ class IndexedRbac implements RbacAuthorizer {
       }
     }
     return { resourceRules, nonResourceRules, errors: [...errors] };
+  }
+
+  subjectsAllowed(action: Action): AllowedSubjects {
+    const errors = new Set<string>();
+    const allows = ({ ref, namespace }: Grant): boolean => {
+      const role = this.#roleOf(ref, namespace);
+      if (role === undefined) {
+        errors.add(describeMissing(ref));
+        return false;
+      }
+      return isPathAction(action) ? role.compiled.allowsPath(action) : role.compiled.allowsResource(action);
+    };
+    const found = { byUser: new Set<string>(), byGroup: new Set<string>() };
+    const namespace = isPathAction(action) ? '' : action.namespace;
+    for (const scope of namespace === '' ? [''] : ['', namespace]) {
+      for (const table of ['byUser', 'byGroup'] as const)
+        for (const [who, grants] of this.#scopes.get(scope)?.[table] ?? [])
+          if (!found[table].has(who) && [...grants].some(allows)) found[table].add(who);
+    }
+    return { users: [...found.byUser], groups: [...found.byGroup], errors: [...errors] };
   }
 
   rulesOf(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined {

@@ -24,6 +24,17 @@ export function amountOf(container: Container, side: Side, resource: string): nu
  * The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation.
  */
 export function podAmount(pod: Pod, side: Side, resource: string): number {
+  const whole = podLevelAmount(pod, side, resource);
+  return withOverhead(pod, side, resource, whole > 0 ? whole : containersAmount(pod, side, resource));
+}
+
+/** kubernetes-types stops before KEP-2837's field. 0: the pod as a whole asks for none. */
+export function podLevelAmount(pod: Pod, side: Side, resource: string): number {
+  const { resources } = (pod.spec ?? {}) as { readonly resources?: Container['resources'] };
+  return resources === undefined ? 0 : amountOf({ name: '', resources }, side, resource);
+}
+
+function containersAmount(pod: Pod, side: Side, resource: string): number {
   let running = 0;
   for (const container of pod.spec?.containers ?? []) running += amountOf(container, side, resource);
   let sidecars = 0;
@@ -37,7 +48,10 @@ export function podAmount(pod: Pod, side: Side, resource: string): number {
       initPeak = Math.max(initPeak, sidecars + amount);
     }
   }
-  const peak = Math.max(running + sidecars, initPeak);
+  return Math.max(running + sidecars, initPeak);
+}
+
+function withOverhead(pod: Pod, side: Side, resource: string, peak: number): number {
   const overhead = pod.spec?.overhead?.[resource];
   const extra = overhead === undefined ? undefined : tryParseQuantity(overhead);
   if (extra === undefined || (side === 'limits' && peak === 0)) return peak;
@@ -66,6 +80,14 @@ export function weightOfShares(shares: number): number {
   return Math.floor(1 + ((shares - 2) * 9999) / 262142);
 }
 
+/** What the pod requests beyond its containers counts for each of them in equal parts. Source: KEP-2837. */
+function shareOfPodLevel(pod: Pod): number {
+  const whole = podLevelAmount(pod, 'requests', 'memory');
+  const containers = pod.spec?.containers ?? [];
+  const own = containersAmount(pod, 'requests', 'memory');
+  return whole <= own ? 0 : Math.floor((whole - own) / Math.max(1, containers.length));
+}
+
 const GUARANTEED_OOM_SCORE = -997;
 const SYSTEM_NODE_CRITICAL = 2_000_001_000;
 
@@ -75,7 +97,7 @@ export function oomScoreAdjOf(pod: Pod, container: Container, memoryCapacityByte
   const qos = qosClassOf(pod);
   if (qos === 'Guaranteed') return GUARANTEED_OOM_SCORE;
   if (qos === 'BestEffort') return 1000;
-  const request = amountOf(container, 'requests', 'memory');
+  const request = amountOf(container, 'requests', 'memory') + shareOfPodLevel(pod);
   const score = 1000 - Math.floor((1000 * request) / Math.max(1, memoryCapacityBytes));
   return Math.max(1000 + GUARANTEED_OOM_SCORE, Math.min(999, score));
 }

@@ -4,12 +4,13 @@
  * pod_container_manager.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
-import { type CgroupPath, kubepodsPath, podPath, qosPath } from './names.ts';
+import { type CgroupPath, kubepodsPath, podPath, qosPath, rootComponents } from './names.ts';
 import {
   amountOf,
   CPU_PERIOD_US,
   MIN_SHARES,
   podAmount,
+  podLevelAmount,
   qosClassOf,
   quotaOfMilli,
   sharesOfMilli,
@@ -42,6 +43,28 @@ export interface TreeOptions {
   /** 0: none. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
+  /** Memory that pods request is not reclaimed from them (KEP-2570); cgroup v2 only. */
+  readonly memoryQos?: boolean;
+}
+
+/** Cgroups of the host that are held to what is reserved for them. Source: pkg/kubelet/cm enforceExistingCgroup. */
+export function reservedTree(
+  reserved: readonly { readonly name: string; readonly amounts: Readonly<Record<string, string>> }[],
+): CgroupNode[] {
+  return reserved.map(({ name, amounts }) => {
+    const container = { name, resources: { requests: amounts } };
+    const [cpu = 0, memory = 0, pids = 0] = ['cpu', 'memory', 'pid'].map((each) =>
+      amountOf(container, 'requests', each),
+    );
+    return {
+      path: rootComponents(name),
+      limits: {
+        ...(cpu > 0 ? { cpuShares: sharesOfMilli(cpu) } : {}),
+        ...(memory > 0 ? { memoryLimitBytes: memory } : {}),
+        ...(pids > 0 ? { pidsLimit: pids } : {}),
+      },
+    };
+  });
 }
 
 /** The levels above the pods; exists before the first pod starts. */
@@ -49,7 +72,7 @@ export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[
   let burstableMilli = 0;
   let minimumBytes = 0;
   for (const pod of pods) {
-    minimumBytes += memoryMinimum(pod);
+    minimumBytes += memoryMinimum(pod, options);
     if (qosClassOf(pod) === 'Burstable') burstableMilli += podAmount(pod, 'requests', 'cpu');
   }
   // A cgroup is protected no better than the levels above it.
@@ -79,19 +102,20 @@ export function podNode(pod: Pod, options: TreeOptions): CgroupNode {
     limits.cpuQuotaUs = options.cpuCfsQuota ? quotaOfMilli(podAmount(pod, 'limits', 'cpu')) : -1;
   }
   if (limited(pod, 'memory')) limits.memoryLimitBytes = podAmount(pod, 'limits', 'memory');
-  const minimum = memoryMinimum(pod);
+  const minimum = memoryMinimum(pod, options);
   if (minimum > 0) limits.memoryMinBytes = minimum;
   if (options.podPidsLimit > 0) limits.pidsLimit = options.podPidsLimit;
   return { path: podPath(options.root, qos, uid), limits };
 }
 
-/** Static pods of the control plane keep what they request, so that pods of users cannot push them out of memory. */
-const memoryMinimum = (pod: Pod): number =>
+/** Static pods of the control plane always keep what they request: pods of users cannot push them out of memory. */
+const memoryMinimum = (pod: Pod, { memoryQos }: TreeOptions): number =>
+  memoryQos === true || isControlPlane(pod) ? podAmount(pod, 'requests', 'memory') : 0;
+
+const isControlPlane = (pod: Pod): boolean =>
   pod.metadata?.annotations?.['kubernetes.io/config.source'] === 'file' &&
   pod.metadata.labels?.['openshift.io/control-plane'] === 'true' &&
-  qosClassOf(pod) === 'Burstable'
-    ? podAmount(pod, 'requests', 'memory')
-    : 0;
+  qosClassOf(pod) === 'Burstable';
 
 export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[] {
   return [...qosTree(pods, options), ...pods.map((pod) => podNode(pod, options))];
@@ -101,6 +125,7 @@ export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupN
  * A pod-level limit holds only when every long-running container has one; otherwise it would bound the unlimited ones.
  */
 function limited(pod: Pod, resource: string): boolean {
+  if (podLevelAmount(pod, 'limits', resource) > 0) return true;
   const running = [
     ...(pod.spec?.containers ?? []),
     ...(pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always'),

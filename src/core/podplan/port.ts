@@ -49,6 +49,9 @@ export interface Runtime {
    * Returns an unsubscribe.
    */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
+  /** Mounts the files of an image read-only at a directory; the image stays until `unmountImage`. */
+  mountImage?(imageId: string, target: string): Promise<void>;
+  unmountImage?(target: string): Promise<void>;
   readonly images: ImageService;
 }
 
@@ -204,7 +207,9 @@ export interface ContainerSecurity {
   readonly allowPrivilegeEscalation: boolean;
   readonly addCapabilities: readonly string[];
   readonly dropCapabilities: readonly string[];
-  readonly seccomp: 'runtime/default' | 'unconfined';
+  readonly seccomp: 'runtime/default' | 'unconfined' | 'localhost';
+  /** With `localhost`: the file with the profile, a `linux.seccomp` of the runtime specification. */
+  readonly seccompProfile?: string;
   readonly procMount: 'default' | 'unmasked';
 }
 
@@ -218,6 +223,12 @@ export interface LinuxResources {
   readonly oomScoreAdj: number;
   /** 0: none. */
   readonly pidsLimit: number;
+  /** CPUs and memory nodes that it may use, as cpuset(7) lists them; undefined: those of the pod. */
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+  readonly hugePageLimits?: readonly { readonly pageSizeBytes: number; readonly limitBytes: number }[];
+  /** Files of cgroup v2; without effect on v1. */
+  readonly unified?: Readonly<Record<string, string>>;
 }
 
 export interface ContainerStatus {

@@ -6,7 +6,7 @@ import type { ControllerRevision } from 'kubernetes-types/apps/v1';
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { timeMs } from './context.ts';
-import { semanticEqual } from './equality.ts';
+import { canonicalJson, semanticEqual } from './equality.ts';
 import { templateHash } from './hash.ts';
 import { controllerReference } from './ownership.ts';
 
@@ -41,9 +41,14 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
   return { latest: { ...current, revision: newest + 1 }, old, change: 'update' };
 }
 
-/** A strategic merge patch that restores the template: what kubectl sends back on an undo. */
+/**
+ * A strategic merge patch that restores the template: what kubectl sends back on an undo. Its keys are sorted as Go
+ * marshals them: clients look for the current revision by comparing bytes.
+ */
 function revisionData(template: PodTemplateSpec | undefined): { spec: { template: object } } {
-  return { spec: { template: { ...template, $patch: 'replace' } } };
+  return JSON.parse(canonicalJson({ spec: { template: { ...template, $patch: 'replace' } } })) as {
+    spec: { template: object };
+  };
 }
 
 function newRevision(owner: RevisionOwner, data: object, revision: number): ControllerRevision {

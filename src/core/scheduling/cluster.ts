@@ -4,6 +4,7 @@
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from '../../base/selector.ts';
+import type { DeviceLister } from './devices.ts';
 import { NodeInfo } from './node-info.ts';
 import { IncrementalPodCounts, type PodCounts } from './pod-counts.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';
@@ -19,6 +20,8 @@ export interface ClusterView {
   imageHolders(image: string): number;
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   readonly volumes: VolumeLister | undefined;
+  /** Undefined: the server has no claims on devices. */
+  readonly devices?: DeviceLister | undefined;
   /** Selectors of the services and controllers a pod belongs to, for spreading by default; empty: none. */
   peersOf?(pod: Pod): readonly LabelSelector[];
 }

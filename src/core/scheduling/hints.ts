@@ -1,6 +1,6 @@
 /**
- * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object of
- * the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
+ * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object
+ * of the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
  * upstream's plug-ins.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -22,7 +22,7 @@ export type ClusterEvent =
   | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
   /** `key`: `<namespace>/<name>` of a pod group. */
   | { readonly kind: 'PodGroupChanged'; readonly key: string }
-  | { readonly kind: 'NamespaceChanged' | 'VolumesChanged' | 'CSINodeChanged' };
+  | { readonly kind: 'NamespaceChanged' | 'VolumesChanged' | 'CSINodeChanged' | 'DevicesChanged' };
 
 type Matching<E, K> = E extends { readonly kind: infer Kinds } ? (K extends Kinds ? E : never) : never;
 type EventOf<K extends ClusterEvent['kind']> = Matching<ClusterEvent, K>;
@@ -97,6 +97,7 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     CSINodeChanged: always,
   },
   VolumeZone: { NodeAdded: always, NodeLabelsChanged: always, ClaimChanged: isOwnClaim, VolumesChanged: always },
+  DynamicResources: { NodeAdded: always, NodeLabelsChanged: always, DevicesChanged: always },
   PodTopologySpread: {
     NodeAdded: hasSpreadKeys,
     NodeLabelsChanged: hasSpreadKeys,

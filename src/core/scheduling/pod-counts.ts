@@ -1,7 +1,7 @@
 /**
- * Counts of placed pods by node and topology domain, kept up to date as pods come and go: a decision reads them, so that
- * its cost does not grow with the pods that are placed. `test/core/scheduling/pod-counts.test.ts` compares them with a
- * plain recount.
+ * Counts of placed pods by node and topology domain, kept up to date as pods come and go: a decision reads them, so
+ * that its cost does not grow with the pods that are placed. `test/core/scheduling/pod-counts.test.ts` compares them
+ * with a plain recount.
  */
 import type { NodeInfo } from './node-info.ts';
 import type { AffinityTerm, ExistingTerm, PodInfo } from './pod-info.ts';

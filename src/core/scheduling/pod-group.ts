@@ -1,6 +1,6 @@
 /**
  * Pods that are placed together or not at all. A pod names its group by a label; the group says how many it needs.
- * Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1), KEP-42-podgroup-coscheduling.
+ * Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1).
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';

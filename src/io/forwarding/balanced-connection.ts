@@ -5,6 +5,11 @@ const KEEP_ALIVE_MS = 15_000;
 /** A peer that does not close after the other has. */
 const HALF_CLOSED_MS = 30_000;
 
+/** A paused socket still reads until its buffer is full; these bytes would be lost to another process. */
+interface Readable {
+  readonly _handle: { readStop(): void } | null;
+}
+
 export interface ConnectionEvents {
   /** The client sent something after an answer or at the beginning. */
   readonly waiting: () => void;
@@ -76,6 +81,26 @@ export class BalancedConnection {
     this.#client.end();
     this.#backend.end();
     this.#linger();
+  }
+
+  /**
+   * The sockets, for another process: neither has bytes in this one, and nothing more is read here. Undefined: bytes
+   * are under way, or one side has ended.
+   */
+  detach(): { readonly client: Socket; readonly backend: Socket } | undefined {
+    const both = [this.#client, this.#backend];
+    const isWhole = (socket: Socket): boolean =>
+      !socket.destroyed && !socket.readableEnded && !socket.writableEnded && socket.readableLength === 0;
+    if (this.#closed || !both.every((socket) => isWhole(socket) && socket.writableLength === 0)) return undefined;
+    const handles = both.map((socket) => (socket as Partial<Readable>)._handle);
+    if (handles.some((handle) => handle === undefined || handle === null)) return undefined;
+    clearTimeout(this.#lingering);
+    for (const [index, socket] of both.entries()) {
+      socket.removeAllListeners();
+      socket.on('error', () => {});
+      handles[index]?.readStop();
+    }
+    return { client: this.#client, backend: this.#backend };
   }
 
   reset(): void {

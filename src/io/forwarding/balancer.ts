@@ -7,6 +7,7 @@ import { CodedError } from '../../base/errors.ts';
 import type { BalancedListener, ListenRequest, Routing, TcpBalancing } from '../../components/nodelb/port.ts';
 import { BalancedConnection } from './balanced-connection.ts';
 import { type Race, raceToConnect } from './connect-race.ts';
+import type { Carried, ListenerKeeper } from './keeper.ts';
 import { resetSocket } from './reset.ts';
 
 /** Of one host: kubelet, proxy, DNS, controllers and scheduler use some dozens. */
@@ -18,17 +19,24 @@ const SILENCE_MS = 300;
 const QUIET_MS = 100;
 const DRAIN_MS = 10_000;
 
+/** Between two requests of a connection that is to end. */
+const GAP_MS = 5;
+const HAND_OVER_MS = 1_500;
+
 export interface BalancerLimits {
   readonly maxConnections?: number;
+  /** Starts the process that keeps the port open; undefined: none does. */
+  readonly keeper?: ListenerKeeper | undefined;
 }
 
 export function createTcpBalancing(limits: BalancerLimits = {}): TcpBalancing {
   return { listen: (request) => new BalancerServer(request.routing, limits).listen(request) };
 }
 
-class BalancerServer implements BalancedListener {
+export class BalancerServer implements BalancedListener {
   readonly #routing: Routing;
   readonly #maxConnections: number;
+  readonly #keeper: ListenerKeeper | undefined;
   readonly #server: Server;
   readonly #connecting = new Map<Socket, Race>();
   /** Oldest first. */
@@ -39,6 +47,7 @@ class BalancerServer implements BalancedListener {
   constructor(routing: Routing, limits: BalancerLimits) {
     this.#routing = routing;
     this.#maxConnections = limits.maxConnections ?? MAX_CONNECTIONS;
+    this.#keeper = limits.keeper;
     this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client));
   }
 
@@ -48,7 +57,8 @@ class BalancerServer implements BalancedListener {
         const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen';
         reject(new CodedError(code, `cannot listen on ${address}:${port}: ${error.message}`, { cause: error }));
       });
-      this.#server.listen({ host: address, port }, () => resolve());
+      // A keeper of this host listens beside this process for a moment.
+      this.#server.listen({ host: address, port, ...(port === 0 ? {} : { reusePort: true }) }, () => resolve());
     });
     this.#server.removeAllListeners('error');
     // Out of descriptors: the connection is lost, the listener stays.
@@ -56,6 +66,46 @@ class BalancerServer implements BalancedListener {
     const bound = this.#server.address();
     this.port = typeof bound === 'object' && bound !== null ? bound.port : port;
     return this;
+  }
+
+  /** Continues on the listening socket of another process. */
+  async adopt(listening: Server): Promise<BalancedListener> {
+    await new Promise<void>((resolve) => this.#server.listen(listening, () => resolve()));
+    this.#server.on('error', () => {});
+    return this;
+  }
+
+  async handOver(targets: readonly string[]): Promise<void> {
+    const keeping = await this.#keeper?.keep(this.#server, targets);
+    if (keeping !== undefined) {
+      this.#server.close();
+      for (const connection of this.#connections) {
+        const sockets = connection.detach();
+        if (sockets === undefined) continue;
+        this.#connections.delete(connection);
+        await keeping.carry({ target: connection.target, ...sockets });
+      }
+      await this.drain(HAND_OVER_MS, GAP_MS);
+      keeping.end();
+    }
+    await this.close();
+  }
+
+  /** A connection of another process. */
+  carry({ target, client, backend }: Carried): void {
+    this.#routing.opened(target);
+    this.#join(target, client, backend);
+  }
+
+  /** Accepts no more, and ends each connection that is quiet for `gapMs` with no request under way. */
+  async drain(limitMs: number, gapMs: number): Promise<void> {
+    this.#server.close();
+    const untilMs = performance.now() + limitMs;
+    while (this.#connecting.size + this.#connections.size > 0 && performance.now() < untilMs) {
+      for (const connection of this.#connections)
+        if (!connection.awaiting && performance.now() - connection.sinceMs >= gapMs) connection.end();
+      await new Promise((resolve) => setTimeout(resolve, gapMs));
+    }
   }
 
   end(target: string, how: 'drain' | 'reset'): void {
@@ -78,6 +128,7 @@ class BalancerServer implements BalancedListener {
 
   async close(): Promise<void> {
     clearInterval(this.#ticking);
+    // Of a server that is closed already, this is called with an error.
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const [client, race] of this.#connecting) {
       race.cancel();

@@ -9,7 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { UnderWay } from '../../base/under-way.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
-import { ClientStream, type ClientStreamEvents, UnaryExchange } from './client-calls.ts';
+import { ClientStream, type ClientStreamEvents, UnaryExchange, type UnaryOutcome } from './client-calls.ts';
 import { hostOf, isSecure, targetOf } from './endpoint.ts';
 import { encodeHeaders } from './hpack.ts';
 import { Http2Connection } from './http2-connection.ts';
@@ -34,6 +34,8 @@ export interface ChannelOptions {
   readonly lastRetryMs?: number;
   /** Called when an endpoint refuses connections. */
   readonly refused?: () => void;
+  /** Of one message that comes in; 512 MiB by default. */
+  readonly maxMessageBytes?: number;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -104,7 +106,7 @@ export class Channel {
     return new Promise((resolve, reject) => {
       const deadlineMs = this.#options.clock.monotonicMs() + timeoutMs;
       const send = (connection: Http2Connection): void => {
-        const exchange = new UnaryExchange(deadlineMs, {
+        const outcome: UnaryOutcome = {
           done: (answer) => {
             this.#exchanges.delete(exchange);
             if (this.#waiting.length > 0) this.#serveWaiting();
@@ -116,7 +118,8 @@ export class Channel {
             if (untouched && !this.#closed) this.#whenConnected({ deadlineMs, ready: send, failed: reject });
             else reject(error);
           },
-        });
+        };
+        const exchange = new UnaryExchange(deadlineMs, outcome, this.#options.maxMessageBytes);
         this.#exchanges.add(exchange);
         this.#armSweep();
         exchange.start(connection, this.#headerBlock(path, metadata), message);
@@ -129,7 +132,7 @@ export class Channel {
 
   /** Opens a stream as soon as there is a connection; `events.ended` is called when the stream, or the wait, ends. */
   stream(path: string, events: ClientStreamEvents, metadata?: Metadata): ClientStream {
-    const stream = new ClientStream(events);
+    const stream = new ClientStream(events, this.#options.maxMessageBytes);
     const ready = (connection: Http2Connection): void => {
       if (!stream.cancelled) stream.start(connection, this.#headerBlock(path, metadata));
     };

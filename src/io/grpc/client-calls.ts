@@ -20,12 +20,13 @@ export class UnaryExchange implements StreamEvents, Placed {
   place = -1;
   readonly #deadlineMs: number;
   readonly #outcome: UnaryOutcome;
-  readonly #reader = new MessageReader(MAX_MESSAGE);
+  readonly #reader: MessageReader;
   #stream: Http2Stream | undefined;
   #answer: Buffer | undefined;
   #over = false;
 
-  constructor(deadlineMs: number, outcome: UnaryOutcome) {
+  constructor(deadlineMs: number, outcome: UnaryOutcome, maxMessageBytes = MAX_MESSAGE) {
+    this.#reader = new MessageReader(maxMessageBytes);
     this.#deadlineMs = deadlineMs;
     this.#outcome = outcome;
   }
@@ -87,12 +88,14 @@ export interface ClientStreamEvents {
 /** One stream of messages, both ways. What is sent before it is open waits. */
 export class ClientStream implements StreamEvents {
   readonly #events: ClientStreamEvents;
-  readonly #reader = new MessageReader(MAX_MESSAGE);
+  readonly #reader: MessageReader;
   #stream: Http2Stream | undefined;
   #early: Buffer[] = [];
+  #finished = false;
   #over = false;
 
-  constructor(events: ClientStreamEvents) {
+  constructor(events: ClientStreamEvents, maxMessageBytes = MAX_MESSAGE) {
+    this.#reader = new MessageReader(maxMessageBytes);
     this.#events = events;
   }
 
@@ -106,6 +109,13 @@ export class ClientStream implements StreamEvents {
     const early = this.#early;
     this.#early = [];
     for (const message of early) this.send(message);
+    if (this.#finished) this.#stream.end();
+  }
+
+  /** No more messages are sent: servers that take one wait for that. */
+  finish(): void {
+    this.#finished = true;
+    if (!this.#over) this.#stream?.end();
   }
 
   send(message: Buffer): void {

@@ -71,6 +71,12 @@ class Admin implements EtcdAdmin {
     await this.#cluster('MemberRemove', idRequest(id));
   }
 
+  async updateMember(id: string, peerUrls: readonly string[]): Promise<void> {
+    const out = new Writer(256).big(1, BigInt(`0x${id}`));
+    for (const url of peerUrls) out.string(2, url);
+    await this.#cluster('MemberUpdate', out.finish());
+  }
+
   async promoteMember(id: string): Promise<void> {
     await this.#cluster('MemberPromote', idRequest(id));
   }

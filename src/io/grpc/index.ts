@@ -8,5 +8,6 @@ export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';
 export { createPeerDialer } from './peer-dialer.ts';
 export { createRegistrationSockets } from './plugin-registration.ts';
+export { createPluginSockets } from './plugin-sockets.ts';
 export type { TlsMaterials, TlsSource } from './tls-source.ts';
 export { atTurnEnd } from './turn-end.ts';

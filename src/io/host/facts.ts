@@ -4,6 +4,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import type { FileSystemUsage, HostFacts, HostInfo, HostUsage } from '../../components/kubelet/port.ts';
+import { readHugePages, readTopology } from './topology.ts';
 
 const CAP_SYS_RESOURCE = 24n;
 const MIN_OOM_SCORE = -1000;
@@ -15,6 +16,7 @@ const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64:
 export function createHostFacts(options: { readonly root: string; readonly nowMs: () => number }): HostFacts {
   return {
     info: () => readInfo(options.root),
+    topology: readTopology,
     usage: () => readUsage(options.nowMs()),
     fileSystem: readFileSystem,
     resolvConf: () => text('/etc/resolv.conf'),
@@ -23,7 +25,7 @@ export function createHostFacts(options: { readonly root: string; readonly nowMs
 }
 
 async function readInfo(root: string): Promise<HostInfo> {
-  const [id, productUuid, bootId, release, osRelease, memory, status, oomScore] = await Promise.all([
+  const [id, productUuid, bootId, release, osRelease, memory, status, oomScore, hugePages] = await Promise.all([
     machineIdOf(root),
     text('/sys/class/dmi/id/product_uuid'),
     text('/proc/sys/kernel/random/boot_id'),
@@ -32,6 +34,7 @@ async function readInfo(root: string): Promise<HostInfo> {
     text('/proc/meminfo'),
     text('/proc/self/status'),
     text('/proc/self/oom_score_adj'),
+    readHugePages(),
   ]);
   const capabilities = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`);
   const mayLower = ((capabilities >> CAP_SYS_RESOURCE) & 1n) === 1n;
@@ -47,6 +50,8 @@ async function readInfo(root: string): Promise<HostInfo> {
     architecture: GO_ARCHITECTURE[process.arch] ?? process.arch,
     cpus: availableParallelism(),
     memoryBytes: meminfo(memory, 'MemTotal'),
+    hugePages,
+    swapBytes: meminfo(memory, 'SwapTotal'),
     oomScoreFloor: mayLower ? MIN_OOM_SCORE : Number(oomScore.trim() || 0),
   };
 }

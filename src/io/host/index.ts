@@ -1,5 +1,6 @@
 /** This host as the kubelet sees it, and this process. */
 export { createHostFacts } from './facts.ts';
+export { hostLogs, journalArguments } from './logs.ts';
 export { createMounter } from './mounts.ts';
 export { processFacts } from './process-facts.ts';
 export { createFileWatch } from './watch.ts';

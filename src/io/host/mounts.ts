@@ -14,6 +14,8 @@ export function createMounter(): Mounter {
       if (options.sizeBytes !== undefined) settings.push(`size=${options.sizeBytes}`);
       await mount(['-t', 'tmpfs', '-o', settings.join(','), 'tmpfs', target], target);
     },
+    hugetlbfs: (target, { pageSizeBytes, mode }) =>
+      mount(['-t', 'hugetlbfs', '-o', `pagesize=${pageSizeBytes},mode=${mode.toString(8)}`, 'nodev', target], target),
     bindFd: (fd, target) => mount(['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${fd}`, target], target),
     async unmountTree(target) {
       const below = (await mountPoints()).filter((point) => point === target || point.startsWith(`${target}/`));

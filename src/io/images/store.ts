@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { JsonObject } from '../../api/meta/object.ts';
 import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -69,6 +70,8 @@ export interface ImageStore extends ImageStorePort {
   importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
   /** Reads every file of every image (or of one) and compares it with what was unpacked; one line per fault. */
   verify(image?: string): Promise<readonly string[]>;
+  /** Configuration of an image as its archive or registry had it, without its layers; undefined: it is not here. */
+  describe(image: string): Promise<{ readonly configuration: JsonObject } | undefined>;
   /** Whether garbage collection keeps the image while it has this name. Throws RuntimeError 'image-not-found'. */
   pin(image: string, pinned: boolean): Promise<void>;
   /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
@@ -250,6 +253,27 @@ class EmbeddedImageStore implements ImageStore {
     return faults;
   }
 
+  async describe(image: string): Promise<{ readonly configuration: JsonObject } | undefined> {
+    const stored = await this.#find(image);
+    if (stored === undefined) return undefined;
+    const { config, sizeBytes } = stored;
+    const { config: written, ...raw } = stored.raw === undefined ? {} : (JSON.parse(stored.raw) as JsonObject);
+    const own = { Entrypoint: [...config.entrypoint], Cmd: [...config.cmd], Env: [...config.env] };
+    const kept = { User: config.user, WorkingDir: config.workingDir };
+    const Config = typeof written === 'object' && written !== null ? written : { ...own, ...kept };
+    return {
+      configuration: {
+        kind: 'DockerImage',
+        apiVersion: '1.0',
+        Id: stored.id,
+        Size: sizeBytes,
+        Config,
+        ...(typeof raw['architecture'] === 'string' ? { Architecture: raw['architecture'] } : {}),
+        ...(typeof raw['created'] === 'string' ? { Created: raw['created'] } : {}),
+      },
+    };
+  }
+
   async collectGarbage(): Promise<number> {
     const { layout, layers } = await this.#opened();
     await dropPartials(layout, Date.now());
@@ -297,8 +321,14 @@ class EmbeddedImageStore implements ImageStore {
     const { layout } = await this.#opened();
     const id = isDigest(image) ? image : /^[0-9a-f]{64}$/.test(image) ? `sha256:${image}` : undefined;
     if (id !== undefined) return readImage(layout, id);
-    const ref = await readRef(layout, parseReference(image).name);
-    return ref === undefined ? undefined : readImage(layout, ref.id);
+    const { name, digest, domain, path } = parseReference(image);
+    const ref = await readRef(layout, name);
+    if (ref !== undefined) return readImage(layout, ref.id);
+    // An image from an archive is also known by its id below its repository.
+    const stored = digest === undefined ? undefined : await readImage(layout, digest);
+    if (stored === undefined) return undefined;
+    const names = (await listRefs(layout)).filter((each) => each.id === stored.id).map((each) => each.name);
+    return digestNames(names, stored.id).includes(`${domain}/${path}@${stored.id}`) ? stored : undefined;
   }
 
   async #install(
@@ -350,13 +380,20 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
   return { layout, layers: createLayerStore(layout, isAlive, log) };
 }
 
+/** Of images that came from no registry: by their id, so that these can be named without doubt as well. */
+function digestNames(names: readonly string[], id: string): string[] {
+  const digests = names.filter((name) => name.includes('@'));
+  if (digests.length > 0) return digests.toSorted();
+  return [...new Set(names.map((name) => `${name.replace(/:[^/:]*$/, '')}@${id}`))].sort();
+}
+
 function describe(image: StoredImage, refs: readonly StoredRef[], pins: ReadonlySet<string>): ImageStatus {
   const own = refs.filter((ref) => ref.id === image.id).map((ref) => ref.name);
   const user = image.config.user.split(':', 1)[0] ?? '';
   return {
     id: image.id,
     repoTags: own.filter((name) => !name.includes('@')).toSorted(),
-    repoDigests: own.filter((name) => name.includes('@')).toSorted(),
+    repoDigests: digestNames(own, image.id),
     sizeBytes: image.sizeBytes,
     ...(pins.has(image.id) || own.some((name) => pins.has(name)) ? { pinned: true } : {}),
     ...(/^\d{1,10}$/.test(user) ? { uid: Number(user) } : user === '' ? {} : { username: user }),

@@ -11,6 +11,7 @@ import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
 import { removeExecCgroups } from './exec-cgroup.ts';
 import { prepareHostRoot } from './host-root.ts';
+import { localSeccompProfile } from './local-seccomp.ts';
 import { checkMounts } from './mount-guard.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
 import type { ImageConfig } from './port.ts';
@@ -73,6 +74,7 @@ export class ContainerBundles {
         pureV2: context.cgroupMounts.pureV2,
         own: context.own,
         nodeArch: process.arch,
+        seccomp: await localSeccompProfile(config.security),
       });
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });

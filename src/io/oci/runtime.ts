@@ -28,6 +28,7 @@ import { chargeToPod } from './exec-cgroup.ts';
 import { ExitWatch } from './exit-watch.ts';
 import { openHandlers } from './handlers.ts';
 import { HOST_ROOT_STATUS } from './host-root.ts';
+import { mountImage, unmountImage } from './image-mounts.ts';
 import { createKeyedLimit } from './keyed-limit.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { hasRecursiveAttributes, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
@@ -95,6 +96,14 @@ class EmbeddedRuntime implements OciRuntime {
     this.#running?.watch.close();
     this.#running = undefined;
     await Promise.resolve();
+  }
+
+  mountImage(imageId: string, target: string): Promise<void> {
+    return mountImage(this.#deps.images, imageId, target);
+  }
+
+  unmountImage(target: string): Promise<void> {
+    return unmountImage(this.#deps.images, target);
   }
 
   async #open(): Promise<RuntimeContext> {

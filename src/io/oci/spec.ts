@@ -39,6 +39,8 @@ export interface SpecInput {
   readonly pureV2: boolean;
   readonly own: OwnLimits;
   readonly nodeArch: string;
+  /** The content of `security.seccompProfile`. */
+  readonly seccomp: object | undefined;
 }
 
 /** The runtime specification's `process`, which exec varies. */
@@ -83,7 +85,6 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
   };
   const unmasked = security.privileged || security.procMount === 'unmasked';
   const propagation = rootPropagation(config.mounts);
-  const filter = security.seccomp === 'runtime/default' && !security.privileged;
   const linux = {
     namespaces: namespaceList(input),
     cgroupsPath: cgroupsPath(input.driver, sandbox.cgroupParent, input.containerId),
@@ -106,7 +107,7 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     },
     devices: input.devices.map(({ permissions: _, ...device }) => device),
     ...(unmasked ? {} : { maskedPaths: MASKED_PATHS, readonlyPaths: READONLY_PATHS }),
-    ...(filter ? { seccomp: defaultSeccompProfile(capabilities, input.nodeArch) } : {}),
+    ...seccompFilter(input, capabilities),
     ...(propagation === undefined ? {} : { rootfsPropagation: propagation }),
     ...(input.namespaces.net !== undefined || input.namespaces.ipc !== undefined ? { sysctl: sandbox.sysctls } : {}),
   };
@@ -120,6 +121,12 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     annotations: {},
   };
   return { spec, warnings };
+}
+
+function seccompFilter({ config, seccomp, nodeArch }: SpecInput, capabilities: readonly string[]): object {
+  if (config.security.privileged || config.security.seccomp === 'unconfined') return {};
+  if (config.security.seccomp === 'localhost') return { seccomp };
+  return { seccomp: defaultSeccompProfile(capabilities, nodeArch) };
 }
 
 /** Kubernetes' table of image entrypoint and cmd against pod command and args. */
@@ -163,17 +170,33 @@ export function cgroupsPath(driver: CgroupDriver, parent: string, id: string): s
   return driver === 'systemd' ? `${parent.split('/').at(-1)}:hyperedge:${id}` : `${parent.replace(/\/+$/, '')}/${id}`;
 }
 
+/** Sizes as the kernel's files name them: `2MB`, `1GB`. */
+function hugePageLimit(each: NonNullable<LinuxResources['hugePageLimits']>[number]): object {
+  const megabytes = each.pageSizeBytes / 1024 ** 2;
+  const pageSize =
+    megabytes >= 1024 ? `${megabytes / 1024}GB` : megabytes >= 1 ? `${megabytes}MB` : `${megabytes * 1024}KB`;
+  return { pageSize, limit: each.limitBytes };
+}
+
 /** The specification's `resources`; memory without swap on v2 (v1 may lack the control file for it). */
 export function linuxResources(resources: LinuxResources, pureV2: boolean): Record<string, object> {
   const cpu = {
     ...(resources.cpuShares > 0 ? { shares: resources.cpuShares } : {}),
     ...(resources.cpuPeriod > 0 ? { period: resources.cpuPeriod } : {}),
     ...(resources.cpuQuota > 0 ? { quota: resources.cpuQuota } : {}),
+    ...(resources.cpusetCpus === undefined ? {} : { cpus: resources.cpusetCpus }),
+    ...(resources.cpusetMems === undefined ? {} : { mems: resources.cpusetMems }),
   };
   const limit = resources.memoryLimitBytes;
+  const unified = pureV2 ? resources.unified : undefined;
+  const swap = pureV2 && unified?.['memory.swap.max'] === undefined ? { swap: limit } : {};
   return {
     cpu,
-    ...(limit > 0 ? { memory: { limit, ...(pureV2 ? { swap: limit } : {}) } } : {}),
+    ...(limit > 0 ? { memory: { limit, ...swap } } : {}),
+    ...(resources.hugePageLimits === undefined
+      ? {}
+      : { hugepageLimits: resources.hugePageLimits.map((each) => hugePageLimit(each)) }),
+    ...(unified === undefined ? {} : { unified }),
     ...(resources.pidsLimit > 0 ? { pids: { limit: resources.pidsLimit } } : {}),
   };
 }

@@ -13,6 +13,8 @@ export interface MountPoint {
   readonly fsType: string;
   /** Of the mount and of its file system. */
   readonly options: readonly string[];
+  /** Mounts below it appear in other namespaces and the other way round. */
+  readonly isShared: boolean;
 }
 
 const HELPER_DIRECTORIES = ['/sbin', '/usr/sbin', '/usr/local/sbin', '/bin', '/usr/bin'];
@@ -55,10 +57,10 @@ export async function mountPoints(): Promise<MountPoint[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').filter((line) => line !== '');
   return lines.map((line) => {
     const [before = '', after = ''] = line.split(' - ');
-    const [, , device = '', root = '', target = '', own = ''] = before.split(' ');
+    const [, , device = '', root = '', target = '', own = '', ...tags] = before.split(' ');
     const [fsType = '', source = '', shared = ''] = after.split(' ');
     return {
-      ...{ device, fsType },
+      ...{ device, fsType, isShared: tags.some((tag) => tag.startsWith('shared:')) },
       target: unescaped(target),
       root: unescaped(root),
       source: unescaped(source),
@@ -78,4 +80,15 @@ export async function mountOf(path: string): Promise<MountPoint> {
   const [deepest] = points.toSorted((a, b) => b.target.length - a.target.length);
   if (deepest === undefined) throw new CodedError('mount', `${path}: no file system holds it`);
   return deepest;
+}
+
+/**
+ * On hosts whose root is not shared, as systemd makes it, the directory becomes a shared mount of its own. Mounts that
+ * are there already would be hidden, so that such a directory stays as it is until the next boot.
+ */
+export async function shareMounts(directory: string): Promise<void> {
+  if ((await mountOf(directory)).isShared) return;
+  if ((await mountPoints()).some(({ target }) => target.startsWith(`${directory}/`))) return;
+  await run('mount', ['--bind', directory, directory]);
+  await run('mount', ['--make-rshared', directory]);
 }

@@ -12,7 +12,6 @@ import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { chooseCiphers } from '../config/etcd/cipher-suites.ts';
 import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
-import type { OpenShiftSettings } from '../config/openshift.ts';
 import { runtimeConfigOf } from '../config/runtime-config.ts';
 import { nthAddress } from '../host/addresses.ts';
 import { systemClock as clock } from '../process.ts';
@@ -31,7 +30,7 @@ export interface ApiOptions {
   /** The host's own configuration: stricter defaults than upstream's. */
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
-  readonly openshift?: OpenShiftSettings;
+  readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
   /** Called for world-readable secret files; undefined: they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }

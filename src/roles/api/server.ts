@@ -34,7 +34,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
         referredToBy: configFile,
         ownHost: true,
         // The only API server of a host's own store is its only writer until another one announces itself.
-        openshift: openshiftOf(config.openshift),
+        openshift: layerOf(config),
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -43,6 +43,15 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
     if (error instanceof ApiUsageProblem) throw new CodedError('bad-config', error.message, { cause: error });
     throw error;
   }
+}
+
+function layerOf({ openshift, networkConfig, masterPublicURL }: MasterConfig): NonNullable<ApiOptions['openshift']> {
+  const clusterNetworks = (networkConfig?.clusterNetworks ?? []).map(({ cidr, hostSubnetLength }) => ({
+    cidr,
+    hostPrefix: (cidr.includes(':') ? 128 : 32) - hostSubnetLength,
+  }));
+  const publicUrl = masterPublicURL === undefined ? {} : { publicUrl: masterPublicURL };
+  return { ...openshiftOf(openshift), clusterNetworks, ...publicUrl };
 }
 
 /** The flags of this host's master-config.yaml. Throws CodedErrors with file and field. */

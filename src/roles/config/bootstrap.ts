@@ -8,7 +8,9 @@ import { parseDuration } from '../../base/duration.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
+import { fixturesField, rigPowerField } from './fixtures.ts';
 import { openshiftField } from './openshift.ts';
+import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
 
@@ -128,10 +130,16 @@ const shape = {
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),
+  scheduler: object(
+    { configFile: string({ pattern: /^\w[\w.-]*$/, fix: 'give the name of a file in /etc/origin/master' }) },
+    ['configFile'],
+  ),
+  fixtures: fixturesField(),
+  rigPower: rigPowerField(),
   serviceLoadBalancer: object({ enabled: boolean(), addresses: list(addressRange()), interface: linkName() }),
-  scheduler: object({ configFile: string({ pattern: /^\//, fix: 'give an absolute path' }) }, ['configFile']),
   ...embeddedShape,
   openshift: openshiftField(),
+  router: routerField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -1,6 +1,7 @@
 /** The settings in force as fields of the bootstrap file, each with its origin. */
 import type { BootstrapFiles } from './bootstrap-files.ts';
 import { effectiveEmbedded } from './embedded.ts';
+import { effectiveRouter } from './router.ts';
 import type { Settings } from './settings.ts';
 
 export interface EffectiveField {
@@ -57,6 +58,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['scheduler.configFile', settings.schedulerConfigFile],
     ...effectiveEmbedded(settings.embedded),
     ...group('openshift', settings.openshift),
+    ...effectiveRouter(settings.router),
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -175,10 +175,15 @@ function oneOfSeveral(
   settings: Settings,
   { members, state, token }: NonNullable<Settings['etcd']>,
 ): Partial<EtcdConfig> {
-  const own = members.find(({ name }) => name === settings.nodeName)?.peerUrl ?? '';
+  const { nodeName, nodeIp, ports } = settings;
+  // The address of the join may have changed; one that the bootstrap file names is the administrator's.
+  const current = settings.joined ? `https://${host(nodeIp)}:${ports.etcdPeer}` : undefined;
+  const urlOf = ({ name, peerUrl }: { name: string; peerUrl: string }): string =>
+    name === nodeName ? (current ?? peerUrl) : peerUrl;
+  const own = members.find(({ name }) => name === nodeName);
   return {
-    'initial-advertise-peer-urls': own,
-    'initial-cluster': members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(),
+    'initial-advertise-peer-urls': own === undefined ? '' : urlOf(own),
+    'initial-cluster': members.map((member) => `${member.name}=${urlOf(member)}`).join(),
     'initial-cluster-state': state,
     ...(token === undefined ? {} : { 'initial-cluster-token': token }),
   };

@@ -5,14 +5,17 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-port.ts';
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
+import { declaredFixtures } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
+import { type RouterSettings, routerOf } from './router.ts';
 
 export interface Settings {
   readonly root: string;
@@ -54,9 +57,13 @@ export interface Settings {
   readonly schedulerConfigFile: string | undefined;
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
+  readonly router: RouterSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
+  readonly fixtures: readonly DeclaredFixture[];
+  /** Programs with arguments, by name, that switch boards. */
+  readonly rigPower: ReadonlyMap<string, readonly string[]>;
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -324,7 +331,10 @@ export function settingsOf(
     schedulerConfigFile: file?.scheduler?.configFile,
     embedded: embeddedOf(root, file),
     openshift: openshiftOf(file?.openshift),
+    router: routerOf(file?.router),
     masters: mastersOf(file, joined),
+    fixtures: declaredFixtures(file?.fixtures),
+    rigPower: file?.rigPower ?? new Map(),
     vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
     ipFamilies,
     podNetwork,

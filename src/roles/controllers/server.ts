@@ -9,7 +9,12 @@ import { GatedServer } from '../../base/connections/gated-server.ts';
 import { HttpConnection } from '../../base/connections/http-connection.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
+import {
+  createEventRecorder,
+  createLeaderElector,
+  type EventRecorder,
+  type InformerFactory,
+} from '../../client/index.ts';
 import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
 import {
   CONTROLLERS_LEASE,
@@ -20,11 +25,13 @@ import {
 import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
 import { followRing } from '../../io/agent/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
-import { openClient } from '../api-access.ts';
+import { type OpenedClient, openClient } from '../api-access.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
@@ -77,40 +84,12 @@ export async function startControllers({
   const identity = await candidateIdentity(configFile);
   const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
   const recorders = {
-    controllers: createEventRecorder({
-      client: controllersClient.client,
-      component: 'controllers',
-      clock,
-      random,
-      log,
-    }),
-    scheduler: createEventRecorder({
-      client: schedulerClient.client,
-      component: 'default-scheduler',
-      clock,
-      random,
-      log,
-    }),
+    controllers: recorderOf(controllersClient, 'controllers', log),
+    scheduler: recorderOf(schedulerClient, 'default-scheduler', log),
   };
-  const network = config.networkConfig;
-  const clusters = network?.clusterNetworks ?? [];
   const electors = {
-    controllers: createLeaderElector({
-      client: controllersClient.client,
-      ...CONTROLLERS_LEASE,
-      identity,
-      clock,
-      random,
-      log,
-    }),
-    scheduler: createLeaderElector({
-      client: schedulerClient.client,
-      ...SCHEDULER_LEASE,
-      identity,
-      clock,
-      random,
-      log,
-    }),
+    controllers: electorOf(controllersClient, CONTROLLERS_LEASE, identity, log),
+    scheduler: electorOf(schedulerClient, SCHEDULER_LEASE, identity, log),
   };
   const controllers = createControllers({
     client: controllersClient.client.fenced(electors.controllers.fence),
@@ -132,14 +111,8 @@ export async function startControllers({
             settings: Object.fromEntries(config.clusterSettings ?? []),
           },
         }),
-    options: {
-      localVolumes: config.controllerConfig?.localVolumes ?? true,
-      loadBalancerAddresses: config.controllerConfig?.serviceLoadBalancer?.addresses ?? [],
-      disabled: config.controllerConfig?.serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
-      ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
-      ...maskSizes(clusters),
-      ...(network?.serviceNetworkCIDR === undefined ? {} : { serviceCidr: network.serviceNetworkCIDR }),
-    },
+    options: optionsOf(config),
+    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
   });
   const scheduler = createScheduler({
     client: schedulerClient.client.fenced(electors.scheduler.fence),
@@ -151,18 +124,7 @@ export async function startControllers({
     random,
     ...configured.deps,
   });
-  const ring =
-    agentSocket === undefined
-      ? undefined
-      : followFailedHosts({
-          ring: followRing({ socket: agentSocket, clock, log: log.named('gossip') }),
-          // Not fenced: the host that failed may be the one whose controllers lead.
-          client: controllersClient.client,
-          informers,
-          recorder: recorders.controllers,
-          clock,
-          log: log.named('failed-hosts'),
-        });
+  const ring = followHosts(agentSocket, controllersClient.client, informers, recorders.controllers, log);
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
     [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
@@ -183,6 +145,50 @@ export async function startControllers({
       await health.stop();
     },
   };
+}
+
+const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
+  createEventRecorder({ client, component, clock, random, log });
+
+const electorOf = (
+  { client }: OpenedClient,
+  lease: { readonly namespace: string; readonly name: string },
+  identity: string,
+  log: Log,
+): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, identity, clock, random, log });
+
+function optionsOf({ controllerConfig, networkConfig }: MasterConfig): Partial<ControllersOptions> {
+  const { localVolumes = true, serviceLoadBalancer } = controllerConfig ?? {};
+  const clusters = networkConfig?.clusterNetworks ?? [];
+  const serviceCidr = networkConfig?.serviceNetworkCIDR;
+  return {
+    localVolumes,
+    loadBalancerAddresses: serviceLoadBalancer?.addresses ?? [],
+    disabled: serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
+    ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
+    ...maskSizes(clusters),
+    ...(serviceCidr === undefined ? {} : { serviceCidr }),
+  };
+}
+
+/** Without an agent socket there is no gossip ring to follow. */
+function followHosts(
+  agentSocket: string | undefined,
+  client: OpenedClient['client'],
+  informers: InformerFactory,
+  recorder: EventRecorder,
+  log: Log,
+): ReturnType<typeof followFailedHosts> | undefined {
+  if (agentSocket === undefined) return undefined;
+  // The client is not fenced: the host that failed may be the one whose controllers lead.
+  return followFailedHosts({
+    ring: followRing({ socket: agentSocket, clock, log: log.named('gossip') }),
+    client,
+    informers,
+    recorder,
+    clock,
+    log: log.named('failed-hosts'),
+  });
 }
 
 /**

@@ -1,15 +1,23 @@
 /** The node's balancer to the API servers: what it learns from the API, the ring, the bootstrap file and the disk. */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { resources } from '../../api/resources.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../components/nodelb/index.ts';
-import { parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
-import { createReadinessProbe, createTcpBalancing } from '../../io/forwarding/index.ts';
+import { BackendPool, parseTarget, targetOfUrl, targetText } from '../../core/balancing/index.ts';
+import {
+  askKeeper,
+  createKeeper,
+  createReadinessProbe,
+  createTcpBalancing,
+  runKeeper,
+} from '../../io/forwarding/index.ts';
 import { nodeFiles, writeIfDifferent } from '../../io/pki/index.ts';
-import type { Settings } from '../config/settings.ts';
+import { selfCommand } from '../assets.ts';
+import { canonicalRoot, pathsBelow, type Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { BALANCER_ADDRESS as LOOPBACK } from './balancer-url.ts';
 import type { HostGossip } from './gossip.ts';
@@ -26,7 +34,7 @@ export async function startBalancer(
   const { clientCa } = nodeFiles(root);
   const local = targetText({ host: LOOPBACK, port: ports.api });
   const balancer = createNodeBalancer({
-    tcp: createTcpBalancing(),
+    tcp: createTcpBalancing({ keeper: createKeeper([...selfCommand(), 'keep-balancer', '--root', root]) }),
     probe: createReadinessProbe({
       ca: () => readFile(clientCa, 'utf8').catch(() => undefined),
       // The name that every client of the balancer verifies.
@@ -46,11 +54,33 @@ export async function startBalancer(
     },
   });
   await balancer.start();
+  await askKeeper(keeperSocket(settings), true);
   gossip.followMasters(({ targets, failed }) => {
     balancer.learn('gossip', targets);
     if (failed !== undefined) balancer.doubt(failed);
   });
   return balancer;
+}
+
+const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.run, 'balancer-keeper.sock');
+
+/** A process of the last host process keeps the balancer's port. */
+export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
+  askKeeper(keeperSocket(settings), false);
+
+/** Runs as that process. */
+export async function keepBalancer(root: string | undefined): Promise<void> {
+  const pool = new BackendPool();
+  await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
+    learn: (targets) => pool.learn('saved', targets),
+    routing: {
+      choose: (tried) => pool.choose(tried, random.random()),
+      opened: (target) => pool.opened(target),
+      closed: (target) => pool.closed(target),
+      // Not probed: one that fails is tried last.
+      doubt: (target) => void pool.found(target, 'silent'),
+    },
+  });
 }
 
 /** Keeps the balancer to the endpoints of the service `kubernetes`; the informer is the service proxy's. */

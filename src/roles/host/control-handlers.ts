@@ -14,7 +14,8 @@ import type { SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
 export interface ControlContext {
-  readonly settings: Settings;
+  /** With the present addresses. */
+  readonly settings: () => Settings;
   readonly runtime: HostRuntime;
   readonly kubelet: Kubelet;
   readonly startedAt: string;
@@ -49,6 +50,7 @@ export function controlHandlers({
   endPods,
   submitted,
 }: ControlContext): ControlHandlers {
+  const { root, nodeName, roles } = settings();
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
       (container) =>
@@ -64,16 +66,14 @@ export function controlHandlers({
         pid: process.pid,
         version: PRODUCT_VERSION,
         kubernetes: await versions(),
-        root: settings.root,
-        node: settings.nodeName,
-        nodeIp: settings.nodeIp,
+        root,
+        node: nodeName,
+        nodeIp: settings().nodeIp,
         startedAt,
         // The Node's last Ready condition may be stale when the control plane does not run.
         ready: isReady() && components.every((container) => container.state === 'running'),
         cgroupDriver: driver,
-        kubeconfig: settings.roles.has('master')
-          ? masterFiles(settings.root).adminKubeconfig
-          : nodeFiles(settings.root).kubeconfig,
+        kubeconfig: roles.has('master') ? masterFiles(root).adminKubeconfig : nodeFiles(root).kubeconfig,
         components: components.map(({ name, state, attempt, startedAtMs, pid }) => ({
           name,
           state,

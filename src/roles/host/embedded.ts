@@ -1,25 +1,35 @@
 /** What a host does beside upstream's components; each is switched in the bootstrap file. */
 import { messageOf } from '../../base/errors.ts';
-import type { ApiClient, InformerFactory } from '../../client/index.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import type { ImageStore } from '../../io/images/index.ts';
+import type { OpenedClient } from '../api-access.ts';
+import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { deployManifests } from './manifests.ts';
+import { publishImages } from './published-images.ts';
 
-export interface EmbeddedParts extends ImageDrops {
-  readonly informers: InformerFactory;
-  readonly client: ApiClient;
+interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
+  readonly api: OpenedClient;
 }
 
+const STOP_MS = 3_000;
+
 /** The function that ends all of it. */
-export async function startEmbedded(parts: EmbeddedParts): Promise<() => Promise<void>> {
-  const { settings, nodeName, informers, client, log } = parts;
-  await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, client, log);
-  const stopImages = startImageWork({ ...parts, log: log.named('images') });
+export async function startEmbedded(
+  { settings, recorder, log, api }: EmbeddedParts,
+  images: ImageStore,
+  nodeName: string,
+  informers: InformerFactory,
+): Promise<() => Promise<void>> {
+  await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
+  publishImages(images, nodeName, informers, api.client, log);
+  const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
   return async () => {
-    await Promise.all([stopImages(), stopManifests()]);
+    await within(Promise.all([stopImages(), stopManifests()]), STOP_MS);
   };
 }

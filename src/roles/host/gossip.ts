@@ -5,7 +5,13 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { AgentMember } from '../../components/membership/agent-port.ts';
-import { type Agent, answerKeyQueries, createAgent, createMembership } from '../../components/membership/index.ts';
+import {
+  type Agent,
+  type AgentDeps,
+  answerKeyQueries,
+  createAgent,
+  createMembership,
+} from '../../components/membership/index.ts';
 import type { KeyStore } from '../../components/membership/port.ts';
 import { edgeConfig } from '../../core/gossip/index.ts';
 import { serveAgent } from '../../io/agent/index.ts';
@@ -30,8 +36,12 @@ export interface HostGossip {
   followMasters(changed: (masters: RingMasters) => void): void;
   /** Calls at every change of the keyring of this host, and at once; undefined: there is no gossip. */
   readonly followKeys: ((changed: () => void) => void) | undefined;
+  /** Makes these the keys of this host, the first one for encryption. */
+  adoptKeys(keys: readonly Uint8Array[]): Promise<void>;
   /** `host` or `host:port` of further members to join; replaces those of the last call. */
   learn(peers: readonly string[]): void;
+  /** This host has another address. */
+  readvertise(ip: string): Promise<void>;
   /** Sends the leave message and stops. */
   stop(): Promise<void>;
 }
@@ -64,7 +74,9 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     clockOffsetMs: () => undefined,
     followMasters: () => {},
     followKeys: undefined,
+    adoptKeys: async () => {},
     learn: () => {},
+    readvertise: async () => {},
     stop: async () => {},
   };
   if (!gossip.enabled) return off;
@@ -72,7 +84,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
   if (keyring === undefined) return { ...off, note: `${gossip.keyringFile} does not exist; gossip is disabled` };
   let changed = (): void => {};
   const store = notifying(keyring.store, () => changed());
-  const agent = agentOf(settings, { ...keyring, store }, log);
+  const { agent, readvertise } = agentOf(settings, { ...keyring, store }, log);
   try {
     const { ip, port } = await agent.start();
     log.v(2, 'gossip started', { name: settings.nodeName, address: ip, port, join: gossip.join.join(',') });
@@ -94,7 +106,9 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
         changed = listener;
         listener();
       },
+      adoptKeys: (keys) => adoptKeys(keyring.store, keys).then(() => changed()),
       learn: (peers) => agent.learn(peers),
+      readvertise,
       stop: async () => {
         await agent.stop();
         await server.stop();
@@ -104,6 +118,15 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     await agent.stop();
     throw error;
   }
+}
+
+async function adoptKeys(store: KeyStore, keys: readonly Uint8Array[]): Promise<void> {
+  const [first] = keys;
+  if (first === undefined) return;
+  const isSame = (left: Uint8Array, right: Uint8Array): boolean => Buffer.from(left).equals(right);
+  for (const key of keys) await store.install(key);
+  await store.use(first);
+  for (const old of store.keys()) if (!keys.some((key) => isSame(key, old))) await store.remove(old);
 }
 
 function notifying(store: KeyStore, changed: () => void): KeyStore {
@@ -133,23 +156,30 @@ async function keyringOf({ gossip, bootstrapFile, joined }: GossipSettings): Pro
   return made;
 }
 
-function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Agent {
+function agentOf(
+  settings: GossipSettings,
+  keyring: OpenedKeyring,
+  log: Log,
+): { readonly agent: Agent; readvertise(ip: string): Promise<void> } {
   const { gossip, nodeName, ports, roles } = settings;
+  let { advertiseAddress } = gossip;
   const at = (port: number): string =>
-    gossip.advertiseAddress.includes(':')
-      ? `[${gossip.advertiseAddress}]:${port}`
-      : `${gossip.advertiseAddress}:${port}`;
+    advertiseAddress.includes(':') ? `[${advertiseAddress}]:${port}` : `${advertiseAddress}:${port}`;
   const ownStore = roles.has('etcd') && settings.storage === undefined;
-  const addresses = new Map<string, string>([
-    ...(roles.has('master') ? [['api', at(ports.api)] as const] : []),
-    ...(ownStore ? [['etcd', at(ports.etcd)] as const, ['peer', at(ports.etcdPeer)] as const] : []),
-  ]);
-  return createAgent({
+  const about = (): AgentDeps['about'] => ({
+    roles: [...roles],
+    addresses: new Map<string, string>([
+      ...(roles.has('master') ? [['api', at(ports.api)] as const] : []),
+      ...(ownStore ? [['etcd', at(ports.etcd)] as const, ['peer', at(ports.etcdPeer)] as const] : []),
+    ]),
+    version: PRODUCT_VERSION,
+  });
+  const agent = createAgent({
     clock,
     random,
     log,
     name: nodeName,
-    about: { roles: [...roles], addresses, version: PRODUCT_VERSION },
+    about: about(),
     peers: gossip.join,
     resolve: (peer) => resolvePeer(peer, gossip.port, gossip.bindAddress),
     keys: keyring.store,
@@ -170,7 +200,7 @@ function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Ag
         }),
         config: {
           name: nodeName,
-          advertiseIp: gossip.advertiseAddress,
+          advertiseIp: advertiseAddress,
           metadata,
           gossip: edgeConfig,
           metadataIntervalMs: METADATA_INTERVAL_MS,
@@ -180,6 +210,14 @@ function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Ag
         },
       }),
   });
+  return {
+    agent,
+    readvertise: async (ip) => {
+      if (ip === advertiseAddress) return;
+      advertiseAddress = ip;
+      await agent.readvertise(about());
+    },
+  };
 }
 
 function followMasters(agent: Agent, changed: (masters: RingMasters) => void): void {

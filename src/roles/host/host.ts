@@ -35,14 +35,16 @@ import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
 import { holdAddresses } from './balanced-addresses.ts';
-import { followApiServers, isOwnAddress, startBalancer } from './balancer.ts';
+import { followApiServers, isOwnAddress, isPortKept, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
 import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { credentialProviders } from './credentials.ts';
+import { hostDevices } from './devices.ts';
 import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
+import { hostLogsOf } from './host-logs.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -53,15 +55,16 @@ import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
+import { followOwnAddress } from './own-address.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
-import { renewCertificates } from './renew-certificates.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
+import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
@@ -96,7 +99,6 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
-const EMBEDDED_STOP_MS = 3_000;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -151,7 +153,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   await kubelet.start();
   certificates.start(kubelet);
   const onRenewed = (): void => void kubelet.reloadCertificate();
-  const renewal = renewCertificates({ settings, time, onRenewed, log: log.named('certificates') });
+  const named = { reinstall: prepared.reinstall, onRenewed, log };
+  const own = followOwnAddress({ settings, reload: options.reload, addresses, gossip, time, ...named });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdAddresses(settings, informers, nodeName, log);
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
@@ -171,16 +174,8 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  const { client } = api;
-  const stopEmbedded = await startEmbedded({
-    settings,
-    images: runtime.images,
-    nodeName,
-    informers,
-    client,
-    recorder,
-    log,
-  });
+  const stopEmbedded = await startEmbedded(parts, runtime.images, nodeName, informers);
+  const stopRouter = startRouter(settings, informers, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -189,7 +184,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const control = await serveControl(
     settings.paths.controlSocket,
     controlHandlers({
-      settings,
+      settings: own.settings,
       runtime,
       kubelet,
       startedAt,
@@ -206,15 +201,14 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
     stopRoleLabels();
-    await within(stopEmbedded(), EMBEDDED_STOP_MS);
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
-    await within(sharedAddress.stop(), SHARED_ADDRESS_MS);
+    await Promise.all([within(sharedAddress.stop(), SHARED_ADDRESS_MS), stopEmbedded(), stopRouter()]);
     versions.stop();
     stopGroups();
     await lastKnown.stop();
     snapshots.stop();
-    renewal.stop();
+    own.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
@@ -228,7 +222,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     await Promise.all([informers.stop(), left]);
     network.stop();
     await Promise.all([api.close(), control.stop()]);
-    await balancer.stop();
+    await balancer.stop({ handOver: keepPods });
     await runtime.stop({ keepPods });
     await lock.release();
   };
@@ -268,6 +262,8 @@ interface PreparedHost {
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
   readonly submitted: SubmittedPods;
+  /** Writes certificates, configuration and manifests again for these settings. */
+  reinstall(settings: Settings): Promise<void>;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
@@ -279,14 +275,12 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
   let reservedPorts: readonly ReservedPort[] = [];
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
-  await checkPorts(settings, await runningComponents(runtime));
+  const kept = (await isPortKept(settings)) ? ['kube-system/balancer-keeper'] : [];
+  await checkPorts(settings, new Set([...(await runningComponents(runtime)), ...kept]));
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
-  const report = await installHost(settings, {
-    nowMs: time.nowMs(),
-    cgroupDriver: driver.name,
-    assets: assets.directory,
-    log,
-  });
+  const install = (current: Settings) =>
+    installHost(current, { nowMs: time.nowMs(), cgroupDriver: driver.name, assets: assets.directory, log });
+  const report = await install(settings);
   reservedPorts = allPorts(await ownPorts(settings, log));
   for (const path of report.kept) progress.note(`${path} was edited and is kept`);
   progress.step(
@@ -295,7 +289,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
-  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted };
+  const reinstall = async (current: Settings): Promise<void> => void (await install(current));
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, reinstall };
 }
 
 function hostPodNetwork(
@@ -372,10 +367,12 @@ async function hostKubelet({
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),
+    hostLogs: hostLogsOf(settings.root),
     mounts,
     volumes: volumeDeps(log),
     trees,
     listen: listenKubelet,
+    devices: hostDevices(settings, log.named('kubelet')),
     streaming,
     probeNetwork,
     credentials: await credentialProviders(settings, log),

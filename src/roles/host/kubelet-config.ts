@@ -1,4 +1,5 @@
 /** node-config.yaml and settings → the kubelet's configuration. */
+import { dirname, join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -7,6 +8,7 @@ import { type EvictionSettings, parseThresholds } from '../../core/eviction/thre
 import { parseBindAddress } from '../config/master-config.ts';
 import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
+import { kubeletResources } from './kubelet-resources.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 
@@ -68,6 +70,7 @@ export function kubeletConfigOf(
     containerLogMaxBytes: sizeOf(file, single('container-log-max-size')) ?? DEFAULT_KUBELET_CONFIG.containerLogMaxBytes,
     containerLogMaxFiles: count('container-log-max-files', DEFAULT_KUBELET_CONFIG.containerLogMaxFiles),
     eviction: evictionSettings(file, given),
+    ...kubeletResources(file, given, join(dirname(config.volumeDirectory), 'seccomp')),
   };
 }
 

@@ -25,7 +25,7 @@ const ANY_DRIVER = 'cgroupfs';
 
 /** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
-  const { roles, ports, gossip } = settings;
+  const { roles, ports, gossip, router } = settings;
   const tcp = (...found: readonly number[]): ReservedPort[] =>
     [...new Set(found)].filter((port) => port > 0).map((port) => ({ protocol: 'TCP', port }));
   const read = async (file: string, from: () => Promise<number[]>, otherwise: readonly number[]): Promise<number[]> => {
@@ -48,6 +48,7 @@ export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> 
     host: [
       ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig, settings), [ports.kubelet]))),
       ...tcp(ports.balancer),
+      ...(router.enabled ? tcp(router.httpPort, router.httpsPort, router.statsPort) : []),
       ...(gossip.enabled ? [...tcp(gossip.port), { protocol: 'UDP' as const, port: gossip.port }] : []),
     ],
   };

@@ -17,7 +17,7 @@ export async function checkPorts(settings: Settings, running: ReadonlySet<string
       port: ports.balancer,
       field: 'ports.balancer',
       what: 'the API balancer',
-      component: undefined,
+      component: 'balancer-keeper',
     },
     ...(roles.has('etcd') && settings.storage === undefined
       ? [

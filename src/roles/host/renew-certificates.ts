@@ -11,7 +11,8 @@ export interface CertificateRenewal {
 }
 
 export interface RenewalOptions {
-  readonly settings: Settings;
+  /** As they are now: the host's address may change. */
+  readonly settings: () => Settings;
   readonly time: TrustedTime;
   /** The kubelet's own certificates are new, or the authorities that it trusts. */
   readonly onRenewed: () => void;
@@ -33,9 +34,10 @@ export function renewCertificates({ settings, time, onRenewed, log }: RenewalOpt
     const nowMs = time.nowMs();
     let nextMs = nowMs + CHECK_MS;
     let renewed = 0;
-    await issueCertificates(settings, {
+    const current = settings();
+    await issueCertificates(current, {
       nowMs,
-      lifeMs: settings.certificateLifeMs,
+      lifeMs: current.certificateLifeMs,
       onIssued: (path, reason) => {
         renewed += 1;
         log.info('certificate renewed', { path, reason });

@@ -36,23 +36,29 @@ export function joinMasters(gossip: Pick<HostGossip, 'learn'>, informers: Inform
 
 type PublishSettings = Pick<Settings, 'gossip' | 'roles' | 'root'>;
 
-/** A master publishes the keyring at its start and after each rotation. Returns the function that stops it. */
+/**
+ * A master publishes the keyring after each rotation, and at its start where none is published: a published one that
+ * differs then is newer, because the ring rotated its keys while this host was down. Returns the function that
+ * stops it.
+ */
 export function publishKeyring(
   settings: PublishSettings,
-  { followKeys }: Pick<HostGossip, 'followKeys'>,
+  { followKeys, adoptKeys }: Pick<HostGossip, 'adoptKeys' | 'followKeys'>,
   log: Log,
 ): () => void {
   if (followKeys === undefined || !settings.roles.has('master')) return () => {};
   let stopped = false;
   let wanted = false;
   let running = false;
+  let first = true;
   const run = async (): Promise<void> => {
     if (running) return;
     running = true;
     while (wanted && !stopped) {
       wanted = false;
       try {
-        await publish(settings, log);
+        await publish(settings, first ? adoptKeys : undefined, log);
+        first = false;
       } catch (error) {
         log.v(3, 'gossip keyring not published; retrying', { error: messageOf(error) });
         wanted = true;
@@ -72,13 +78,47 @@ export function publishKeyring(
   };
 }
 
-async function publish({ gossip, root }: PublishSettings, log: Log): Promise<void> {
+/** `adopt`: takes over a published keyring that differs. */
+async function publish(
+  { gossip, root }: PublishSettings,
+  adopt: HostGossip['adoptKeys'] | undefined,
+  log: Log,
+): Promise<void> {
   const keyring = await readFile(gossip.keyringFile);
   const { client, close } = await openClient(masterFiles(root).adminKubeconfig, 'hyperedge', { clock, random, log });
   try {
-    await write(client, keyring.toString('base64'));
+    const published = adopt === undefined ? undefined : await publishedKeys(client);
+    if (adopt === undefined || published === undefined || published.join() === keysIn(keyring.toString()).join())
+      await write(client, keyring.toString('base64'));
+    else {
+      await adopt(published.map((key) => Buffer.from(key, 'base64')));
+      log.info('gossip keyring replaced by the published one', { file: gossip.keyringFile });
+    }
   } finally {
     await close();
+  }
+}
+
+/** Undefined: none is published, or none that a ring can use. */
+async function publishedKeys(client: ApiClient): Promise<readonly string[] | undefined> {
+  const { namespace, name } = KEYRING_SECRET;
+  try {
+    const { data } = await client.resource(resources.secrets).get(name, namespace);
+    const keys = keysIn(Buffer.from(data?.[KEYRING_FIELD] ?? '', 'base64').toString());
+    return keys.length > 0 ? keys : undefined;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
+
+/** In base64, the one that encrypts first. */
+function keysIn(text: string): readonly string[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed.filter((key) => typeof key === 'string') : [];
+  } catch {
+    return [];
   }
 }
 

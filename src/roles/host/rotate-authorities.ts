@@ -1,5 +1,5 @@
 /** `hyperedge ca rotate`: exchanges the authorities and keys of this host's cluster, one phase at a time. */
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import {
   etcdFiles,
@@ -8,8 +8,11 @@ import {
   rotateAuthority,
   rotateServiceAccountKeys,
 } from '../../io/pki/index.ts';
+import { openClient } from '../api-access.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { issueCertificates, ownsStore } from './issue-certificates.ts';
+import { mastersBehind, publishAuthorities, sealingSecrets } from './shared-authorities.ts';
 import { openTrustedTime } from './trusted-time.ts';
 
 export const SIGNERS = ['cluster', 'etcd', 'front-proxy', 'service-accounts'] as const;
@@ -18,8 +21,6 @@ export type Signer = (typeof SIGNERS)[number];
 export interface Rotated {
   /** Certificates and kubeconfigs that were written. */
   readonly issued: readonly string[];
-  /** Files that every other master needs before the next phase. */
-  readonly shared: readonly string[];
 }
 
 /** Components follow the files that change. Throws CodedErrors of one line with file and fix. */
@@ -27,16 +28,20 @@ export async function rotateAuthorities(
   root: string | undefined,
   phase: RotationPhase,
   signers: readonly Signer[],
+  force: boolean,
 ): Promise<Rotated> {
   const settings = await loadSettings({ root });
   if (!settings.roles.has('master'))
     throw new CodedError('not-a-master', 'ca rotate: this host is no master; run it on a master');
   const time = await openTrustedTime(settings.paths.timeFloor, silentLog);
   const nowMs = time.nowMs();
-  const shared: string[] = [];
+  const open = () =>
+    openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge', { clock, random, log: silentLog });
+  await requireFollowed(settings, phase, force, open);
+  const secrets = await sealingSecrets(settings);
   for (const signer of signers) {
     if (signer === 'etcd' && !ownsStore(settings)) continue;
-    shared.push(...(await rotate(settings, signer, phase, nowMs)));
+    await rotate(settings, signer, phase, nowMs);
   }
   const issued: string[] = [];
   await issueCertificates(settings, {
@@ -44,14 +49,48 @@ export async function rotateAuthorities(
     lifeMs: settings.certificateLifeMs,
     onIssued: (path) => void issued.push(path),
   });
-  return { issued, shared };
+  const after = (await sealingSecrets(settings)).filter(({ id }) => secrets.every((before) => before.id !== id));
+  const { client, close } = await open();
+  try {
+    await publishAuthorities(client, settings, [...secrets, ...after], nowMs);
+  } catch (error) {
+    throw new CodedError(
+      'unreachable',
+      `ca rotate: the phase is done on this host and not published to other masters (${messageOf(error)}); run it again when the API server answers`,
+      { cause: error },
+    );
+  } finally {
+    await close();
+  }
+  return { issued };
 }
 
-async function rotate({ root }: Settings, signer: Signer, phase: RotationPhase, nowMs: number): Promise<string[]> {
+/** Throws CodedError 'masters-behind': their certificates would not be accepted after the phase. */
+async function requireFollowed(
+  { nodeName }: Settings,
+  phase: RotationPhase,
+  force: boolean,
+  open: () => ReturnType<typeof openClient>,
+): Promise<void> {
+  if (phase === 'new-ca' || force) return;
+  const { client, close } = await open();
+  try {
+    const behind = await mastersBehind(client, nodeName);
+    if (behind.length === 0) return;
+    throw new CodedError(
+      'masters-behind',
+      `ca rotate: ${behind.join(', ')}: the last phase has not reached these masters; start them and wait a minute, or give --force and join them again later`,
+    );
+  } finally {
+    await close();
+  }
+}
+
+async function rotate({ root }: Settings, signer: Signer, phase: RotationPhase, nowMs: number): Promise<void> {
   const master = masterFiles(root);
   if (signer === 'service-accounts') {
     await rotateServiceAccountKeys(master, phase);
-    return [master.serviceAccountsPrivateKey, master.serviceAccountsNextKey, master.serviceAccountsPublicKey];
+    return;
   }
   const [files, commonName] = {
     cluster: [master.ca, 'openshift-signer'] as const,
@@ -59,6 +98,4 @@ async function rotate({ root }: Settings, signer: Signer, phase: RotationPhase, 
     'front-proxy': [master.frontProxyCa, 'openshift-aggregator-front-proxy'] as const,
   }[signer];
   await rotateAuthority(files, { commonName, phase, nowMs });
-  const every = (path: string): string => path.replace(/(\.crt|\.key)$/, '*$1');
-  return [every(files.cert), every(files.key)];
 }

@@ -69,6 +69,7 @@ function etcdPod(
   const directory = dirname(settings.paths.etcdConfig);
   return controlPlanePod(assets, {
     component: 'etcd',
+    address: settings.nodeIp,
     ports,
     args: [
       ...['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
@@ -94,6 +95,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
   });
   return controlPlanePod(assets, {
     component: 'api',
+    address: settings.nodeIp,
     ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
     directories: [
@@ -146,6 +148,8 @@ interface ComponentPod {
   readonly readinessProbe?: Probe;
   readonly requests: Record<string, string>;
   readonly graceSeconds: number;
+  /** Present: the component advertises it, and is restarted when it changes. */
+  readonly address?: string;
 }
 
 function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
@@ -186,6 +190,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
       annotations: {
         'scheduler.alpha.kubernetes.io/critical-pod': '',
         'hyperedge.dev/stop-stage': String(STOP_STAGE[spec.component]),
+        ...(spec.address === undefined ? {} : { 'hyperedge.dev/advertised-address': spec.address }),
       },
     },
     spec: {

@@ -28,12 +28,15 @@ export interface MasterKeys {
   readonly storeToken: string | undefined;
 }
 
-function keyOf({ id, secret }: Token): Uint8Array {
+/** What the encryption key is derived from. */
+export type SealingSecret = Pick<Token, 'id' | 'secret'>;
+
+function keyOf({ id, secret }: SealingSecret): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, id, CONTEXT, KEY_BYTES));
 }
 
 /** Initialization vector, ciphertext, tag. */
-export function seal(keys: MasterKeys, token: Token): Buffer {
+export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', keyOf(token), iv);
   cipher.setAAD(Buffer.from(token.id));
@@ -41,7 +44,7 @@ export function seal(keys: MasterKeys, token: Token): Buffer {
 }
 
 /** Throws CodedError 'bad-token' when the token is not the one that sealed them. */
-export function unseal(sealed: Buffer, token: Token): MasterKeys {
+export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   try {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(token), sealed.subarray(0, IV_BYTES));
     decipher.setAAD(Buffer.from(token.id));
@@ -53,6 +56,14 @@ export function unseal(sealed: Buffer, token: Token): MasterKeys {
       cause: error,
     });
   }
+}
+
+/** The authorities and service account keys that masters share, those of a rotation included. */
+export function authorityFiles(settings: Settings): string[] {
+  const { encryptionConfig, gossipKeyring } = settings.paths;
+  return sharedFiles(settings)
+    .map(({ path }) => path)
+    .filter((path) => path !== encryptionConfig && path !== gossipKeyring);
 }
 
 /** Files that are equal on all masters; `needed` ones must exist on the master that creates a token. */

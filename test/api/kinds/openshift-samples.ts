@@ -53,4 +53,58 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
     userUID: '7ac2b4e0-0000-4000-8000-000000000001',
     scopes: ['user:info'],
   },
+  'APIServer.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Authentication.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Build.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Console.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'DNS.config.openshift.io': { metadata: { name: 'cluster' }, spec: { baseDomain: 'lab.example' } },
+  'FeatureGate.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Image.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Infrastructure.config.openshift.io': { metadata: { name: 'cluster' }, spec: { platformSpec: { type: 'None' } } },
+  'Ingress.config.openshift.io': { metadata: { name: 'cluster' }, spec: { domain: 'apps.lab.example' } },
+  'Network.config.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: { clusterNetwork: [{ cidr: '10.128.0.0/14', hostPrefix: 23 }], serviceNetwork: ['172.30.0.0/16'] },
+  },
+  'OAuth.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'OperatorHub.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Project.config.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: { projectRequestMessage: 'Ask ann.', projectRequestTemplate: { name: 'request' } },
+  },
+  'Proxy.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Scheduler.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'ClusterOperator.config.openshift.io': {
+    spec: {},
+    status: {
+      versions: [{ name: 'operator', version: '1.0' }],
+      conditions: [
+        { type: 'Available', status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z' },
+        { type: 'Degraded', status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z', message: 'a host is down' },
+      ],
+    },
+  },
+  'ClusterVersion.config.openshift.io': {
+    metadata: { name: 'version' },
+    spec: { clusterID: '00000000-0000-4000-8000-000000000000', channel: 'stable' },
+  },
+  'ClusterResourceQuota.quota.openshift.io': {
+    spec: { selector: { labels: { matchLabels: { team: 'blue' } } }, quota: { hard: { pods: '10' } } },
+  },
+  'RoleBindingRestriction.authorization.openshift.io': {
+    spec: { userrestriction: { users: ['ann'], groups: ['blue'], labels: [{ matchLabels: { team: 'blue' } }] } },
+  },
+  'SecurityContextConstraints.security.openshift.io': {
+    priority: 5,
+    allowPrivilegedContainer: false,
+    allowedCapabilities: ['NET_BIND_SERVICE'],
+    requiredDropCapabilities: ['KILL'],
+    runAsUser: { type: 'MustRunAsRange', uidRangeMin: 1000, uidRangeMax: 2000 },
+    seLinuxContext: { type: 'MustRunAs', seLinuxOptions: { level: 's0:c1,c0' } },
+    fsGroup: { type: 'MustRunAs', ranges: [{ min: 5, max: 6 }] },
+    volumes: ['configMap', 'secret'],
+    seccompProfiles: ['runtime/default'],
+    users: ['dev'],
+  },
+  'RangeAllocation.security.openshift.io': { range: '1000000000-1999999999/10000', data: 'AQ==' },
 };

@@ -3,16 +3,24 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
 let plane: ControlPlane;
+let api: TestServer;
 before(async () => {
-  plane = await startControlPlane();
+  // As where metrics-server is installed instead of the embedded one.
+  const runtimeConfig = new Map([['metrics.k8s.io/v1beta1', false]]);
+  api = await startServer({ config: { runtimeConfig } });
+  plane = await startControlPlane({ api });
   await plane.addNode('n1');
   await serve('metrics.k8s.io', 'pods', 'PodMetrics');
   await serve('external.metrics.k8s.io', 'queuedepth', 'Depth');
 });
-after(() => plane.stop());
+after(async () => {
+  await plane.stop();
+  await api.stop();
+});
 
 const namespace = 'default';
 const typeOf = (group: string, plural: string, kind: string): ResourceType<KubeObject> => ({

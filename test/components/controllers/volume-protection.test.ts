@@ -70,3 +70,22 @@ test('a volume waits until it is not bound any more', async () => {
   await become('Released');
   await isGone(() => volumes.get('v'));
 });
+
+test('a VolumeAttributesClass waits for the claims that name it', async () => {
+  const classes = plane.of(resources.volumeAttributesClasses);
+  const claims = plane.of(resources.persistentVolumeClaims);
+  await classes.create({ metadata: { name: 'gold' }, driverName: 'd.test', parameters: { iops: '1' } } as never);
+  await eventually(async () => (await classes.get('gold')).metadata?.finalizers?.length === 1, 'the finalizer');
+  await claims.create({
+    metadata: { name: 'golden', namespace },
+    spec: {
+      ...{ accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      ...{ volumeAttributesClassName: 'gold' },
+    },
+  });
+  await classes.delete('gold');
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.notEqual((await classes.get('gold')).metadata?.deletionTimestamp, undefined);
+  await claims.delete('golden', namespace);
+  await isGone(() => classes.get('gold'));
+});

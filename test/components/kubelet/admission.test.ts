@@ -23,7 +23,12 @@ function pod(spec: Partial<PodSpec>, requests: Record<string, string> = {}): Pod
   };
 }
 
-const free = { reservedPorts: [], services: () => [], underPressure: undefined };
+const free = {
+  reservedPorts: [],
+  services: () => [],
+  underPressure: undefined,
+  allowedUnsafeSysctls: ['net.ipv4.ip_forward', 'fs.mqueue.*'],
+};
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
   admissionRejection({ pod: wanted, others, node, allocatable, maxPods, ...free })?.reason;
 
@@ -127,10 +132,21 @@ test('pods of another operating system are refused, whatever the scheduler thoug
   const windows = pod({ os: { name: 'windows' } });
   const labelled = { ...pod({}), metadata: { name: 'p', labels: { 'kubernetes.io/os': 'windows' } } };
   assert.equal(reasonOf(windows), 'PodOSNotSupported');
-  assert.equal(manifestRejection(windows)?.message, "Failed to admit pod as the OS field doesn't match node OS");
+  assert.equal(manifestRejection(windows, [])?.message, "Failed to admit pod as the OS field doesn't match node OS");
   assert.equal(reasonOf(pod({ os: { name: 'linux' } })), undefined);
   assert.equal(reasonOf(labelled), 'PodOSSelectorNodeLabelDoesNotMatch');
   assert.equal(reasonOf(pod({ nodeSelector: { 'kubernetes.io/os': 'windows' } })), 'NodeAffinity');
+});
+
+test('settings that are neither safe nor allowed by the node are refused', () => {
+  const sysctl = (name: string): Pod => pod({ securityContext: { sysctls: [{ name, value: '1' }] } });
+  assert.equal(reasonOf(sysctl('kernel.msgmax')), 'SysctlForbidden');
+  assert.equal(reasonOf(sysctl('fs.mqueue.msg_max')), undefined);
+  assert.equal(reasonOf(sysctl('net/ipv4/tcp_syncookies')), undefined);
+  assert.match(
+    manifestRejection(sysctl('net.ipv4.ip_forward'), [])?.message ?? '',
+    /^forbidden sysctl: .* not allowlisted$/,
+  );
 });
 
 test('settings of a namespace that the pod shares with the host are refused', () => {
@@ -141,7 +157,7 @@ test('settings of a namespace that the pod shares with the host are refused', ()
   assert.equal(reasonOf(sysctl('net/ipv4/ip_forward', { hostNetwork: true })), 'SysctlForbidden');
   assert.equal(reasonOf(sysctl('kernel.shm_rmid_forced', { hostNetwork: true })), undefined);
   assert.equal(reasonOf(sysctl('kernel.shm_rmid_forced', { hostIPC: true })), 'SysctlForbidden');
-  assert.equal(manifestRejection(sysctl('fs.mqueue.msg_max', { hostIPC: true }))?.reason, 'SysctlForbidden');
+  assert.equal(manifestRejection(sysctl('fs.mqueue.msg_max', { hostIPC: true }), [])?.reason, 'SysctlForbidden');
 });
 
 test('huge pages that the node does not have are scarce, extended resources are the cluster business', () => {

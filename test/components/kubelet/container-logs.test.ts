@@ -6,7 +6,7 @@ import { readLog } from '../../../src/components/kubelet/server/container-logs.t
 const line = (text: string): string => `2026-01-01T00:00:00Z stdout F ${text}\n`;
 
 /** A log to which `late` is written after its end was looked for and before it is read. */
-function growingLog(text: string, late: string): LogFiles {
+function growingLog(text: string, late: string): Pick<LogFiles, 'open'> {
   const bytes = (content: string): OpenLog => ({
     size: () => Promise.resolve(content.length),
     read: (buffer: Buffer, offset: number) => Promise.resolve(Buffer.from(content).copy(buffer, 0, offset)),
@@ -14,7 +14,7 @@ function growingLog(text: string, late: string): LogFiles {
     close: () => Promise.resolve(),
   });
   let opened = 0;
-  return { open: () => Promise.resolve(bytes(opened++ === 0 ? text : text + late)) } as Partial<LogFiles> as LogFiles;
+  return { open: () => Promise.resolve(bytes(opened++ === 0 ? text : text + late)) };
 }
 
 test('the last lines of a log that grows meanwhile are as many as were asked for', async () => {
@@ -22,7 +22,7 @@ test('the last lines of a log that grows meanwhile are as many as were asked for
     path: '/log',
     running: () => true,
     onChange: () => () => {},
-    files: growingLog(line('one') + line('two'), line('three')),
+    files: growingLog(line('one') + line('two'), line('three')) as LogFiles,
     fileWatch: { watch: () => ({ close: () => {} }) },
     signal: new AbortController().signal,
   };

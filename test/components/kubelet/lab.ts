@@ -17,7 +17,7 @@ import {
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createCsiConnector, createRegistrationSockets } from '../../../src/io/grpc/index.ts';
-import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
+import { createFileWatch, createHostFacts, createMounter, hostLogs } from '../../../src/io/host/index.ts';
 import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
@@ -117,6 +117,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
     },
     listen: { address: '127.0.0.1', port: 0 },
     cgroupRoot: `/${cgroup}`,
+    seccompProfileRoot: join(directory, 'seccomp'),
     ...overrides,
   };
   await mkdir(config.paths.images, { recursive: true });
@@ -164,6 +165,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         host: createHostFacts({ root: '/', nowMs: Date.now }),
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),
+        hostLogs: { logs: hostLogs('/var/log'), units: new Map() },
         mounts,
         volumes: {
           tools: createVolumeTools({ log: silentLog }),

@@ -20,12 +20,15 @@ describe('what pods left behind', () => {
     const root = `kubelet-orphans-${process.pid}`;
     const files = createCgroupFileSystem();
     const cgroups = new PodCgroups({ files, slices: undefined, log: silentLog });
-    await cgroups.start({
-      root: [root],
-      allocatable: { cpuMilli: 1000, memoryBytes: 1 << 30 },
-      podPidsLimit: 0,
-      cpuCfsQuota: true,
-    });
+    await cgroups.start(
+      {
+        root: [root],
+        allocatable: { cpuMilli: 1000, memoryBytes: 1 << 30 },
+        podPidsLimit: 0,
+        cpuCfsQuota: true,
+      },
+      [],
+    );
     try {
       const directories = new PodDirectories(
         {

@@ -14,6 +14,7 @@ const CHECKS = `${KUBELET}/probes/checks.ts`;
 const HOOKS = `${KUBELET}/pods/hooks.ts`;
 const FIELD_PATH = `${KUBELET}/pods/field-path.ts`;
 const PLAN = 'src/core/podplan/plan.ts';
+const RESTART = 'src/core/podplan/restart.ts';
 const SCHEDULING = 'src/core/scheduling';
 const ADMISSION = 'src/components/apiserver/admission';
 const VALIDATION = 'src/api/podspec';
@@ -42,12 +43,13 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${ADMISSION}/priority.ts`]: 'priorityClassName',
     [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
     [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
+    [`${KUBELET}/pods/runtime-classes.ts`]: 'runtimeClassName',
+    'src/api/devices/pod-claims.ts': 'resourceClaims',
   },
   Container: {
     [CONFIG]: 'args command name stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir',
     [EXECUTOR]: 'image',
     [`${KUBELET}/pods/image-puller.ts`]: 'imagePullPolicy',
-    // Of init containers `Always`; anything else that differs from the pod's policy is refused.
     'src/core/podplan/snapshot.ts': 'restartPolicy',
   },
   EphemeralContainer: {
@@ -65,6 +67,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
     [VOLUMES]: 'readOnly',
   },
+  ImageVolumeSource: { [`${KUBELET}/pods/image-puller.ts`]: 'pullPolicy reference' },
   NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
   ISCSIVolumeSource: {
     [`${KUBELET}/volumes/network-volumes.ts`]:
@@ -87,15 +90,17 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   HTTPGetAction: { [HOOKS]: 'host path port scheme', [CHECKS]: 'host path port scheme' },
   HTTPHeader: { [HOOKS]: 'name value', [CHECKS]: 'name value' },
   SleepAction: { [HOOKS]: 'seconds' },
-  TCPSocketAction: { [CHECKS]: 'host port' },
+  TCPSocketAction: { [CHECKS]: 'host port', [HOOKS]: 'host port' },
   GRPCAction: { [CHECKS]: 'port service' },
   Probe: { 'src/core/podplan/probe.ts': PROBE_FIELDS, [PLAN]: 'terminationGracePeriodSeconds' },
   ContainerPort: {
     'src/components/kubelet/pods/port-mappings.ts': 'containerPort hostIP hostPort protocol',
     [CHECKS]: 'name',
   },
+  ContainerRestartRule: { [RESTART]: 'action' },
+  ContainerRestartRuleOnExitCodes: { [RESTART]: 'operator values' },
   ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
-  ResourceRequirements: { [CONFIG]: 'limits requests' },
+  ResourceRequirements: { [CONFIG]: 'limits requests', 'src/components/kubelet/devices/claims.ts': 'claims' },
   SecurityContext: {
     [CONFIG]: 'allowPrivilegeEscalation privileged procMount readOnlyRootFilesystem runAsGroup runAsNonRoot runAsUser',
   },
@@ -103,7 +108,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [CONFIG]: 'fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups supplementalGroupsPolicy',
     [VOLUMES]: 'fsGroupChangePolicy',
   },
-  SeccompProfile: { [CONFIG]: 'type' },
+  SeccompProfile: { [CONFIG]: 'localhostProfile type' },
   Capabilities: { [CONFIG]: 'add drop' },
   Sysctl: { [EXECUTOR]: 'name value' },
   VolumeMount: {
@@ -117,7 +122,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
   // A gate counts by being there.
-  PodSchedulingGate: { 'src/components/scheduler/epoch.ts': 'name' },
+  PodSchedulingGate: { 'src/components/scheduler/feed.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
     'src/core/reconcile/taint-eviction/plan.ts': 'tolerationSeconds',
@@ -146,9 +151,9 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   ServiceAccountTokenProjection: { [SOURCES]: 'audience expirationSeconds path' },
 };
 
-/** Where a pod with the field is stopped: `pod` by the kubelet's admission, `container` when one starts, `mount` by its volumes. */
+/** Where a pod with the field is stopped: `pod` by the kubelet's admission, `mount` by its volumes. */
 export interface Refusal {
-  readonly by: 'pod' | 'mount' | 'container';
+  readonly by: 'pod' | 'mount';
   readonly value: unknown;
   /** Other fields of the same object, without which it means nothing. */
   readonly beside?: object;
@@ -169,9 +174,6 @@ const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle
 export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
   PodSpec: {
     hostUsers: pod(false),
-    runtimeClassName: pod('sandboxed'),
-    resources: pod({ limits: { cpu: '1' } }),
-    resourceClaims: pod([{ name: 'gpu', resourceClaimName: 'gpu' }]),
     schedulingGroup: pod({ podGroupName: 'gang' }),
   },
   PodSecurityContext: {
@@ -181,16 +183,7 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     windowsOptions: WINDOWS,
   },
   SecurityContext: { appArmorProfile: APP_ARMOR, seLinuxOptions: SELINUX, windowsOptions: WINDOWS },
-  SeccompProfile: { localhostProfile: { by: 'container', value: 'own.json', beside: { type: 'Localhost' } } },
-  Container: {
-    restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
-  },
-  EphemeralContainer: {
-    restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
-  },
-  LifecycleHandler: { tcpSocket: pod({ port: 80 }) },
   EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
-  ResourceRequirements: { claims: pod([{ name: 'gpu' }]) },
   VolumeProjection: {
     clusterTrustBundle: mount({ name: 'roots', path: 'roots.pem' }),
     podCertificate: mount({ signerName: 'example.com/s', keyType: 'ED25519', credentialBundlePath: 'bundle' }),
@@ -207,7 +200,6 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
     gcePersistentDisk: mount({ pdName: 'p' }),
     gitRepo: mount({ repository: 'r' }),
     glusterfs: mount({ endpoints: 'e', path: 'p' }),
-    image: mount({ reference: 'r' }),
     photonPersistentDisk: mount({ pdID: 'p' }),
     portworxVolume: mount({ volumeID: 'v' }),
     quobyte: mount({ registry: 'r', volume: 'v' }),

@@ -34,7 +34,10 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
   before(async () => {
     lab = await createKubeletLab();
     await writeFile(join(lab.manifests, 'windows.yaml'), manifest('windows', { os: { name: 'windows' } }));
-    await writeFile(join(lab.manifests, 'class.yaml'), manifest('class', { runtimeClassName: 'sandboxed' }));
+    await writeFile(
+      join(lab.manifests, 'class.yaml'),
+      manifest('class', { schedulingGroup: { podGroupName: 'gang' } }),
+    );
     api.put(resources.pods, apiPod('users', { hostUsers: false }));
     await lab.boot(api.access());
   });
@@ -48,7 +51,7 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
   it('stay pending, with the path of the field, when they ask for what the node does not do', async () => {
     const blocked = (pod: Pod): boolean => pod.status?.reason === 'PodFieldNotSupported';
     const mirror = await seen('kube-system', `class-${NODE}`, blocked);
-    assert.equal(mirror.status?.message, 'spec.runtimeClassName: not supported by this node; remove the field');
+    assert.equal(mirror.status?.message, 'spec.schedulingGroup: not supported by this node; remove the field');
     const { status } = await seen('default', 'users', blocked);
     assert.equal(status?.phase, 'Pending');
     assert.equal(status?.containerStatuses?.[0]?.state?.waiting?.reason, 'Blocked');

@@ -12,6 +12,49 @@ import { fedInformers } from '../dns/harness.ts';
 
 const node = (name: string, metadata: Node['metadata']): Node => ({ metadata: { name, ...metadata } });
 
+test('a Node that its own host deleted gets its group again, whatever the host claims then', async () => {
+  const fed = fedInformers();
+  const patched: [string, unknown][] = [];
+  const resource = {
+    create: async (object: ConfigMap) => object,
+    patch: async (name: string, _namespace: undefined, _type: string, body: Node & ConfigMap) => {
+      patched.push([name, body.data ?? body.metadata?.labels]);
+      const old = fed.of(resources.nodes).get(name);
+      if (old !== undefined) fed.of(resources.nodes).set(node(name, { ...old.metadata, ...body.metadata }));
+      return body;
+    },
+  };
+  const client = { resource: () => resource } as unknown as ApiClient;
+  const stop = keepNodeGroups({
+    informers: fed.factory,
+    openAdmin: async () => ({ client, close: async () => {} }),
+    labelsOf: groupLabels,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
+  const nodes = fed.of(resources.nodes);
+  const maps = fed.of(resources.configMaps);
+  for (const group of defaultGroups()) maps.set(group);
+  const claim = { annotations: { [GROUP_CLAIM]: 'node-config-infra' } };
+  const label = { [GROUP_LABEL]: 'node-config-compute', 'node-role.kubernetes.io/compute': 'true' };
+  maps.set({
+    metadata: { namespace: 'openshift-node', name: 'hyperedge-left-nodes' },
+    data: { back: 'node-config-compute old', leaving: 'node-config-compute same' },
+  });
+  nodes.set(node('leaving', { uid: 'same', labels: label }));
+  nodes.set(node('back', { uid: 'new', ...claim }));
+  nodes.sync();
+  maps.sync();
+  await settle();
+  stop();
+  // Of the Node that is being deleted the memory stays.
+  assert.deepEqual(patched, [
+    ['back', label],
+    ['hyperedge-left-nodes', { back: null }],
+  ]);
+});
+
 test('groups are made, and a Node gets the labels of the group that it claimed first, never those of masters', async () => {
   const fed = fedInformers();
   const created: string[] = [];

@@ -171,6 +171,19 @@ test('the pod is pinned to its node, tolerates what daemons must, and keeps its 
   assert.equal(made.metadata?.labels?.['controller-revision-hash'], 'hash');
 });
 
+test('history: the data of a revision has the bytes that Go’s patch of the template has', () => {
+  const template = {
+    spec: { nodeName: '', containers: [{ name: 'c', image: 'i', resources: {}, ports: [] }] },
+    metadata: { labels: { b: '1', a: '2' } },
+  };
+  const set: DaemonSet = { metadata: { name: 'ds', namespace: 'ns', uid: 'u' }, spec: { selector: {}, template } };
+  const { create } = planHistory(set, [], []);
+  assert.equal(
+    JSON.stringify(create?.data),
+    '{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"a":"2","b":"1"}},"spec":{"containers":[{"image":"i","name":"c","resources":{}}],"nodeName":""}}}}',
+  );
+});
+
 test('history: a new template makes a revision, an old one becomes the newest again, surplus ones go', () => {
   const asStored = (revision: ControllerRevision | undefined): ControllerRevision => {
     assert.ok(revision);

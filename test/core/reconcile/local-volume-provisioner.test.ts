@@ -50,12 +50,15 @@ describe('local volume provisioner', () => {
     const other = { 'volume.kubernetes.io/storage-provisioner': 'example.com/disks' };
     assert.equal(planned(claim({}, other)).kind, 'keep');
     assert.equal(planned(claim({ volumeName: 'v' })).kind, 'keep');
-    for (const spec of [{ accessModes: ['ReadWriteMany'] }, { volumeMode: 'Block' }]) {
+    for (const spec of [
+      { accessModes: ['ReadWriteMany'] },
+      { dataSource: { kind: 'PersistentVolumeClaim', name: 'other' } },
+    ]) {
       const plan = planned(claim(spec));
       assert.ok(plan.kind === 'fail');
       assert.match(
         plan.message,
-        /^failed to provision volume with StorageClass "hyperedge-local": (accessModes|volumeMode): /,
+        /^failed to provision volume with StorageClass "hyperedge-local": (accessModes|dataSource): /,
       );
     }
     assert.equal(planned(claim(), node({})).kind, 'fail');

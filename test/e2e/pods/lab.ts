@@ -81,10 +81,12 @@ export class PodLab {
     this.#events = new LiveView(appliance, 'events');
   }
 
-  static async create(): Promise<PodLab> {
+  /** `prepare` may write files below the appliance's root before it starts. */
+  static async create(prepare?: (root: string) => Promise<void>): Promise<PodLab> {
     const scratch = await mkdtemp(join(tmpdir(), 'he-pods-'));
     const appliance = await Appliance.create();
     try {
+      await prepare?.(appliance.root);
       await appliance.start();
       await importHelloImage(appliance, scratch);
       return new PodLab(appliance, scratch);

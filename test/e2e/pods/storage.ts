@@ -1,7 +1,10 @@
 /** Block volumes, sizes and network file systems of the embedded provisioner and of the host's tools. */
 import assert from 'node:assert/strict';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventually } from '../harness.ts';
+import { helloImage } from '../images.ts';
 import { idle, type PodLab, pod, shell } from './lab.ts';
 
 const LIMIT = { timeout: 120_000 };
@@ -65,6 +68,45 @@ export function storageTests(lab: () => PodLab): void {
     assert.equal(conditions.trim(), '');
     await lab().kubectl('delete', 'pod', 'grown-user');
     await lab().kubectl('delete', 'pvc', 'grown-local');
+  });
+
+  test('an image volume shows the files of its image, read-only', LIMIT, async () => {
+    const container = shell('ls /image/bin/busybox && touch /image/x 2>/dev/null; echo touch=$?; sleep 1000', {
+      volumeMounts: [{ name: 'files', mountPath: '/image' }],
+    });
+    const volumes = [{ name: 'files', image: { reference: helloImage, pullPolicy: 'IfNotPresent' } }];
+    await lab().apply(pod('image-user', { volumes, containers: [container] } as object));
+    await lab().ready('image-user');
+    await eventually('the log', 10_000, async () =>
+      (await lab().logs('image-user')).includes('touch=') ? true : undefined,
+    );
+    assert.match(await lab().logs('image-user'), /touch=1/);
+    await lab().kubectl('delete', 'pod', 'image-user');
+    const missing = [{ name: 'files', image: { reference: 'lab.invalid/none:1', pullPolicy: 'Never' } }];
+    await lab().apply(pod('image-missing', { volumes: missing } as object));
+    await lab().event('image-missing', 'FailedMount', /"files" : ErrImageNeverPull/);
+    await lab().remove('image-missing');
+  });
+
+  test('mounts of a privileged container reach the kubelet', LIMIT, async () => {
+    const path = join(lab().appliance.root, 'var/lib/kubelet/plugins');
+    const mount = { name: 'plugins', mountPath: path, mountPropagation: 'Bidirectional' };
+    const script = `mkdir -p ${path}/shared && mount -t tmpfs none ${path}/shared && touch ${path}/shared/seen && sleep 1000`;
+    await lab().apply(
+      pod('mounter', {
+        volumes: [{ name: 'plugins', hostPath: { path, type: 'DirectoryOrCreate' } }],
+        containers: [shell(script, { securityContext: { privileged: true }, volumeMounts: [mount] })],
+      }),
+    );
+    await lab().ready('mounter');
+    await eventually('the mount', 10_000, () =>
+      stat(join(path, 'shared/seen')).then(
+        () => true as const,
+        () => undefined,
+      ),
+    );
+    await lab().exec('mounter', 'umount', `${path}/shared`);
+    await lab().kubectl('delete', 'pod', 'mounter');
   });
 
   test('a network volume whose tool is missing names the tool', LIMIT, async () => {

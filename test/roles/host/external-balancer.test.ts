@@ -46,6 +46,26 @@ it('keepalived is given the shared address of the bootstrap file, or that of the
   assert.match(await keepalivedConfig({ root, address: 'fd00::9', link: 'eth1' }), /fd00::9\/128/);
 });
 
+it('keepalived accepts the file', async (t) => {
+  if (!(await run('keepalived', ['-v']).catch(() => undefined))) return t.skip('keepalived is not installed');
+  if (process.getuid?.() !== 0) return t.skip('a link of its own needs root');
+  const netns = `he-keepalived-${process.pid}`;
+  await run('ip', ['netns', 'add', netns]);
+  try {
+    // It accepts no loopback link.
+    await run('ip', ['-n', netns, 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1']);
+    const file = join(root, 'keepalived.conf');
+    for (const address of ['10.0.0.100', 'fd00::9']) {
+      await writeFile(file, await keepalivedConfig({ root, address, link: 'eth0' }));
+      await run('ip', ['netns', 'exec', netns, 'keepalived', '-t', '-f', file]);
+    }
+    await writeFile(file, 'vrrp_instance {\n  interface nothing\n');
+    await assert.rejects(run('ip', ['netns', 'exec', netns, 'keepalived', '-t', '-f', file]));
+  } finally {
+    await run('ip', ['netns', 'delete', netns]);
+  }
+});
+
 it('refuses what is no server or address', async () => {
   await assert.rejects(haproxyConfig({ root, masters: ['a b'], bind: '*:1' }), /--masters a b: not a server/);
   await assert.rejects(haproxyConfig({ root, masters: [], bind: 'x\nglobal' }), /--bind/);

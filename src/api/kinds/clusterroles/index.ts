@@ -6,6 +6,7 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
+import { openshiftClusterRole } from '../authorization/aliases.ts';
 import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
 
 function validate(role: ClusterRole): FieldError[] {
@@ -36,7 +37,7 @@ export const clusterRoles: KindDefinition<ClusterRole> = {
   storagePrefix: 'clusterroles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
-  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftClusterRole],
   strategy: { validate, validateUpdate: validate },
   columns: [nameColumn, createdAtColumn],
 };

@@ -21,6 +21,9 @@ export const GROUP_CLAIM = 'hyperedge.dev/node-group';
 /** Label with the group that a Node has. */
 export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
 
+/** ConfigMap with the groups of Nodes that their own hosts have deleted, by name: a Node of that name gets it again. */
+export const LEFT_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
+
 /** A label that isolates workloads from nodes: none may set or shed it on itself. */
 export function isRestrictedLabel(label: string): boolean {
   const prefix = label.slice(0, Math.max(0, label.indexOf('/')));

@@ -3,6 +3,7 @@ import type { RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
+import { openshiftRoleBinding } from '../authorization/aliases.ts';
 import { bindingColumns } from '../rbac/binding-columns.ts';
 import { RBAC_GROUP, setBindingDefaults, validateBinding, validateBindingUpdate } from '../rbac/rules.ts';
 
@@ -20,7 +21,7 @@ export const roleBindings: KindDefinition<RoleBinding> = {
   storagePrefix: 'rolebindings',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
-  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftRoleBinding],
   setDefaults: setBindingDefaults,
   strategy: {
     validate: (binding) => validateBinding(binding, true),

@@ -4,6 +4,7 @@ import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
+import { openshiftRole } from '../authorization/aliases.ts';
 import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
 
 export const roles: KindDefinition<Role> = {
@@ -20,7 +21,7 @@ export const roles: KindDefinition<Role> = {
   storagePrefix: 'roles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
-  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftRole],
   strategy: {
     validate: (role) => validateRules(role.rules, true),
     validateUpdate: (role) => validateRules(role.rules, true),

@@ -1,7 +1,7 @@
 /**
- * Types of OpenShift's groups, declared by hand with their documentation: no client package carries them. Field names
- * are those of openshift/api 4.10; names of types are those of OpenShift's published OpenAPI documents,
- * `com.github.openshift.api.GROUP.VERSION.KIND`.
+ * Types of OpenShift's groups and of hyperedge's own, declared by hand with their documentation: no client package
+ * carries them. Field names of OpenShift's are those of openshift/api 4.10; names of types are those of its published
+ * OpenAPI documents, `com.github.openshift.api.GROUP.VERSION.KIND`.
  */
 import type { Descriptions, GeneratedType } from '../types-format.ts';
 
@@ -30,9 +30,13 @@ const CORE = 'io.k8s.api.core.v1';
 const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
 const KIND = 'Kind is the type of the object.';
 
-/** The type table and documentation of one package: `declarePackage('route.v1', {…})`. */
-export function declarePackage(name: string, declared: Readonly<Record<string, DeclaredType>>): DeclaredPackage {
-  const prefix = `com.github.openshift.api.${name}`;
+/** The type table and documentation of one package below `root`: `declarePackage('route.v1', {…})`. */
+export function declarePackage(
+  name: string,
+  declared: Readonly<Record<string, DeclaredType>>,
+  root = 'com.github.openshift.api',
+): DeclaredPackage {
+  const prefix = `${root}.${name}`;
   const types: Record<string, GeneratedType> = {};
   const descriptions: Record<string, Descriptions[string]> = {};
   const add = (typeName: string, about: string, fields: Readonly<Record<string, DeclaredField>>): void => {

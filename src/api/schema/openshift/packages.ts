@@ -1,11 +1,30 @@
-/** All packages of OpenShift's groups. */
+/** All packages that are declared by hand: OpenShift's groups and `rig.hyperedge.dev`. */
+import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
+import { authorizationPackage } from './authorization.ts';
+import { configPackage } from './config.ts';
+import { imagePackage } from './image.ts';
 import { oauthPackage } from './oauth.ts';
 import { projectPackage } from './project.ts';
+import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
+import { securityPackage } from './security.ts';
+import { templatePackage } from './template.ts';
 import { userPackage } from './user.ts';
 
-const packages = [oauthPackage, projectPackage, routePackage, userPackage];
+const packages = [
+  authorizationPackage,
+  configPackage,
+  imagePackage,
+  oauthPackage,
+  projectPackage,
+  quotaPackage,
+  rigPackage,
+  routePackage,
+  securityPackage,
+  templatePackage,
+  userPackage,
+];
 
 export const openshiftTypes: GeneratedTypes = Object.assign({}, ...packages.map(({ types }) => types));
 

@@ -1,10 +1,14 @@
 /** The plug-ins in upstream's recommended order. */
 
+import { rigClaims } from '../../../api/kinds/rigclaims/index.ts';
+import { rigs } from '../../../api/kinds/rigs/index.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -29,6 +33,7 @@ import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
 import { hostRootImage } from './host-root-image.ts';
+import { imagePolicy } from './image-policy.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
@@ -44,7 +49,10 @@ import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
+import { rigClaimGates } from './rig-claims.ts';
+import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
+import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -52,6 +60,9 @@ import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-a
 import { HookCaller } from './webhooks/call.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
 import { validatingWebhooks } from './webhooks/validating.ts';
+
+const RIGS = rigs.storagePrefix;
+const RIG_CLAIMS = rigClaims.storagePrefix;
 
 const NO_POD_SECURITY = {
   defaults: PRIVILEGED_POLICY,
@@ -74,10 +85,16 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
+  /** Security context constraints are enforced. */
+  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
+  /** Of routes without a host; default: OpenShift's layer's. */
+  readonly domain?: string | undefined;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
+  /** Stores the group of a Node that its own host deletes. */
+  rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
@@ -118,6 +135,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
     ...asked('NamespaceExists'),
+    imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
     ...asked('LimitPodHardAntiAffinityTopology'),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
@@ -137,9 +155,13 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       volume: (name) => cache.kind('persistentvolumes').get('', name),
       driver: (name) => cache.kind('csidrivers').get('', name),
       access: authorization,
+      rememberGroup: deps.rememberGroup,
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
+    ...(deps.enforcesConstraints
+      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
+      : []),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -165,8 +187,13 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     defaultIngressClass(() => cache.kind('ingressclasses')),
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
+    routeHosts(authorization, deps.domain),
     escalation(authorization),
     deviceAdminAccess(namespaces),
+    rigClaimGates({
+      rigs: () => cache.kind(RIGS).list(undefined),
+      claim: (namespace, name) => cache.kind(RIG_CLAIMS).get(namespace, name),
+    }),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingPolicies({
       ...policySources,

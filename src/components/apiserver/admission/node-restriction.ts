@@ -22,19 +22,27 @@ export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
   pod(namespace: string, name: string): CachedObject | undefined;
   readonly access: AccessSource;
+  /** Stores the group of a Node that its own host deletes. */
+  rememberGroup(node: KubeObject, group: string): Promise<void>;
 }
 
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    validate(request) {
+    async validate(request) {
       const nodeName = nodeNameOf(request.user);
       if (nodeName === undefined) return;
       if (isFor(request, '', 'serviceaccounts') && request.subresource === 'token') {
         return checkToken(request, nodeName, sources);
       }
-      if (isFor(request, '', 'nodes')) checkNode(request, nodeName);
-      else if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
+      if (isFor(request, '', 'nodes')) {
+        checkNode(request, nodeName);
+        const left = request.operation === 'DELETE' && !request.dryRun ? request.old : undefined;
+        const group = left?.metadata?.labels?.[GROUP_LABEL];
+        // Registered again, it must not be able to claim another one.
+        if (left !== undefined && group !== undefined) await sources.rememberGroup(left, group);
+      }
+      if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
       else if (isFor(request, '', 'persistentvolumeclaims')) checkClaim(request, nodeName);
       else if (isFor(request, 'coordination.k8s.io', 'leases')) {
         if (request.namespace !== 'kube-node-lease' || nameOf(request) !== nodeName) {

@@ -2,6 +2,7 @@
  * Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes.
  */
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
@@ -119,6 +120,11 @@ export class Authorization {
       cache.kind('persistentvolumes'),
       (volume) => this.#nodes.setPersistentVolume(volume),
       (_, name) => this.#nodes.deletePersistentVolume(name),
+    );
+    this.#followKind<Ingress>(
+      cache.kind('ingress'),
+      (ingress) => this.#nodes.setIngress(ingress),
+      (namespace, name) => this.#nodes.deleteIngress(namespace, name),
     );
     this.#followKind<VolumeAttachment>(
       cache.kind('volumeattachments'),

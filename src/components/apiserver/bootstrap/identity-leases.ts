@@ -5,6 +5,7 @@
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { ServerIdentity } from '../config.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { ensure, ownRequest } from './index.ts';
@@ -16,12 +17,6 @@ const COMPONENT = 'kube-apiserver';
 const DURATION_SECONDS = 3600;
 /** Upstream renews every 10 s. Each renewal is a write to disk, and the lease lives for an hour. */
 const RENEW_MS = 5 * 60_000;
-
-export interface ServerIdentity {
-  /** `apiserver-` and a digest that no other API server of the cluster has. */
-  readonly name: string;
-  readonly hostname: string;
-}
 
 export class IdentityLeases {
   readonly #context: RestContext;

@@ -4,8 +4,16 @@ import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
+import { HOST_ROOT_IMAGE } from '../../../api/podspec/host-root-image.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import {
+  bindingToCreate,
+  bootstrapPolicy,
+  reconcileBinding,
+  reconcileRole,
+  SELF_PROVISIONERS,
+} from '../../../core/authz/index.ts';
+import { DEFAULT_CONSTRAINTS } from '../../../core/scc/defaults.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
@@ -16,10 +24,28 @@ const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'sy
 const OWN_MANAGER = 'kube-apiserver';
 const RBAC = 'rbac.authorization.k8s.io';
 
-const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'openshift-infra', 'openshift-node'];
+const NAMESPACES = [
+  'default',
+  'kube-system',
+  'kube-public',
+  'kube-node-lease',
+  'openshift',
+  'openshift-infra',
+  'openshift-node',
+  'openshift-ingress',
+];
 
 /** OKD's identity of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
+
+/** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, so that no registry is needed. */
+const HOST_STREAMS = ['tools', 'must-gather'];
+
+const hostStream = (name: string): KubeObject => {
+  const from = { kind: 'DockerImage', name: `${HOST_ROOT_IMAGE}:latest` };
+  const spec = { lookupPolicy: { local: false }, tags: [{ name: 'latest', from }] };
+  return { metadata: { name, namespace: 'openshift' }, spec } as KubeObject;
+};
 
 const PRIORITY_CLASSES: readonly PriorityClass[] = [
   {
@@ -105,9 +131,13 @@ const storedBinding = (context: RestContext, name: string): ClusterRoleBinding |
 
 /** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
+  const isOkd = context.config.openshift?.profile === 'okd';
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    // Constraints that an administrator has edited stay as they are.
+    ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
+    ...HOST_STREAMS.map((name) => ensure(context, 'imagestreams', 'image.openshift.io', hostStream(name))),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...bootstrapPolicy.clusterRoles.map((role) =>
       ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
@@ -115,7 +145,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
     ...bootstrapPolicy.roles.map((role) =>
       ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
-    ...bootstrapPolicy.clusterRoleBindings.map((binding) =>
+    ...[...bootstrapPolicy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
       ensure(
         context,
         'clusterrolebindings',

@@ -11,7 +11,7 @@ export interface Gate {
 }
 
 const RETRY_AFTER_SECONDS = 1;
-const STREAMS: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+const STREAMS: ReadonlySet<string> = new Set(['attach', 'console', 'exec', 'proxy', 'log', 'portforward']);
 
 export const tooManyRequests = (): ApiError =>
   new ApiError('TooManyRequests', 'Too many requests, please try again later.', {

@@ -26,7 +26,8 @@ function collectorOf(context: RestContext): MetricsCollector {
   return collector;
 }
 
-export const isResourceMetrics = ({ definition }: ServedKind): boolean => definition.group === METRICS_GROUP;
+export const isResourceMetrics = ({ definition }: ServedKind): boolean =>
+  definition.group === METRICS_GROUP && definition.custom === undefined;
 
 export async function resourceMetrics(
   context: RestContext,

@@ -2,13 +2,15 @@
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { isStreamView, streamView } from '../images/handler.ts';
+import { streamSubresource } from '../images/subresources.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.ts';
-import { stream } from '../streaming/index.ts';
+import { stream, switchRig } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
-import { review } from '../virtual/handler.ts';
+import { ask, review } from '../virtual/handler.ts';
 import type { RestContext } from './context.ts';
 import { get } from './get.ts';
 import { list } from './list.ts';
@@ -32,9 +34,11 @@ export function dispatch(
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
+  if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
-    // Virtual kinds support create only; there is no path with a name.
+    // Virtual kinds support create, and one a question in the form of a list; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
+    if (verb === 'list' && kind.kind === 'ProjectRequest') return ask(context, exchange);
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
@@ -108,11 +112,17 @@ function dispatchSubresource(
       return verb === 'create' ? token(context, exchange, kind, info) : refuse();
     case 'log':
       return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
+    case 'power':
+      return verb === 'create' ? switchRig(context, exchange, info) : refuse();
     case 'exec':
     case 'attach':
+    case 'console':
     case 'portforward':
       // Asking to upgrade, by either method; anything else is not theirs.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
+    case 'layers':
+    case 'secrets':
+      return streamSubresource(context, exchange, info);
     case 'proxy':
       return stream(context, exchange, info);
     default:

@@ -84,6 +84,8 @@ async function continued(query: Query): Promise<Snapshot> {
 async function atRevision(query: Query, revision: number, start: string): Promise<Snapshot> {
   const { context, cache, options } = query;
   if (revision > context.cache.revision) await context.cache.waitFor(revision);
+  // A token ends with its history, also where the cache could go on: as upstream has it.
+  if (options.continueToken !== undefined && revision < context.cache.compactedTo) throw expired(start, options);
   // Nothing of the kind has changed since: the cache is that revision's state.
   if (cache.lastChange <= revision) return fromCacheViewed(query, start, revision);
   try {

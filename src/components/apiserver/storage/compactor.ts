@@ -7,27 +7,34 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
 
+/** The part of the history that can be read. */
+export interface History {
+  readonly revision: number;
+  /** The revision that history begins with, as far as this server compacted it. */
+  compactedTo: number;
+}
+
 export class Compactor {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #intervalMs: number;
-  readonly #revision: () => number;
+  readonly #history: History;
   #timer: Timer | undefined;
   #previous = 0;
 
-  constructor(store: Store, clock: Clock, log: Log, intervalSeconds: number, revision: () => number) {
+  constructor(store: Store, clock: Clock, log: Log, intervalSeconds: number, history: History) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
     this.#intervalMs = intervalSeconds * 1000;
-    this.#revision = revision;
+    this.#history = history;
   }
 
   /** With an interval of 0 it leaves history alone. */
   start(): void {
     if (this.#intervalMs <= 0) return;
-    this.#previous = this.#revision();
+    this.#previous = this.#history.revision;
     this.#schedule();
   }
 
@@ -40,10 +47,13 @@ export class Compactor {
     this.#timer = this.#clock.setTimer(this.#intervalMs, () => {
       this.#schedule();
       const target = this.#previous;
-      this.#previous = this.#revision();
+      this.#previous = this.#history.revision;
       if (target <= 0) return;
       this.#store.compact(target).then(
-        () => this.#log.v(4, 'compacted', { revision: target }),
+        () => {
+          this.#history.compactedTo = Math.max(this.#history.compactedTo, target);
+          this.#log.v(4, 'compacted', { revision: target });
+        },
         // Another API server may have compacted further; the next round tries again with a newer revision.
         (error: unknown) =>
           this.#log.v(2, 'compaction failed; retrying at the next interval', {

@@ -88,13 +88,16 @@ export class ServiceAllocator {
     spec.clusterIPs = spec.clusterIP === 'None' ? ['None'] : this.#clusterIps(service, old);
     if (spec.clusterIPs[0] !== undefined) spec.clusterIP = spec.clusterIPs[0];
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
+    const allocates = spec.type === 'NodePort' || spec.allocateLoadBalancerNodePorts !== false;
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
         delete port.nodePort;
         continue;
       }
       if (port.nodePort === undefined || port.nodePort === 0) {
-        port.nodePort = keptPort(port, old) ?? this.#freePort(service, spec.ports ?? []);
+        const found = keptPort(port, old) ?? (allocates ? this.#freePort(service, spec.ports ?? []) : undefined);
+        if (found === undefined) delete port.nodePort;
+        else port.nodePort = found;
       } else this.#checkPort(service, port.nodePort, index, old);
     }
   }

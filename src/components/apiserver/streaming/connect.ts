@@ -12,6 +12,8 @@ const OPTION_KINDS: Readonly<Record<string, string>> = {
   'pods/proxy': 'PodProxyOptions',
   'services/proxy': 'ServiceProxyOptions',
   'nodes/proxy': 'NodeProxyOptions',
+  'rigs/console': 'PodAttachOptions',
+  'rigclaims/console': 'PodAttachOptions',
 };
 const FLAGS = ['stdin', 'stdout', 'stderr', 'tty'];
 

@@ -4,6 +4,9 @@ import { ApiError } from '../../../api/meta/status.ts';
 import { failureOf } from '../http/failures.ts';
 import type { BackendRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
+import type { Target } from './targets.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Meant for the next hop only, or for us (RFC 9110 §7.6.1). */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
@@ -48,6 +51,27 @@ export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
     headers[name] = value;
   }
   return headers;
+}
+
+export function backendRequest(
+  target: Target,
+  method: string,
+  headers: OutgoingHttpHeaders,
+  signal: AbortSignal,
+): BackendRequest {
+  return {
+    network: 'cluster',
+    scheme: target.scheme,
+    host: target.host,
+    port: target.port,
+    method,
+    path: target.path,
+    headers,
+    ...(target.tls === undefined ? {} : { tls: target.tls }),
+    allowAddress: target.allowAddress,
+    connectTimeoutMs: target.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+    signal,
+  };
 }
 
 /** The client's socket and the back end's become one once that has answered 101; `whom`: for messages. */

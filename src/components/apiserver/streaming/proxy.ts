@@ -9,21 +9,14 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type {
-  BackendRequest,
-  HttpResponse,
-  IncomingHttpHeaders,
-  IncomingMessage,
-  OutgoingHttpHeaders,
-} from '../port.ts';
+import type { HttpResponse, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
-import { answerHeaders, passedHeaders, upgradeThrough } from './forward.ts';
+import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { checkLogOptions } from './log-options.ts';
+import { endWithClaim, rigTarget } from './rigs.ts';
 import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
-
-const CONNECT_TIMEOUT_MS = 10_000;
 
 const hostOf = (target: Target): string =>
   `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`;
@@ -32,29 +25,9 @@ function forwardedHeaders(headers: IncomingHttpHeaders, target: Target): Outgoin
   return { ...passedHeaders(headers), host: hostOf(target) };
 }
 
-function backendRequest(
-  target: Target,
-  method: string,
-  headers: OutgoingHttpHeaders,
-  signal: AbortSignal,
-): BackendRequest {
-  return {
-    network: 'cluster',
-    scheme: target.scheme,
-    host: target.host,
-    port: target.port,
-    method,
-    path: target.path,
-    headers,
-    ...(target.tls === undefined ? {} : { tls: target.tls }),
-    allowAddress: target.allowAddress,
-    connectTimeoutMs: target.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
-    signal,
-  };
-}
-
 async function targetOf(context: RestContext, info: ResourceRequestInfo): Promise<Target> {
   await context.cache.freshen();
+  if (info.subresource === 'console') return rigTarget(context, info);
   return info.subresource === 'proxy' ? proxyTarget(context, info) : kubeletTarget(context, info);
 }
 
@@ -206,5 +179,6 @@ export async function streamUpgrade(
   headers['upgrade'] = request.headers.upgrade ?? '';
   delete headers['content-length'];
   const backend = backendRequest(target, request.method ?? 'GET', headers, abort.signal);
+  if (info.subresource === 'console') endWithClaim(context, info, socket);
   await upgradeThrough(context, backend, socket, head, 'the kubelet');
 }

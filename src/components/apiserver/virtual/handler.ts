@@ -14,7 +14,9 @@ import { speaksProtobuf } from '../rest/messages.ts';
 import { readObject, writeRequest } from '../rest/request-body.ts';
 import { noSuchResource } from '../rest/served-at.ts';
 import { bindPod } from '../subresources/binding.ts';
+import { mayRequestProjects } from './project-requests.ts';
 import { virtualHandler } from './reviews.ts';
+import { openshiftHandler } from './templates-and-images.ts';
 
 /** Defaults the namespace of a review to the request's; rejects another one. */
 function placeIn(object: KubeObject, namespace: string): void {
@@ -22,6 +24,12 @@ function placeIn(object: KubeObject, namespace: string): void {
   if (said !== '' && said !== namespace)
     throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
   object.metadata = { ...object.metadata, namespace };
+}
+
+/** GET of the collection of a virtual kind: OpenShift's clients ask so whether they may request projects. */
+export async function ask(context: RestContext, exchange: Exchange): Promise<void> {
+  await mayRequestProjects(context, exchange.user);
+  exchange.sendObject(200, success());
 }
 
 export async function review(
@@ -48,9 +56,19 @@ export async function review(
     );
     return exchange.sendObject(201, success());
   }
-  const handler = virtualHandler(kind.kind);
-  if (handler === undefined) throw noSuchResource();
+  const openshift = openshiftHandler(kind);
+  const handler = virtualHandler(kind);
+  if (openshift === undefined && handler === undefined) throw noSuchResource();
   await admitQuestion(context.admission, request, object);
-  const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
+  if (openshift !== undefined) {
+    const answered = await openshift(context, object, request);
+    return exchange.sendObject(201, answered);
+  }
+  if (handler === undefined) throw noSuchResource();
+  const answer = await handler(context, object, {
+    user: exchange.user,
+    namespace: info.namespace,
+    dryRun: request.options.dryRun,
+  });
   exchange.sendObject(201, fromStored(kind, answer));
 }

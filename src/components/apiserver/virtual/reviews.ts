@@ -13,18 +13,26 @@ import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
 import { createLoginObjects } from '../login-objects.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { mapIdentity } from './identity-mappings.ts';
+import { openshiftHandlers } from './openshift.ts';
+import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
   readonly user: UserInfo;
   /** '' for cluster-scoped kinds. */
   readonly namespace: string;
+  readonly dryRun: boolean;
 }
 
-type Handler = (context: RestContext, object: KubeObject, question: Question) => KubeObject | Promise<KubeObject>;
+export type Handler = (
+  context: RestContext,
+  object: KubeObject,
+  question: Question,
+) => KubeObject | Promise<KubeObject>;
 
 const toUserInfo = (user: UserInfo) => ({
   username: user.name,
@@ -173,9 +181,13 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectAccessReview', selfSubjectAccessReview],
   ['SelfSubjectRulesReview', selfSubjectRulesReview],
   ['SelfSubjectReview', selfSubjectReview],
+  ['PodSecurityPolicySubjectReview', podSubjectReview],
+  ['PodSecurityPolicySelfSubjectReview', podSelfSubjectReview],
+  ['PodSecurityPolicyReview', podReview],
   ['UserIdentityMapping', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);
 
-export function virtualHandler(kind: string): Handler | undefined {
-  return HANDLERS.get(kind);
+/** OpenShift's kinds have their own, for some are called as those of Kubernetes. */
+export function virtualHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
+  return group.endsWith('.openshift.io') ? openshiftHandlers.get(`${kind}.${group}`) : HANDLERS.get(kind);
 }

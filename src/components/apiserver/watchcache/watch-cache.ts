@@ -69,6 +69,9 @@ export class WatchCache {
   /** Kinds that are being read from the store, with what happened to them meanwhile. */
   readonly #joining = new Map<KindCache, WatchEvent[]>();
 
+  /** The revision that the store's history begins with, as far as this server compacted it. */
+  compactedTo = 0;
+
   constructor(deps: WatchCacheDeps, kinds: readonly KindCacheOptions[]) {
     this.#deps = deps;
     for (const options of kinds)

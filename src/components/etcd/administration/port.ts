@@ -60,6 +60,8 @@ export interface EtcdAdmin {
     learner: boolean,
   ): Promise<{ readonly added: EtcdMember; readonly members: readonly EtcdMember[] }>;
   removeMember(id: string): Promise<void>;
+  /** The member is reached at these URLs from now on. */
+  updateMember(id: string, peerUrls: readonly string[]): Promise<void>;
   promoteMember(id: string): Promise<void>;
   status(timeoutMs?: number): Promise<EtcdStatus>;
   logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;

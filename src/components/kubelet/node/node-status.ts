@@ -17,6 +17,8 @@ export interface NodeStatusInput {
   readonly features: RuntimeFeatures;
   readonly images: readonly ImageStatus[];
   readonly port: number;
+  /** Extended resources: capacity and allocatable. */
+  readonly devices?: ReadonlyMap<string, readonly [capacity: number, allocatable: number]>;
   /** Undefined: ready. */
   readonly notReady: string | undefined;
   /** Of the host beside what a kubelet knows. */
@@ -45,6 +47,12 @@ export function capacityOf(
     'ephemeral-storage': quantityOf(Math.floor(disk.capacityBytes / 1024) * 1024, 'BinarySI'),
     'hugepages-1Gi': quantityOf(0),
     'hugepages-2Mi': quantityOf(0),
+    ...Object.fromEntries(
+      Object.entries(info.hugePages ?? {}).map(([name, bytes]) => [
+        name,
+        quantityOf(bytes, bytes === 0 ? 'DecimalSI' : 'BinarySI'),
+      ]),
+    ),
     memory: quantityOf(info.memoryBytes, 'BinarySI'),
     pods: quantityOf(config.maxPods),
   };
@@ -56,11 +64,22 @@ export function allocatableOf(
 ): Readonly<Record<string, Quantity>> {
   const allocatable: Record<string, Quantity> = {};
   for (const [name, quantity] of Object.entries(capacity)) {
-    const text = Object.hasOwn(config.systemReserved, name) ? config.systemReserved[name] : undefined;
-    const left = text === undefined ? quantity : subtractQuantity(quantity, parseQuantity(text));
+    const kept = [config.systemReserved, config.kubeReserved].flatMap((each) =>
+      Object.hasOwn(each, name) ? (each[name] ?? []) : [],
+    );
+    const left = kept.reduce((rest, text) => subtractQuantity(rest, parseQuantity(text)), quantity);
     allocatable[name] = left.nanos < 0n ? quantityOf(0, quantity.format) : left;
   }
-  return allocatable;
+  return withoutHugePages(allocatable);
+}
+
+/** Memory that is set aside for huge pages is no ordinary memory. */
+function withoutHugePages(allocatable: Record<string, Quantity>): Record<string, Quantity> {
+  const { memory } = allocatable;
+  if (memory === undefined) return allocatable;
+  const pages = Object.entries(allocatable).filter(([name]) => name.startsWith('hugepages-'));
+  const left = pages.reduce((rest, [, quantity]) => subtractQuantity(rest, quantity), memory);
+  return { ...allocatable, memory: left.nanos < 0n ? quantityOf(0, memory.format) : left };
 }
 
 const asText = (quantities: Readonly<Record<string, Quantity>>): Record<string, string> =>
@@ -72,13 +91,20 @@ type FeaturedStatus = NodeStatus & { readonly features: { readonly supplementalG
 export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
   const { config, info } = input;
   const capacity = capacityOf(config, info, input.disk);
+  const devices = [...(input.devices ?? [])];
   return {
     addresses: [
       ...config.nodeIps.map((address) => ({ type: 'InternalIP', address })),
       { type: 'Hostname', address: info.hostname },
     ],
-    allocatable: asText(allocatableOf(config, capacity)),
-    capacity: asText(capacity),
+    allocatable: {
+      ...asText(allocatableOf(config, capacity)),
+      ...Object.fromEntries(devices.map(([name, [, amount]]) => [name, String(amount)])),
+    },
+    capacity: {
+      ...asText(capacity),
+      ...Object.fromEntries(devices.map(([name, [amount]]) => [name, String(amount)])),
+    },
     conditions: conditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: input.port } },
     features: { supplementalGroupsPolicy: true },

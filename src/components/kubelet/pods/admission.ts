@@ -30,6 +30,7 @@ export interface AdmissionInput {
   readonly services: () => readonly Service[];
   /** Why the node's pressure keeps the pod from starting; undefined: it does not. */
   readonly underPressure: Rejection | undefined;
+  readonly allowedUnsafeSysctls: readonly string[];
 }
 
 /**
@@ -40,12 +41,17 @@ const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
-  return input.underPressure ?? operatingSystem(input.pod) ?? sysctls(input.pod) ?? inCluster(input);
+  return (
+    input.underPressure ??
+    operatingSystem(input.pod) ??
+    sysctls(input.pod, input.allowedUnsafeSysctls) ??
+    inCluster(input)
+  );
 }
 
 /** For pods of a manifest, which no scheduler placed: only what this node can never do. */
-export function manifestRejection(pod: Pod): Rejection | undefined {
-  return operatingSystem(pod) ?? sysctls(pod);
+export function manifestRejection(pod: Pod, allowedUnsafeSysctls: readonly string[]): Rejection | undefined {
+  return operatingSystem(pod) ?? sysctls(pod, allowedUnsafeSysctls);
 }
 
 const inCluster = (input: AdmissionInput): Rejection | undefined =>
@@ -70,8 +76,30 @@ function operatingSystem(pod: Pod): Rejection | undefined {
 
 const IPC_SYSCTL = /^(?:kernel\.(?:shm|msg|sem)|fs\.mqueue\.)/;
 
+/** Namespaced, and harmless to other pods. Source: pkg/kubelet/sysctl/safe_sysctls.go. */
+const SAFE_SYSCTLS = new Set([
+  'kernel.shm_rmid_forced',
+  ...[
+    'ip_local_port_range',
+    'tcp_syncookies',
+    'ping_group_range',
+    'ip_unprivileged_port_start',
+    'ip_local_reserved_ports',
+    'tcp_keepalive_time',
+    'tcp_fin_timeout',
+    'tcp_keepalive_intvl',
+    'tcp_keepalive_probes',
+    'tcp_rmem',
+    'tcp_wmem',
+  ].map((name) => `net.ipv4.${name}`),
+]);
+
+const isAllowed = (name: string, unsafe: readonly string[]): boolean =>
+  SAFE_SYSCTLS.has(name) ||
+  unsafe.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : each.replaceAll('/', '.') === name));
+
 /** Settings of a namespace that the pod shares with the host would be the host's. */
-function sysctls(pod: Pod): Rejection | undefined {
+function sysctls(pod: Pod, unsafe: readonly string[]): Rejection | undefined {
   const { hostNetwork, hostIPC } = pod.spec ?? {};
   for (const { name } of pod.spec?.securityContext?.sysctls ?? []) {
     const dotted = name.replaceAll('/', '.');
@@ -81,7 +109,9 @@ function sysctls(pod: Pod): Rejection | undefined {
         : hostIPC === true && IPC_SYSCTL.test(dotted)
           ? 'ipc'
           : undefined;
-    if (host === undefined) continue;
+    if (host === undefined && isAllowed(dotted, unsafe)) continue;
+    if (host === undefined)
+      return { reason: 'SysctlForbidden', message: `forbidden sysctl: ${JSON.stringify(name)} not allowlisted` };
     return {
       reason: 'SysctlForbidden',
       message: `forbidden sysctl: ${JSON.stringify(name)} not allowed with host ${host} enabled`,
@@ -134,7 +164,7 @@ function placement({ pod, node }: AdmissionInput): Rejection | undefined {
 
 /** Host ports that the host itself, another pod or a service of another namespace has. Undefined: free. */
 export function hostPortRejection(
-  input: Omit<AdmissionInput, 'allocatable' | 'node' | 'maxPods' | 'underPressure'>,
+  input: Pick<AdmissionInput, 'pod' | 'others' | 'reservedPorts' | 'services'>,
 ): Rejection | undefined {
   const { pod, others, reservedPorts } = input;
   const wanted = podInfoOf(pod).hostPorts;

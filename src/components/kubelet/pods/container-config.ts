@@ -2,8 +2,11 @@
  * Pod spec → what the runtime is asked to create. Source: kuberuntime_container.go, kuberuntime_container_linux.go,
  * security_context.go.
  */
+import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import { parseBytes } from '../../../base/quantity.ts';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../../core/cgroup/resources.ts';
+import { type MemoryQos, memoryProtection, swapLimit } from '../../../core/cgroup/unified.ts';
 import { containerHash } from '../../../core/podplan/hash.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
 import type {
@@ -14,6 +17,7 @@ import type {
   Mount,
 } from '../../../core/podplan/port.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
+import type { Placement } from '../resources/container-manager.ts';
 import { ExpansionBudget, expand, MAX_CONTAINER_BYTES } from './expansion.ts';
 
 export interface ContainerConfigInput extends NodeLimits {
@@ -29,6 +33,8 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly hostRoot: boolean;
   /** Containers that name no seccomp profile run with the runtime's default one. */
   readonly seccompDefault: boolean;
+  /** Directory of profiles that `localhostProfile` names. */
+  readonly seccompProfileRoot: string;
 }
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -77,7 +83,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     tty: container.tty === true,
     ...stopSignalOf(container),
     resources: containerResources(pod, container, input),
-    security: security(pod, container, image, input.seccompDefault),
+    security: security(pod, container, image, input),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
   };
 }
@@ -87,6 +93,13 @@ export interface NodeLimits {
   readonly memoryCapacityBytes: number;
   readonly oomScoreFloor: number;
   readonly cpuCfsQuota: boolean;
+  readonly placement?: Placement;
+  /** Sizes of huge pages that the machine has, by resource name. */
+  readonly hugePages?: readonly string[];
+  /** Of cgroup v2: swap that pods may use; 0: none. Undefined: swap is not limited. */
+  readonly swapBytes?: number;
+  /** Of cgroup v2; undefined: memory is not protected by its request. */
+  readonly memoryQos?: MemoryQos;
 }
 
 export function containerResources(pod: Pod, container: Container, node: NodeLimits): LinuxResources {
@@ -98,7 +111,33 @@ export function containerResources(pod: Pod, container: Container, node: NodeLim
     memoryLimitBytes: amountOf(container, 'limits', 'memory'),
     oomScoreAdj: Math.max(node.oomScoreFloor, oomScoreAdjOf(pod, container, node.memoryCapacityBytes)),
     pidsLimit: 0,
+    ...(node.placement?.cpus === undefined ? {} : { cpusetCpus: node.placement.cpus }),
+    ...(node.placement?.mems === undefined ? {} : { cpusetMems: node.placement.mems }),
+    ...hugePageLimits(container, node.hugePages ?? []),
+    ...unifiedFiles(pod, container, node),
   };
+}
+
+/** What a container did not ask for it does not get, as upstream. */
+function hugePageLimits(container: Container, names: readonly string[]): Pick<LinuxResources, 'hugePageLimits'> {
+  if (names.length === 0) return {};
+  return {
+    hugePageLimits: names.map((name) => ({
+      pageSizeBytes: parseBytes(name.slice('hugepages-'.length)),
+      limitBytes: amountOf(container, 'limits', name),
+    })),
+  };
+}
+
+function unifiedFiles(pod: Pod, container: Container, node: NodeLimits): Pick<LinuxResources, 'unified'> {
+  const { swapBytes, memoryQos, memoryCapacityBytes } = node;
+  const unified = {
+    ...(swapBytes === undefined
+      ? {}
+      : { 'memory.swap.max': String(swapLimit(pod, container, memoryCapacityBytes, swapBytes)) }),
+    ...(memoryQos === undefined ? {} : memoryProtection(pod, container, memoryQos)),
+  };
+  return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
 /** kubernetes-types stops before KEP-4960's field. */
@@ -107,7 +146,12 @@ function stopSignalOf({ lifecycle }: Container): Pick<ContainerConfig, 'stopSign
   return stopSignal === undefined ? {} : { stopSignal };
 }
 
-function security(pod: Pod, container: Container, image: ImageStatus, seccompDefault: boolean): ContainerSecurity {
+function security(
+  pod: Pod,
+  container: Container,
+  image: ImageStatus,
+  { seccompDefault, seccompProfileRoot }: Pick<ContainerConfigInput, 'seccompDefault' | 'seccompProfileRoot'>,
+): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
   const { supplementalGroupsPolicy } = shared as { readonly supplementalGroupsPolicy?: string };
@@ -117,12 +161,6 @@ function security(pod: Pod, container: Container, image: ImageStatus, seccompDef
   const privileged = own.privileged === true;
   const profile = own.seccompProfile ?? shared.seccompProfile;
   const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
-  // Running it unconfined instead would be less than what was asked for.
-  if (!privileged && profile?.type === 'Localhost') {
-    throw new Error(
-      `cannot load seccomp profile ${JSON.stringify(profile.localhostProfile ?? '')}: this node has none`,
-    );
-  }
   return {
     privileged,
     ...(runAsUser === undefined ? {} : { runAsUser }),
@@ -136,9 +174,14 @@ function security(pod: Pod, container: Container, image: ImageStatus, seccompDef
     allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
     addCapabilities: own.capabilities?.add ?? [],
     dropCapabilities: own.capabilities?.drop ?? [],
-    seccomp: !privileged && profileType === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
+    ...seccompOf(privileged ? 'Unconfined' : profileType, join(seccompProfileRoot, profile?.localhostProfile ?? '')),
     procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
   };
+}
+
+function seccompOf(type: string, path: string): Pick<ContainerSecurity, 'seccomp' | 'seccompProfile'> {
+  if (type === 'Localhost') return { seccomp: 'localhost', seccompProfile: path };
+  return { seccomp: type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined' };
 }
 
 function verifyNonRoot(

@@ -47,6 +47,10 @@ export class PodDirectories {
   iscsiStaging(iqn: string, lun: number): string {
     return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}`));
   }
+  /** The kubelet's directory as drivers know it. */
+  get driverRoot(): string {
+    return this.paths.driverRoot ?? this.paths.volumes;
+  }
   /** The same path as drivers know it, which expect the kubelet's directory at upstream's place. */
   asDriversKnow(path: string): string {
     const { volumes, driverRoot } = this.paths;

@@ -16,6 +16,9 @@ import {
   RuntimeError,
 } from '../../../core/podplan/port.ts';
 import type { WaitingReason } from '../../../core/podplan/snapshot.ts';
+import type { ImageSource } from '../volumes/image-volumes.ts';
+import { podRegistryAuth } from './registry-auth.ts';
+import type { PodServices } from './services.ts';
 
 /** Why a container cannot start now, with the time from which another try makes sense. */
 export class StartError extends Error {
@@ -27,6 +30,25 @@ export class StartError extends Error {
     this.waiting = waiting;
     this.retryAtMs = retryAtMs;
   }
+}
+
+/** Of an image volume, by its own policy and with the pod's secrets. */
+export function pullVolumeImage(
+  services: Pick<PodServices, 'puller' | 'config' | 'credentials' | 'events'>,
+  pod: Pod,
+  { reference = '', pullPolicy }: ImageSource,
+): Promise<ImageStatus> {
+  const container = {
+    name: '',
+    image: reference,
+    ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }),
+  };
+  return services.puller.ensure(
+    pod,
+    container,
+    () => podRegistryAuth(services, pod, reference),
+    (type, reason, message) => services.events.pod(pod, type, reason, message),
+  );
 }
 
 export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;

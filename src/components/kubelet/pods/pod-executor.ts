@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import {
+  hasHostRoot,
   hostRootRefusal,
   isHostRootImage,
   mayUseHostRoot,
@@ -8,9 +9,12 @@ import {
 } from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
+import { withDevices } from '../../../core/podplan/devices.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
-import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { Mount, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import type { ContainerDevices } from '../devices/node-devices.ts';
+import { nodeLimits } from '../resources/node-limits.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
@@ -19,7 +23,7 @@ import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
 import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname } from './network-files.ts';
 import { portMappings } from './port-mappings.ts';
-import { registryAuth } from './registry-auth.ts';
+import { podRegistryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { unsupportedContainerField } from './unsupported-fields.ts';
 
@@ -222,7 +226,7 @@ export class PodExecutor {
     const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
-    if (hostRoot && !mayUseHostRoot(this.source)) {
+    if (hostRoot && !mayUseHostRoot(this.source) && !hasHostRoot(pod, container)) {
       const message = hostRootRefusal(`container ${container.name}`);
       throw new StartError({ reason: 'CreateContainerConfigError', message });
     }
@@ -230,7 +234,7 @@ export class PodExecutor {
       services.puller.ensure(
         pod,
         container,
-        () => this.pullCredentials(pod, container.image ?? ''),
+        () => podRegistryAuth(services, pod, container.image ?? ''),
         (type, reason, message) => events.pod(pod, type, reason, message, container.name),
       ),
       signal,
@@ -243,6 +247,7 @@ export class PodExecutor {
     }
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
+    let devices: ContainerDevices | undefined;
     try {
       const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
       if (unsupported !== undefined) throw new Error(unsupported.message);
@@ -266,13 +271,14 @@ export class PodExecutor {
         env,
         mounts,
         devices: services.volumes.devicesOf(pod, container as Container),
-        memoryCapacityBytes: services.hostInfo.memoryBytes,
-        oomScoreFloor: services.hostInfo.oomScoreFloor,
-        cpuCfsQuota: services.settings.cpuCfsQuota,
+        ...nodeLimits(services, pod, container),
         pidNamespaceOf: this.targetOf(pod, container),
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
+        seccompProfileRoot: services.settings.seccompProfileRoot,
       });
+      devices = await services.devices?.allocate(pod, container);
+      if (devices !== undefined) config = withDevices(config, devices.edits);
       await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
@@ -286,6 +292,7 @@ export class PodExecutor {
     }
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
     try {
+      await devices?.preStart();
       await runtime.startContainer(id);
     } catch (error) {
       throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
@@ -370,16 +377,6 @@ export class PodExecutor {
     } catch (error) {
       this.services.log.v(2, 'log link not made', { link, error: messageOf(error) });
     }
-  }
-
-  private async pullCredentials(pod: Pod, image: string): Promise<RegistryAuth | undefined> {
-    const secrets: Secret[] = [];
-    for (const reference of pod.spec?.imagePullSecrets ?? []) {
-      // Upstream pulls without a secret that is missing: the image may be public.
-      const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
-      if (secret !== undefined) secrets.push(secret);
-    }
-    return registryAuth(secrets, image) ?? this.services.credentials?.find(image);
   }
 }
 

@@ -11,6 +11,7 @@ import { graceOf } from '../../../core/podplan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
 import { admissionRejection, hostPortRejection, manifestRejection, type Rejection } from './admission.ts';
+import { isSystemCritical } from './critical.ts';
 import { PodWorker } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
 import { unsupportedField } from './unsupported-fields.ts';
@@ -284,21 +285,27 @@ export class PodManager {
     // An earlier process admitted it: only then has it a start time.
     if (this.isCutOff && source === 'api' && pod.status?.startTime !== undefined) return undefined;
     // The control plane's own manifests are files and have the reserved ports.
-    if (source === 'file') return manifestRejection(pod);
+    const { settings, containers } = this.services;
+    const unsafe = settings.allowedUnsafeSysctls;
+    if (source === 'file') return manifestRejection(pod, unsafe) ?? containers.admit(pod);
     const input = {
       pod,
       others: this.podsBeside(pod),
-      reservedPorts: this.services.settings.reservedPorts,
+      reservedPorts: settings.reservedPorts,
       services: this.services.services,
     };
-    if (source !== 'api') return manifestRejection(pod) ?? hostPortRejection(input);
-    return admissionRejection({
+    const { devices } = this.services;
+    const resources = () => devices?.rejection(pod, input.others) ?? containers.admit(pod);
+    if (source !== 'api') return manifestRejection(pod, unsafe) ?? hostPortRejection(input) ?? resources();
+    const rejection = admissionRejection({
       ...input,
       node: this.services.node(),
       allocatable: this.services.allocatable(),
-      maxPods: this.services.settings.maxPods,
+      maxPods: settings.maxPods,
       underPressure: this.services.underPressure(pod),
+      allowedUnsafeSysctls: unsafe,
     });
+    return rejection ?? resources();
   }
 
   private remove(uid: string, graceSeconds: number): void {
@@ -313,6 +320,7 @@ export class PodManager {
   ended(uid: string): void {
     const known = this.managed.get(uid);
     if (known?.gone === true) this.close(uid);
+    this.services.containers.release(uid);
     this.services.cgroups
       .updateQos(this.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
@@ -399,11 +407,6 @@ const sourceOf = (noted: string | undefined): PodSource => MANIFEST_SOURCES.find
 /** A UID of a manifest can be chosen by its author: it must not make a pod of one source the successor of another's. */
 const isForeign = (known: Managed | undefined, source: PodSource): boolean =>
   known !== undefined && known.source !== source;
-
-/** Source: pkg/apis/scheduling SystemCriticalPriority. */
-const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
-
-export const isSystemCritical = (pod: Pod): boolean => (pod.spec?.priority ?? 0) >= SYSTEM_CRITICAL_PRIORITY;
 
 /** Upstream's default, for containers that some other kubelet made. */
 const ORPHAN_GRACE_SECONDS = 30;

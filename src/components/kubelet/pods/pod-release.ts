@@ -16,6 +16,7 @@ export async function releasePod(services: PodServices, pod: Pod, kept: () => Ke
   services.prober.remove(uid);
   await services.volumes.tearDown(uid, kept() === 'volumes');
   await services.cgroups.removePod(uid);
+  await services.devices?.release(uid);
   await freeDisk(services, pod, kept());
 }
 

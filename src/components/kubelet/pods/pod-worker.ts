@@ -177,6 +177,14 @@ export class PodWorker {
     this.terminate(graceSeconds, { reason: EVICTED, message });
   }
 
+  /** Ends a pod that lost what it needs of the node. */
+  fail(reason: string, message: string): void {
+    if (this.finished || this.failure !== undefined) return;
+    this.services.events.pod(this.currentPod, 'Warning', reason, message);
+    this.services.log.warn('pod failed', { pod: this.name, reason, error: message });
+    this.terminate(Number(this.currentPod.spec?.terminationGracePeriodSeconds ?? 30), { reason, message });
+  }
+
   /** Ends the pod. A later call can only shorten what is left. */
   terminate(graceSeconds: number, failure?: { readonly reason: string; readonly message: string }): void {
     const nowMs = this.services.clock.nowMs();

@@ -1,11 +1,27 @@
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { RegistryAuth } from '../../../core/podplan/port.ts';
+import type { PodServices } from './services.ts';
 
 interface AuthEntry {
   readonly username?: string;
   readonly password?: string;
   /** base64 of user:password. */
   readonly auth?: string;
+}
+
+/** The credentials of the pod's pull secrets, or else of the node. */
+export async function podRegistryAuth(
+  { config, credentials }: Pick<PodServices, 'config' | 'credentials'>,
+  pod: Pod,
+  image: string,
+): Promise<RegistryAuth | undefined> {
+  const secrets: Secret[] = [];
+  for (const reference of pod.spec?.imagePullSecrets ?? []) {
+    // Upstream pulls without a secret that is missing: the image may be public.
+    const secret = await config.secretObject(pod, reference.name ?? '').catch(() => undefined);
+    if (secret !== undefined) secrets.push(secret);
+  }
+  return registryAuth(secrets, image) ?? credentials?.find(image);
 }
 
 /** The credentials for the image's registry, from docker config secrets. Source: pkg/credentialprovider. */

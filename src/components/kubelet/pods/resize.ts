@@ -8,6 +8,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { ResizeState } from '../../../core/podplan/status.ts';
+import { nodeLimits } from '../resources/node-limits.ts';
 import { resourceShortage } from './admission.ts';
 import { containerResources } from './container-config.ts';
 import type { PodServices } from './services.ts';
@@ -47,8 +48,8 @@ export class PodResize {
   }
 
   /**
-   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names the
-   * new generation with old resources says that they are being changed.
+   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names
+   * the new generation with old resources says that they are being changed.
    */
   stateOf(allotted: Pod): ResizeState | undefined {
     return this.current ?? (this.behind.has(allotted) ? { type: 'PodResizeInProgress' } : undefined);
@@ -93,9 +94,11 @@ export class PodResize {
     }
     const { services } = this.host;
     const allocatable = services.allocatable();
-    const shortage = resourceShortage(pod, services.otherPods(pod), allocatable);
+    const problem = services.containers.resizeProblem(pod);
+    const shortage =
+      problem === undefined ? resourceShortage(pod, services.otherPods(pod), allocatable) : { message: problem };
     if (shortage !== undefined) {
-      const never = resourceShortage(pod, [], allocatable) !== undefined;
+      const never = problem !== undefined || resourceShortage(pod, [], allocatable) !== undefined;
       const reason = never ? 'Infeasible' : 'Deferred';
       if (this.current?.reason !== reason)
         services.events.pod(pod, 'Warning', `Resize${reason}`, `Pod resize ${reason}: ${shortage.message}`);
@@ -126,15 +129,9 @@ export class PodResize {
       return;
     }
     if (status !== undefined) {
-      const { runtime, hostInfo, settings } = this.host.services;
-      await runtime.updateContainerResources(
-        status.id,
-        containerResources(pod, container, {
-          memoryCapacityBytes: hostInfo.memoryBytes,
-          oomScoreFloor: hostInfo.oomScoreFloor,
-          cpuCfsQuota: settings.cpuCfsQuota,
-        }),
-      );
+      const { services } = this.host;
+      const resources = containerResources(pod, container, nodeLimits(services, pod, container));
+      await services.runtime.updateContainerResources(status.id, resources);
     }
     this.allotted.set(container.name, after);
   }

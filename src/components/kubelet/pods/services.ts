@@ -7,10 +7,12 @@ import type { Trees } from '../../../io/trees/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { CredentialProviders } from '../credentials-port.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
 import type { ProbeNetwork } from '../probes/port.ts';
 import type { Prober } from '../probes/prober.ts';
+import type { ContainerManager } from '../resources/container-manager.ts';
 import type { ConfigObjects } from '../volumes/config-objects.ts';
 import type { PodAddresses, VolumeManager } from '../volumes/manager.ts';
 import type { TokenSource } from '../volumes/tokens.ts';
@@ -29,6 +31,8 @@ export interface PodServices {
   readonly runtime: Runtime;
   readonly view: RuntimeView;
   readonly cgroups: PodCgroups;
+  /** Which CPUs and NUMA nodes containers have. */
+  readonly containers: ContainerManager;
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
   readonly puller: ImagePuller;
@@ -40,6 +44,7 @@ export interface PodServices {
   readonly events: KubeletEvents;
   readonly directories: PodDirectories;
   readonly trees: Trees;
+  readonly devices: NodeDevices | undefined;
   readonly files: KubeletFiles;
   readonly host: HostFacts;
   readonly hostInfo: HostInfo;

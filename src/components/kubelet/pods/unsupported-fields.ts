@@ -29,7 +29,6 @@ type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
   { field: 'hostUsers', unless: (value) => value !== false },
-  { field: 'resourceClaims' },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.seLinuxChangePolicy', unless: withoutSelinux },
@@ -38,7 +37,6 @@ const POD_RULES: readonly Rule[] = [
 
 const CONTAINER_RULES: readonly Rule[] = [
   { field: 'env[].valueFrom.fileKeyRef' },
-  { field: 'resources.claims' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.windowsOptions' },
 ];

@@ -42,11 +42,12 @@ export class VolumeRefresh {
     return done;
   }
 
-  /** Sets the timer of the token that expires first. */
+  /** Sets the timer of the token that expires first, or of the driver that is to be called again. */
   awaitRenewal(): void {
-    const { tokens, clock } = this.#services;
-    const atMs = tokens.renewalAtMs(this.#uid);
-    if (atMs === undefined) return;
+    const { tokens, clock, volumes } = this.#services;
+    const due = [tokens.renewalAtMs(this.#uid), volumes.republishAtMs(this.#uid)].filter((each) => each !== undefined);
+    if (due.length === 0) return;
+    const atMs = Math.min(...due);
     this.#renewal?.cancel();
     this.#renewal = clock.setTimer(Math.max(MIN_RENEWAL_MS, Math.min(atMs - clock.nowMs(), MAX_RENEWAL_MS)), () => {
       this.due = true;

@@ -9,10 +9,13 @@ export type RouteName =
   | 'probeMetrics'
   | 'configz'
   | 'containerLogs'
+  | 'hostLogs'
   | 'exec'
   | 'attach'
   | 'portForward'
-  | 'run';
+  | 'run'
+  | 'rigConsole'
+  | 'rigPower';
 
 export interface Route {
   readonly name: RouteName;
@@ -25,6 +28,7 @@ export interface Route {
   /** '' when the path has none. */
   readonly uid: string;
   readonly container: string;
+  readonly rig?: string;
   readonly query: URLSearchParams;
 }
 
@@ -68,6 +72,7 @@ export function routeOf(method: string, url: string): Route | undefined {
   const query = parsed.searchParams;
   const verb = VERBS[method] ?? 'get';
   const none = { namespace: '', pod: '', uid: '', container: '', query };
+  if (parts[0] === 'logs') return hostLogsRoute(parts, { ...none, verb });
   const plain = PLAIN.get(parsed.pathname.replace(/(.)\/$/, '$1'));
   if (plain !== undefined) return { ...plain, ...none, methods: READ, verb };
   if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')))
@@ -75,6 +80,11 @@ export function routeOf(method: string, url: string): Route | undefined {
   const [name = '', namespace = '', pod = '', third, fourth, ...more] = parts;
   if (more.length > 0 || pod === '') return undefined;
   switch (name) {
+    case 'rigs': {
+      if (third !== undefined || (pod !== 'console' && pod !== 'power')) return undefined;
+      const what = { name: pod === 'console' ? 'rigConsole' : 'rigPower', rig: namespace } as const;
+      return { ...none, ...what, methods: ['GET', 'POST'], verb: 'create', subresources: ['proxy'] };
+    }
     case 'containerLogs':
       if (third === undefined || fourth !== undefined) return undefined;
       return { name, ...none, namespace, pod, container: third, methods: READ, verb, subresources: ['proxy'] };
@@ -124,6 +134,16 @@ export function routeOf(method: string, url: string): Route | undefined {
     default:
       return undefined;
   }
+}
+
+/** `/logs/PATH`; the path takes the place of the container. */
+function hostLogsRoute(
+  [, ...rest]: readonly string[],
+  route: Pick<Route, 'namespace' | 'pod' | 'uid' | 'query' | 'verb'>,
+): Route | undefined {
+  const names = rest.at(-1) === '' ? rest.slice(0, -1) : rest;
+  if (names.some((name) => name === '' || name === '.' || name === '..' || /[/\0]/.test(name))) return undefined;
+  return { name: 'hostLogs', ...route, container: names.join('/'), methods: READ, subresources: ['log', 'proxy'] };
 }
 
 /** Whether a query parameter is set, as Go reads booleans. */

@@ -8,13 +8,16 @@ import type { Runtime } from '../../../core/podplan/port.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { ServingCertificate } from '../deps.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
+import type { HostLogSource } from '../host-logs-port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
 import { configz } from './configz.ts';
+import { HostLogRequests } from './host-log-requests.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
 import { LogRequests } from './log-requests.ts';
 import type {
@@ -25,6 +28,7 @@ import type {
   KubeletResponse,
   KubeletTls,
 } from './port.ts';
+import { RigRequests } from './rigs.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import { type Route, routeOf } from './routes.ts';
 import { Sessions } from './sessions.ts';
@@ -42,9 +46,11 @@ export interface KubeletServerOptions {
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;
+  readonly devices: NodeDevices | undefined;
   readonly stats: StatsProvider;
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
+  readonly hostLogs: HostLogSource;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
   readonly clock: Clock;
@@ -74,11 +80,15 @@ export class KubeletServer {
   private readonly sessions = new Sessions();
   private readonly streams: StreamRequests;
   private readonly logs: LogRequests;
+  private readonly hostLogs: HostLogRequests;
+  private readonly rigs: RigRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
-    this.streams = new StreamRequests(options, this.sessions);
+    this.rigs = new RigRequests(options);
+    this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
+    this.hostLogs = new HostLogRequests(options.hostLogs);
   }
 
   /** Resolves with the port once it listens. */
@@ -215,9 +225,17 @@ export class KubeletServer {
       case 'containerLogs':
         await this.logs.serve(route, response, signal);
         return;
+      case 'hostLogs':
+        await this.hostLogs.serve(route.container, route.query, response, signal);
+        return;
       case 'run':
         await this.serveRun(route, response);
         return;
+      case 'rigPower':
+        if (request.method !== 'POST') throw new HttpError(405, 'Method Not Allowed');
+        sendText(response, await this.rigs.power(route));
+        return;
+      case 'rigConsole':
       case 'exec':
       case 'attach':
       case 'portForward':

@@ -10,6 +10,7 @@ import type { CgroupUsage } from '../cgroups.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
 import type { FileSystemUsage, HostUsage } from '../port.ts';
+import type { VolumeUsage } from '../volumes/usage.ts';
 import { cadvisorText } from './cadvisor.ts';
 import { Exposition } from './exposition.ts';
 
@@ -28,15 +29,25 @@ interface Sample {
 /** Rates are taken over at least this long: two requests in a row would otherwise measure noise. */
 const MIN_RATE_WINDOW_MS = 1_000;
 const MAX_SAMPLES = 2_000;
+const VOLUME_METRICS = [
+  ['capacity_bytes', 'capacityBytes'],
+  ['available_bytes', 'availableBytes'],
+  ['used_bytes', 'usedBytes'],
+  ['inodes', 'inodes'],
+  ['inodes_free', 'inodesFree'],
+  ['inodes_used', 'inodesUsed'],
+] as const;
 
 export class StatsProvider {
   private readonly services: PodServices;
   private readonly pods: PodManager;
+  private readonly volumes: (uid: string) => readonly VolumeUsage[];
   private readonly samples = new Map<string, { previous: Sample | undefined; latest: Sample }>();
 
-  constructor(services: PodServices, pods: PodManager) {
+  constructor(services: PodServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
     this.services = services;
     this.pods = pods;
+    this.volumes = volumes;
   }
 
   async summary(): Promise<object> {
@@ -68,6 +79,7 @@ export class StatsProvider {
     return {
       podRef: { name, namespace, uid },
       startTime: iso(each.startedAtMs),
+      ...volumeSummaries(this.volumes(uid)),
       containers: each.containers.map(({ status, stats }) => ({
         name: status.name,
         startTime: iso(status.startedAtMs),
@@ -193,6 +205,16 @@ export class StatsProvider {
     text.sample('kubelet_running_pods', {}, workers.filter((worker) => !worker.finished).length);
     text.family('kubelet_running_containers', 'gauge', 'Number of containers currently running');
     for (const [state, count] of states) text.sample('kubelet_running_containers', { container_state: state }, count);
+    const usages = workers.flatMap((worker) => [...this.volumes(worker.uid)]);
+    for (const [name, amount] of VOLUME_METRICS) {
+      text.family(`kubelet_volume_stats_${name}`, 'gauge', `${name} of the volume`);
+      for (const usage of usages) {
+        const [namespace = '', claim = ''] = usage.claim.split('/');
+        const value = usage[amount];
+        const labels = { namespace, persistentvolumeclaim: claim };
+        if (value !== undefined) text.sample(`kubelet_volume_stats_${name}`, labels, value);
+      }
+    }
     const memory = process.memoryUsage();
     text.family('process_resident_memory_bytes', 'gauge', 'Resident memory size in bytes.');
     text.sample('process_resident_memory_bytes', {}, memory.rss);
@@ -226,6 +248,17 @@ export class StatsProvider {
         }),
     );
   }
+}
+
+function volumeSummaries(usages: readonly VolumeUsage[]): { readonly volume?: readonly object[] } {
+  if (usages.length === 0) return {};
+  return {
+    volume: usages.map(({ volume, claim, atMs, abnormal, ...amounts }) => {
+      const [namespace, name] = claim.split('/');
+      const health = abnormal === undefined ? {} : { volumeHealthStats: { abnormal: true } };
+      return { time: iso(atMs), ...amounts, name: volume, pvcRef: { name, namespace }, ...health };
+    }),
+  };
 }
 
 const podLabels = (pod: Pod): Record<string, string> => ({

@@ -6,11 +6,13 @@ import type { PodManager } from '../pods/pod-manager.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletRequest } from './port.ts';
+import type { RigRequests } from './rigs.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import { flag, type Route } from './routes.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface StreamRequestsOptions {
+  readonly rigs: RigRequests;
   readonly pods: PodManager;
   readonly view: RuntimeView;
   readonly runtime: Runtime;
@@ -56,6 +58,12 @@ export class StreamRequests {
       if (sandbox === undefined) throw new HttpError(404, `pod ${JSON.stringify(route.pod)} is not running`);
       await this.#sessions.run('portForward', sandbox.id, () =>
         streaming.handlePortForward(request, socket, head, (port) => this.#connect(sandbox.id, port)),
+      );
+      return;
+    }
+    if (route.name === 'rigConsole') {
+      await this.#sessions.run('exec', `rig ${route.rig ?? ''}`, () =>
+        this.#options.rigs.console(route, request, socket, head),
       );
       return;
     }

@@ -4,6 +4,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
+import { imageSourceOf } from '../volumes/image-volumes.ts';
 import { rotatedLogs } from './log-rotation.ts';
 
 /** Dead containers kept for each name, for `logs --previous` and the last state. */
@@ -166,6 +167,9 @@ export class ImageCollector {
 }
 
 const imagesOf = (spec: Pod['spec']): string[] =>
-  [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])].flatMap(
-    ({ image = '' }) => (image === '' ? [] : [image]),
-  );
+  [
+    ...[...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])].map(
+      ({ image = '' }) => image,
+    ),
+    ...(spec?.volumes ?? []).map((volume) => imageSourceOf(volume)?.reference ?? ''),
+  ].filter((image) => image !== '');

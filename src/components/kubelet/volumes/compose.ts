@@ -1,13 +1,16 @@
 /** Makes the parts of the node's volumes and introduces them to each other. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
+import type { Trees } from '../../../io/trees/port.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { RegistrationSockets } from '../plugins/port.ts';
 import { PluginRegistrations } from '../plugins/registrations.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { KubeletEvents } from '../pods/events.ts';
-import type { FileWatch, Mounter } from '../port.ts';
+import type { FileWatch, HostFacts, Mounter } from '../port.ts';
 import { ClaimVolumes } from './claims.ts';
 import { Attachments } from './csi/attachments.ts';
 import { CsiContext } from './csi/context.ts';
@@ -15,12 +18,29 @@ import { CsiDrivers } from './csi/drivers.ts';
 import type { CsiConnector } from './csi/port.ts';
 import { CsiVolumes } from './csi/volumes.ts';
 import { VolumeExpansion } from './expansion.ts';
+import { type ImageSource, ImageVolumes } from './image-volumes.ts';
 import { LocalVolumes } from './local-volumes.ts';
 import { NetworkVolumes } from './network-volumes.ts';
 import { VolumePlugins } from './plugins.ts';
 import { type MountRecord, MountRecords } from './records.ts';
 import type { TokenSource } from './tokens.ts';
 import type { VolumeTools } from './tools-port.ts';
+import { VolumeUsages } from './usage.ts';
+
+/** Makes the directory of all volumes, whose mounts reach the containers of CSI drivers and the other way round. */
+export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRootDeps): Promise<void> {
+  await files.pods.makeDirectory(config.paths.volumes, 0o750);
+  await volumes.tools.shareMounts(config.paths.volumes).catch((error: unknown) => {
+    log.warn('mounts of CSI drivers in containers do not reach pods', { error: messageOf(error) });
+  });
+}
+
+interface VolumeRootDeps {
+  readonly config: { readonly paths: { readonly volumes: string } };
+  readonly files: Pick<KubeletFiles, 'pods'>;
+  readonly volumes: { readonly tools: Pick<VolumeTools, 'shareMounts'> };
+  readonly log: Log;
+}
 
 /** What volumes need from outside of the kubelet. */
 export interface VolumeDeps {
@@ -33,6 +53,7 @@ export interface NodeVolumes {
   readonly plugins: VolumePlugins;
   readonly expansion: VolumeExpansion;
   readonly registrations: PluginRegistrations;
+  readonly usages: VolumeUsages;
 }
 
 export interface NodeVolumesOptions extends VolumeDeps {
@@ -47,6 +68,10 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly pod: (uid: string) => Pod | undefined;
+  readonly runtime: Runtime;
+  readonly host: HostFacts;
+  readonly trees: Trees;
+  readonly pullImage: (pod: Pod, source: ImageSource) => Promise<ImageStatus>;
 }
 
 export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
@@ -70,10 +95,17 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     return mounts.isMountPoint(record.path);
   };
   const network = new NetworkVolumes(shared);
-  const connected = [drivers, attachments, context];
-  const plugins = new VolumePlugins({ claims, records, csi, local, network, connected, isReady });
+  const usages = new VolumeUsages({
+    ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
+    ...{ host: options.host, trees: options.trees, pod: options.pod },
+  });
+  const connected = [drivers, attachments, context, usages];
+  const images = new ImageVolumes({ ...shared, runtime: options.runtime, pull: options.pullImage });
+  const plugins = new VolumePlugins({ claims, records, csi, local, network, images, connected, isReady });
+
   return {
     plugins,
+    usages,
     expansion: new VolumeExpansion({
       claims,
       records,

@@ -1,4 +1,7 @@
-/** Volumes that are a path of this host: of `local` and `hostPath` PersistentVolumes. Source: pkg/volume/{local,hostpath}. */
+/**
+ * Volumes that are a path of this host: of `local` and `hostPath` PersistentVolumes. Source:
+ * pkg/volume/{local,hostpath}.
+ */
 
 import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
@@ -56,6 +59,7 @@ export class LocalVolumes {
       name: nameOf(request),
       block: false,
       path: this.#options.directories.volume(uid, 'local-volume', request.volume.name),
+      ...(isProvisioned(request) ? { limitBytes: bytesOf(request) } : {}),
       ...(claim === undefined ? {} : { claim }),
     };
   }
@@ -69,9 +73,10 @@ export class LocalVolumes {
 
   /** Gives a volume of the embedded provisioner its new size. */
   async expand(record: PlainMount | LoopMount, directory: string, bytes: number): Promise<void> {
-    const { tools } = this.#options;
+    const { tools, records } = this.#options;
     if (record.kind !== 'loop') {
       await tools.limitDirectory(directory, bytes);
+      await records.put({ ...record, limitBytes: bytes });
       return;
     }
     await tools.makeImage(record.file, bytes);

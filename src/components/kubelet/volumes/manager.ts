@@ -14,9 +14,11 @@ import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { CsiStepError } from './csi/volumes.ts';
 import { prepareHostPath } from './host-path.ts';
+import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
+import type { VolumeTools } from './tools-port.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
@@ -99,6 +101,10 @@ export class VolumeManager {
     const fsGroup = pod.spec?.securityContext?.fsGroup;
     if (volume.emptyDir !== undefined) {
       const memory = volume.emptyDir.medium === 'Memory';
+      if (volume.emptyDir.medium?.startsWith('HugePages') === true) {
+        await this.hugePages(directory, hugePageBytes(pod, volume.emptyDir.medium));
+        return;
+      }
       if (!memory && (volume.emptyDir.medium ?? '') !== '') {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
@@ -168,6 +174,11 @@ export class VolumeManager {
     return mounts;
   }
 
+  /** When the pod's volumes are due again though nothing of them has changed; undefined: never. */
+  republishAtMs(uid: string): number | undefined {
+    return this.options.plugins.republishes(uid) ? this.options.clock.nowMs() + REPUBLISH_MS : undefined;
+  }
+
   /** The devices that the container is given. Throws as `mountsOf`. */
   devicesOf(pod: Pod, container: Container): ContainerConfig['devices'] {
     return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
@@ -199,6 +210,12 @@ export class VolumeManager {
     return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
   }
 
+  private async hugePages(path: string, pageSizeBytes: number): Promise<void> {
+    const { files, mounts } = this.options;
+    await files.makeDirectory(path);
+    if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
+  }
+
   /** Returns whether it was made now. */
   private async directory(
     path: string,
@@ -215,6 +232,8 @@ export class VolumeManager {
   }
 }
 
+/** As upstream's kubelet calls drivers with `requiresRepublish` again. */
+const REPUBLISH_MS = 60_000;
 const CLAIM_PLUGIN = 'local-volume';
 
 function pluginOf(volume: Volume): string | undefined {
@@ -228,6 +247,7 @@ function pluginOf(volume: Volume): string | undefined {
 }
 
 const alwaysReadOnly = (volume: Volume): boolean =>
+  imageSourceOf(volume) !== undefined ||
   volume.persistentVolumeClaim?.readOnly === true ||
   volume.csi?.readOnly === true ||
   volume.nfs?.readOnly === true ||
@@ -249,6 +269,25 @@ function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): 
   const path = expand(mount.subPathExpr, lookup, budget);
   if (missing !== undefined) throw new Error(`missing value for "${missing}"`);
   return path;
+}
+
+/** `HugePages-2Mi`, or `HugePages` for the only size that the pod requests. Source: pkg/volume/emptydir. */
+function hugePageBytes(pod: Pod, medium: string): number {
+  const named = /^HugePages-(.+)$/.exec(medium)?.[1];
+  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
+  const requested = new Set(
+    containers
+      .flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
+      .flatMap((name) => /^hugepages-(.+)$/.exec(name)?.[1] ?? []),
+  );
+  if (named !== undefined) {
+    if (!requested.has(named)) throw new Error(`medium ${medium}: no container of the pod requests hugepages-${named}`);
+    return parseBytes(named);
+  }
+  const [size, ...others] = requested;
+  if (size === undefined) throw new Error('medium HugePages: no container of the pod requests huge pages');
+  if (others.length > 0) throw new Error('medium HugePages: the pod requests pages of several sizes; name one of them');
+  return parseBytes(size);
 }
 
 /** The smaller of the volume's and the pod's limit; half of the memory, tmpfs' default, where there is none. */

@@ -4,9 +4,10 @@ import type { ApiClient } from '../../../client/types.ts';
 import type { ClaimVolumes } from './claims.ts';
 import { claimNameOf } from './claims.ts';
 import type { CsiVolumes } from './csi/volumes.ts';
+import { type ImageVolumes, imageSourceOf } from './image-volumes.ts';
 import type { LocalVolumes } from './local-volumes.ts';
 import type { NetworkVolumes } from './network-volumes.ts';
-import type { MountRecord, MountRecords } from './records.ts';
+import type { MountRecord, MountRecords, PlainMount } from './records.ts';
 import type { VolumeRequest } from './request.ts';
 
 export interface VolumePluginsOptions {
@@ -15,6 +16,7 @@ export interface VolumePluginsOptions {
   readonly csi: CsiVolumes;
   readonly local: LocalVolumes;
   readonly network: NetworkVolumes;
+  readonly images: ImageVolumes;
   /** What reads the API beside the claims. */
   readonly connected: readonly { connect(client: ApiClient): void }[];
   /** A record's path is there and needs no call. */
@@ -39,7 +41,8 @@ export class VolumePlugins {
 
   isFor(volume: Volume): boolean {
     const { persistentVolumeClaim, ephemeral, csi, nfs, iscsi } = volume;
-    return [persistentVolumeClaim, ephemeral, csi, nfs, iscsi].some((source) => source !== undefined);
+    const sources = [persistentVolumeClaim, ephemeral, csi, nfs, iscsi, imageSourceOf(volume)];
+    return sources.some((source) => source !== undefined);
   }
 
   /** Idempotent. What runs already needs neither the API server nor a driver after a restart of the kubelet. */
@@ -52,7 +55,9 @@ export class VolumePlugins {
   }
 
   async #setUp(request: VolumeRequest): Promise<void> {
-    const { csi, local, network } = this.#options;
+    const { csi, local, network, images } = this.#options;
+    const image = request.persistent === undefined ? imageSourceOf(request.volume) : undefined;
+    if (image !== undefined) return images.setUp(request, image);
     const source = request.persistent?.spec ?? request.volume;
     if (source.csi !== undefined) return csi.setUp(request);
     if (source.nfs !== undefined) return network.setUpNfs(request, source.nfs);
@@ -61,6 +66,11 @@ export class VolumePlugins {
     if (spec?.local !== undefined || spec?.hostPath !== undefined) return local.setUp(request);
     const kind = Object.keys(spec ?? {}).find((field) => SOURCES.has(field)) ?? 'unknown';
     throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
+  }
+
+  /** Whether a driver of the pod wants to be called again now and then. */
+  republishes(uid: string): boolean {
+    return this.#options.records.ofPod(uid).some((record) => record.kind === 'csi' && record.republish);
   }
 
   /** Rejects while a driver or tool fails; what was not undone stays recorded. */
@@ -76,6 +86,8 @@ export class VolumePlugins {
       case 'nfs':
       case 'iscsi':
         return network.tearDown(record);
+      case 'image':
+        return this.#options.images.tearDown(record as PlainMount);
       default:
         return local.tearDown(record);
     }

@@ -39,6 +39,8 @@ export interface LoopMount extends Common {
 
 export interface PlainMount extends Common {
   readonly kind: 'local' | 'nfs' | 'image';
+  /** Of the embedded provisioner's volumes: what the claim requests. */
+  readonly limitBytes?: number;
 }
 
 export interface IscsiMount extends Common {
@@ -71,6 +73,11 @@ export class MountRecords {
   /** Without reading the disk: after a `get` or `put` of the same pod. */
   known(uid: string, volume: string): MountRecord | undefined {
     return this.#records.get(keyOf(uid, volume));
+  }
+
+  /** As `known`. */
+  ofPod(uid: string): readonly MountRecord[] {
+    return [...this.#records.values()].filter((record) => record.uid === uid);
   }
 
   async all(): Promise<readonly MountRecord[]> {

@@ -38,6 +38,8 @@ const userFacing: readonly ClusterRole[] = [
       rule(WRITE, 'networking.k8s.io', 'ingresses networkpolicies'),
       rule(WRITE, 'extensions', 'ingresses'),
       rule(WRITE, 'resource.k8s.io', 'resourceclaims resourceclaimtemplates'),
+      rule(WRITE, 'rig.hyperedge.dev', 'rigclaims'),
+      rule('create', 'rig.hyperedge.dev', 'rigclaims/console rigclaims/power'),
       rule(`${READ} ${WRITE}`, 'coordination.k8s.io', 'leases'),
     ],
     aggregateTo('edit'),
@@ -67,6 +69,7 @@ const userFacing: readonly ClusterRole[] = [
       rule(READ, 'policy', 'poddisruptionbudgets poddisruptionbudgets/status'),
       rule(READ, 'networking.k8s.io', 'ingresses ingresses/status networkpolicies'),
       rule(READ, 'resource.k8s.io', 'resourceclaims resourceclaims/status resourceclaimtemplates'),
+      rule(READ, 'rig.hyperedge.dev', 'rigclaims rigclaims/status'),
       // The older name, which this server still knows.
       rule(READ, 'extensions', 'ingresses ingresses/status'),
     ],

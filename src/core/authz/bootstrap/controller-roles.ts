@@ -1,4 +1,5 @@
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
@@ -252,6 +253,18 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     'resourcequota-controller',
     [rule('list watch', '*', '*'), rule('update', 'core', 'resourcequotas/status'), eventsRule],
   ],
+  [
+    'rig-controller',
+    [
+      rule(READ, 'rig.hyperedge.dev', 'rigs'),
+      rule('get list patch update watch', 'rig.hyperedge.dev', 'rigclaims'),
+      rule('patch update', 'rig.hyperedge.dev', 'rigclaims/status rigs/status'),
+      rule('delete get list patch watch', 'core', 'pods'),
+      rule(READ, 'core', 'nodes'),
+      rule('create delete get list watch', 'resource.k8s.io', 'deviceclasses resourceslices'),
+      eventsRule,
+    ],
+  ],
   ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
   ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
   [
@@ -311,6 +324,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
+  ...IMAGE_AND_TEMPLATE_CONTROLLERS,
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

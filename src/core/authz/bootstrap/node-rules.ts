@@ -29,6 +29,8 @@ export const NODE_RULES: readonly PolicyRule[] = [
   rule(READ, 'node.k8s.io', 'runtimeclasses'),
   rule('get', 'resource.k8s.io', 'resourceclaims'),
   rule('create delete deletecollection get list patch update watch', 'resource.k8s.io', 'resourceslices'),
+  // What it says of the images in its store; a name is the digest of the content, and is never changed.
+  rule('create get', 'image.openshift.io', 'images'),
   // What system:discovery and system:public-info-viewer give to everyone who has authenticated.
   urlRule('get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),
 ];

@@ -19,5 +19,4 @@ export const LOGIN_BINDINGS: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:openshift:self-user', [group('system:authenticated')]),
   // A token is deleted by its hash, which only its user can know.
   clusterRoleBinding('system:oauth-token-deleter', [OAUTH_USERS], 'system:oauth-token-deleters'),
-  clusterRoleBinding('cluster-admin', [group('system:cluster-admins')], 'cluster-admins'),
 ];

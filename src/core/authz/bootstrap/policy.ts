@@ -10,6 +10,7 @@ import { aggregateAll } from '../aggregation.ts';
 import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
+import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -22,8 +23,10 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
-
+import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 
@@ -84,6 +87,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),
+  ...SECURITY_BINDINGS,
 ];
 
 /** Releases before 1.24 can be configured to elect their leader by a config map. */
@@ -99,6 +103,7 @@ const roles: readonly Role[] = [
   role(SYSTEM, 'extension-apiserver-authentication-reader', [
     rule(READ, 'core', 'configmaps', 'extension-apiserver-authentication'),
   ]),
+  role(SHARED_NAMESPACE, 'shared-resource-viewer', sharedResourceRules),
   role(SYSTEM, 'system:controller:bootstrap-signer', [rule(READ, 'core', 'secrets')]),
   role(SYSTEM, 'system:controller:cloud-provider', [rule('create get list watch', 'core', 'configmaps')]),
   role(SYSTEM, 'system:controller:token-cleaner', [rule('delete get list watch', 'core', 'secrets'), eventsRule]),
@@ -119,6 +124,7 @@ const roles: readonly Role[] = [
 ];
 
 const roleBindings: readonly RoleBinding[] = [
+  roleBinding(SHARED_NAMESPACE, 'shared-resource-viewer', [AUTHENTICATED], 'shared-resource-viewers'),
   roleBinding(PUBLIC, 'system:cluster-info-reader', [UNAUTHENTICATED, AUTHENTICATED]),
   roleBinding(SYSTEM, 'system:cluster-settings-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER, group('system:nodes')]),
   roleBinding(SYSTEM, 'system:gossip-keyring-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
@@ -146,17 +152,25 @@ export interface BootstrapPolicy {
   /** Aggregated roles have their rules filled in already. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system, kube-public and openshift-node. */
+  /** In namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
 
 /** The default policy. Shared data: copy before changing. */
 export const bootstrapPolicy: BootstrapPolicy = {
-  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES, ...LOGIN_ROLES]),
-  clusterRoleBindings,
-  roles,
-  roleBindings,
+  clusterRoles: aggregateAll([
+    ...CLUSTER_ROLES,
+    ...imageAndTemplateRoles,
+    ...CONTROLLER_ROLES,
+    ...OPENSHIFT_CLUSTER_ROLES,
+    ...SECURITY_ROLES,
+    ...routeClusterRoles,
+    ...LOGIN_ROLES,
+  ]),
+  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  roles: [...roles, ...routeRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings],
 };
 
 /**

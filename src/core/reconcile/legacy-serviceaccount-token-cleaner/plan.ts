@@ -1,6 +1,7 @@
 /**
  * Tokens in secrets that were made for service accounts by releases before 1.24, and that no client uses: invalid after
- * a year without use, deleted after another. Source: KEP-2799; pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
+ * a year without use, deleted after another. Source: KEP-2799;
+ * k8s.io/kubernetes/pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
  */
 import type { Pod, Secret, ServiceAccount } from 'kubernetes-types/core/v1';
 

@@ -16,6 +16,7 @@ export const FILTER_NAMES = [
   'NodeVolumeLimits',
   'VolumeBinding',
   'VolumeZone',
+  'DynamicResources',
   'PodTopologySpread',
   'InterPodAffinity',
 ] as const;

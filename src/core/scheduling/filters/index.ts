@@ -1,6 +1,7 @@
 /** All filters by upstream's names. */
 import type { ClusterView } from '../cluster.ts';
 import type { PodInfo } from '../pod-info.ts';
+import { dynamicResources } from './devices.ts';
 import type { FILTER_NAMES, Filter, FilterFactory, NodeCheck } from './filter.ts';
 import { interPodAffinity } from './inter-pod-affinity.ts';
 import { nodeAffinity, nodeName, nodePorts, nodeResourcesFit, nodeUnschedulable, taintToleration } from './node.ts';
@@ -21,6 +22,7 @@ export const FILTERS: Readonly<Record<(typeof FILTER_NAMES)[number], FilterFacto
   NodeVolumeLimits: () => nodeVolumeLimits,
   VolumeBinding: () => volumeBinding,
   VolumeZone: () => volumeZone,
+  DynamicResources: () => dynamicResources,
   PodTopologySpread: topologySpread,
   InterPodAffinity: () => interPodAffinity,
 };

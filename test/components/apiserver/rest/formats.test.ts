@@ -313,7 +313,7 @@ describe('formats', () => {
   });
 
   it('falls back to JSON for kinds without numbers, or says 406', async () => {
-    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    const path = '/apis/route.openshift.io/v1/routes';
     const both = await server.call('GET', path, { headers: { accept: `${PROTOBUF},application/json` } });
     assert.equal(both.headers['content-type'], 'application/json');
     const only = await server.call('GET', path, { headers: accept });

@@ -1,4 +1,4 @@
-/** How a volume is to be used, in CSI's terms. Source: pkg/volume/csi csi_client.go asCSIAccessModeV1, csi_mounter.go. */
+/** How a volume is to be used, in CSI's terms. Source: pkg/volume/csi csi_client.go, csi_mounter.go. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { CSIDriver } from 'kubernetes-types/storage/v1';
 import type { VolumeRequest } from '../request.ts';

@@ -1,0 +1,149 @@
+/**
+ * Configuration of the cluster: one object of each kind, `cluster`. Source: openshift/api config/v1 of release 4.10, and
+ * openshift-kube-apiserver/admission/customresourcevalidation of openshift/kubernetes.
+ */
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import type { KubeObject } from '../../meta/object.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import { since } from '../../printing/duration.ts';
+import type { Column, KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+
+export const CONFIG_GROUP = 'config.openshift.io';
+/** The name of the only object of a kind. */
+export const CONFIG_NAME = 'cluster';
+
+interface Condition {
+  type?: string;
+  status?: string;
+  lastTransitionTime?: string;
+  message?: string;
+}
+
+interface Conditioned extends KubeObject {
+  spec?: object;
+  status?: {
+    conditions?: Condition[];
+    versions?: { name?: string; version?: string }[];
+    history?: { state?: string; version?: string }[];
+  };
+}
+
+interface Differences {
+  readonly plural?: string;
+  readonly singular?: string;
+  readonly shortNames?: readonly string[];
+  /** The only name; undefined: any. Default: cluster. */
+  readonly name?: string | undefined;
+  readonly columns?: readonly Column<Conditioned>[];
+  readonly validate?: (object: Conditioned) => FieldError[];
+}
+
+function config(kind: string, differences: Differences = {}): KindDefinition<Conditioned> {
+  const { plural = `${kind.toLowerCase()}s`, shortNames, columns = [nameColumn, ageColumn], validate } = differences;
+  const only = 'name' in differences ? differences.name : CONFIG_NAME;
+  const rules = {
+    validateCreate: ({ metadata }: Conditioned): FieldError[] =>
+      only === undefined || metadata?.name === only
+        ? []
+        : [fieldError.invalid('metadata.name', metadata?.name ?? '', `must be ${only}`)],
+    ...(validate === undefined ? {} : { validate }),
+  };
+  const { strategy, statusStrategy } = specStatusStrategies<Conditioned>(rules);
+  return {
+    group: CONFIG_GROUP,
+    version: 'v1',
+    kind,
+    plural,
+    singular: kind.toLowerCase(),
+    listKind: `${kind}List`,
+    namespaced: false,
+    ...(shortNames === undefined ? {} : { shortNames }),
+    verbs: ALL_VERBS,
+    schemaName: `com.github.openshift.api.config.v1.${kind}`,
+    returnsDeleted: 'undocumented',
+    storagePrefix: `${CONFIG_GROUP}/${plural}`,
+    // Builds are configured without a status.
+    ...(kind === 'Build' ? { strategy: rules } : { strategy, statusStrategy }),
+    columns,
+  };
+}
+
+const conditionOf = ({ status }: Conditioned, type: string): Condition | undefined =>
+  status?.conditions?.find((each) => each.type === type);
+
+const statusColumn = (type: string): Column<Conditioned> =>
+  column(type, `Whether it is ${type.toLowerCase()}.`, (object) => conditionOf(object, type)?.status ?? '');
+
+const sinceColumn = (type: string): Column<Conditioned> =>
+  column('Since', 'How long that has been so.', (object, nowMs) => {
+    const at = conditionOf(object, type)?.lastTransitionTime;
+    return at === undefined ? '' : since(at, nowMs);
+  });
+
+const messageColumn = (name: string, types: readonly string[]): Column<Conditioned> =>
+  column(name, 'What it does or lacks.', (object) => {
+    const shown = types.map((type) => conditionOf(object, type)).find((each) => each?.status === 'True');
+    return shown?.message ?? '';
+  });
+
+const clusterOperators = config('ClusterOperator', {
+  name: undefined,
+  shortNames: ['co'],
+  columns: [
+    nameColumn,
+    column<Conditioned>(
+      'Version',
+      'The version that the operator is at.',
+      ({ status }) => status?.versions?.find(({ name }) => name === 'operator')?.version ?? '',
+    ),
+    statusColumn('Available'),
+    statusColumn('Progressing'),
+    statusColumn('Degraded'),
+    sinceColumn('Available'),
+    messageColumn('Message', ['Degraded', 'Progressing']),
+  ],
+});
+
+const clusterVersions = config('ClusterVersion', {
+  name: 'version',
+  columns: [
+    nameColumn,
+    column<Conditioned>(
+      'Version',
+      'The version that was completed last.',
+      ({ status }) => status?.history?.find(({ state }) => state === 'Completed')?.version ?? '',
+    ),
+    statusColumn('Available'),
+    statusColumn('Progressing'),
+    sinceColumn('Progressing'),
+    column<Conditioned>('Status', 'What it does.', (object) => conditionOf(object, 'Progressing')?.message ?? ''),
+  ],
+});
+
+/** Shown to users in a line of a terminal. */
+function validateProject({ spec }: Conditioned): FieldError[] {
+  const { projectRequestMessage: message = '' } = (spec ?? {}) as { projectRequestMessage?: string };
+  const isPlain = [...message].every((each) => each >= ' ' || each === '\n' || each === '\t');
+  return isPlain ? [] : [fieldError.invalid('spec.projectRequestMessage', message, 'must not hold control characters')];
+}
+
+export const configKinds: readonly KindDefinition[] = [
+  config('APIServer'),
+  config('Authentication'),
+  config('Build'),
+  clusterOperators,
+  clusterVersions,
+  config('Console'),
+  config('DNS', { plural: 'dnses' }),
+  config('FeatureGate'),
+  config('Image'),
+  config('Infrastructure'),
+  config('Ingress', { plural: 'ingresses' }),
+  config('Network'),
+  config('OAuth'),
+  config('OperatorHub'),
+  config('Project', { validate: validateProject }),
+  config('Proxy', { plural: 'proxies' }),
+  config('Scheduler'),
+];

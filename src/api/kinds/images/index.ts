@@ -1,0 +1,55 @@
+/** Images, which hosts publish of their stores and imports find in registries. Source: openshift/api image/v1. */
+
+import { fieldError } from '../../meta/field-error.ts';
+import type { JsonObject, KubeObject } from '../../meta/object.ts';
+import { column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+
+export interface ImageLayer {
+  name: string;
+  size: number;
+  mediaType: string;
+}
+
+export interface Image extends KubeObject {
+  dockerImageReference?: string;
+  dockerImageMetadata?: JsonObject;
+  dockerImageMetadataVersion?: string;
+  dockerImageLayers?: ImageLayer[];
+  signatures?: KubeObject[];
+}
+
+/** Which hosts have the image under which names: JSON of names by node. */
+export const IMAGE_HOSTS = 'image.hyperedge.io/hosts';
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+export const images: KindDefinition<Image> = {
+  group: 'image.openshift.io',
+  version: 'v1',
+  kind: 'Image',
+  plural: 'images',
+  singular: 'image',
+  listKind: 'ImageList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'com.github.openshift.api.image.v1.Image',
+  returnsDeleted: 'undocumented',
+  storagePrefix: 'openshift.io/images',
+  nameRule: 'pathSegment',
+  strategy: {
+    validateCreate: ({ metadata }) =>
+      DIGEST.test(metadata?.name ?? '')
+        ? []
+        : [fieldError.invalid('metadata.name', metadata?.name ?? '', 'must be sha256: and 64 hexadecimal digits')],
+    validate: ({ dockerImageReference }) =>
+      dockerImageReference === undefined || dockerImageReference === ''
+        ? [fieldError.required('dockerImageReference')]
+        : [],
+  },
+  columns: [
+    nameColumn,
+    column<Image>('Image Reference', 'Pull specification.', ({ dockerImageReference }) => dockerImageReference ?? ''),
+  ],
+};

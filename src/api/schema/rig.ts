@@ -1,0 +1,103 @@
+/** rig.hyperedge.dev/v1alpha1: rigs of hardware in the loop, and claims on them. */
+import { declarePackage } from './openshift/declare.ts';
+
+export const rigPackage = declarePackage(
+  'v1alpha1',
+  {
+    Rig: {
+      isKind: true,
+      about: 'A rig bundles the fixtures of one test bench: a board with its console, relays and supply, used as one.',
+      fields: {
+        spec: ['!#RigSpec', 'The fixtures of the rig and how it is used.'],
+        status: ['#RigStatus', 'Which claim has the rig, and how many wait for it.'],
+      },
+    },
+    RigSpec: {
+      about: 'RigSpec is what a rig consists of.',
+      fields: {
+        node: ['string', 'Node whose host has the fixtures; default: the node that has all of them.'],
+        fixtures: ['![]#RigFixture', 'Fixtures that are granted together.'],
+        maxLease: ['string', 'Longest time that one claim may have the rig, such as 2h; default 1h.'],
+        console: ['#RigConsole', 'The serial console of the board.'],
+        power: ['#RigPower', 'How the board is switched.'],
+      },
+    },
+    RigFixture: {
+      about: 'RigFixture is one fixture of a rig.',
+      fields: {
+        name: ['!string', 'Name within the rig.'],
+        fixture: ['!string', 'Name of the fixture of the node, the last part of rig.hyperedge.dev/NAME.'],
+        role: ['string', 'What the fixture is for: board, serial, relay, gpio, can, video, block, net or other.'],
+      },
+    },
+    RigConsole: {
+      about: 'RigConsole names the serial fixture of the console.',
+      fields: {
+        fixture: ['!string', 'Name within the rig of the serial fixture.'],
+        baudRate: ['int32', 'Bits per second; default 115200.'],
+      },
+    },
+    RigPower: {
+      about: 'RigPower says how the board is switched on, off, and off and on again.',
+      fields: {
+        on: ['#RigPowerAction', 'Switches the board on.'],
+        off: ['#RigPowerAction', 'Switches the board off.'],
+        cycle: ['#RigPowerAction', 'Switches the board off and on; default: off, a second of rest, and on.'],
+      },
+    },
+    RigPowerAction: {
+      about: 'RigPowerAction is a command of the host, or a channel of a serial relay board.',
+      fields: {
+        command: ['string', 'Name of an entry of rigPower in the bootstrap file of the host.'],
+        fixture: ['string', 'Name within the rig of a serial relay board (LCUS protocol).'],
+        channel: ['int32', 'Channel of the relay board, from 1 to 16; default 1.'],
+      },
+    },
+    RigStatus: {
+      about: 'RigStatus is how the rig is used now.',
+      fields: {
+        node: ['string', 'Node that has the fixtures.'],
+        holder: ['#RigHolder', 'The claim that has the rig.'],
+        queue: ['int32', 'Claims that wait for the rig.'],
+        expiresAt: ['date-time', 'When the lease of the holder ends.'],
+      },
+    },
+    RigHolder: {
+      about: 'RigHolder names a claim.',
+      fields: {
+        namespace: ['!string', 'Namespace of the claim.'],
+        name: ['!string', 'Name of the claim.'],
+        requester: ['string', 'User that made the claim.'],
+      },
+    },
+    RigClaim: {
+      isKind: true,
+      about: 'A claim asks for exclusive use of one rig for a limited time, and waits in a fair queue for it.',
+      fields: {
+        spec: ['!#RigClaimSpec', 'Which rig, and for how long.'],
+        status: ['#RigClaimStatus', 'Whether the claim has its rig.'],
+      },
+    },
+    RigClaimSpec: {
+      about: 'RigClaimSpec names a rig, or selects any of several by their labels.',
+      fields: {
+        rigName: ['string', 'Name of the rig.'],
+        selector: ['#meta.LabelSelector', 'Instead of a name: labels of rigs, any of which will do.'],
+        duration: ['string', 'Length of the lease, such as 30m; default and limit: maxLease of the rig.'],
+      },
+    },
+    RigClaimStatus: {
+      about: 'RigClaimStatus is what the controller has decided.',
+      fields: {
+        phase: ['string', 'Queued, Granted, Released or Expired.'],
+        requester: ['string', 'User that made the claim; users of a namespace share rigs fairly.'],
+        position: ['int32', 'Place in the queue, from 1; 0 when the claim does not wait.'],
+        rig: ['string', 'Rig that was granted.'],
+        grantedAt: ['date-time', 'When the lease began.'],
+        expiresAt: ['date-time', 'When the lease ends.'],
+        conditions: ['[]#meta.Condition', 'Granted, with the reason.'],
+      },
+    },
+  },
+  'dev.hyperedge.rig',
+);

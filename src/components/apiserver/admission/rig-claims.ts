@@ -1,0 +1,69 @@
+/**
+ * Fixtures of a rig are for pods of its claim. A pod that names a claim is held by a scheduling gate until the claim is
+ * granted, so that it can be created at once.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { CLAIM_ANNOTATION, type Rig, type RigClaim } from '../../../api/rigs/types.ts';
+import { dns1123LabelErrors } from '../../../base/names.ts';
+import { claimNameOf, foreignFixtures, gateOf, isGated, rigsByFixture } from '../../../core/reconcile/rig/pods.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin } from './admission.ts';
+import { forbid, isFor, isMirrorPod } from './subject.ts';
+
+export interface RigSources {
+  rigs(): readonly CachedObject[];
+  claim(namespace: string, name: string): CachedObject | undefined;
+}
+
+export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
+  const owners = () => rigsByFixture(rigs().map((each) => each.shared<Rig>() as Rig));
+  const refuseForeign = (request: AdmissionRequest, pod: Pod, rig: string | undefined): void => {
+    const of = owners();
+    const [fixture] = foreignFixtures(pod, rig, of);
+    if (fixture === undefined) return;
+    const names = [...(of.get(fixture) ?? [])].join(', ');
+    throw forbid(
+      request,
+      `fixture "${fixture}" belongs to rig "${names}"; claim the rig with a RigClaim and name it in the annotation ${CLAIM_ANNOTATION}`,
+    );
+  };
+  return {
+    name: 'RigClaims',
+    resources: ['pods'],
+    mutate(request) {
+      if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
+      const pod = request.object as Pod;
+      const name = claimNameOf(pod);
+      if (name === undefined || isMirrorPod(pod) || pod.spec === undefined || isGated(pod, name)) return;
+      pod.spec.schedulingGates = [...(pod.spec.schedulingGates ?? []), { name: gateOf(name) }];
+    },
+    validate(request) {
+      if (request.operation === 'DELETE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
+      const pod = request.object as Pod;
+      const name = claimNameOf(pod);
+      if (request.operation === 'CREATE') {
+        if (isMirrorPod(pod)) return;
+        if (name === undefined) {
+          if (rigs().length > 0) refuseForeign(request, pod, undefined);
+          return;
+        }
+        if (dns1123LabelErrors(name).length > 0)
+          throw forbid(request, `annotation ${CLAIM_ANNOTATION}: "${name.slice(0, 253)}" is no name of a RigClaim`);
+        if ((pod.spec?.nodeName ?? '') !== '')
+          throw forbid(request, 'spec.nodeName: a pod of a RigClaim is placed by the scheduler; remove the field');
+        return;
+      }
+      if (request.operation !== 'UPDATE') return;
+      const old = request.old as Pod;
+      const before = claimNameOf(old);
+      if (name !== before)
+        throw forbid(request, `annotation ${CLAIM_ANNOTATION} cannot be changed; create another pod`);
+      if (name === undefined || !isGated(old, name) || isGated(pod, name)) return;
+      const found = claim(pod.metadata?.namespace ?? '', name)?.shared<RigClaim>() as RigClaim | undefined;
+      if (found?.status?.phase !== 'Granted')
+        throw forbid(request, `scheduling gate ${gateOf(name)}: RigClaim "${name}" is not granted; wait for its turn`);
+      refuseForeign(request, pod, found.status.rig);
+    },
+  };
+}

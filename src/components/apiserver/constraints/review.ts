@@ -1,0 +1,86 @@
+/**
+ * Pods against the security context constraints of the cluster, with the rights of their subjects: what admission and
+ * the reviews of security.openshift.io share.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { SecurityContextConstraints } from '../../../api/kinds/securitycontextconstraints/types.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Action, Decision } from '../../../core/authz/types.ts';
+import { admitPod, type Candidate, type Scope, type Verdict } from '../../../core/scc/admit.ts';
+import { needsNamespace, UID_RANGE } from '../../../core/scc/namespace-values.ts';
+import { inOrder } from '../../../core/scc/order.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+
+const GROUP = 'security.openshift.io';
+const RESOURCE = 'securitycontextconstraints';
+/** How long a pod waits for the users of its new namespace, and how often that is looked at. */
+const WAIT_MS = 10_000;
+const INTERVAL_MS = 50;
+
+export interface ConstraintSources {
+  constraints(): readonly CachedObject[];
+  /** As it is cached. */
+  namespace(name: string): CachedObject | undefined;
+  readonly access: { authorize(user: UserInfo, action: Action): Decision | Promise<Decision> };
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
+}
+
+export interface PodReview {
+  readonly pod: Pod;
+  readonly namespace: string;
+  /** The requester, and the service account of the pod: constraints count that any of them may use. */
+  readonly subjects: readonly UserInfo[];
+  readonly scope: Scope;
+  /** The constraints that are tried first. */
+  readonly hint?: string;
+  readonly deadlineMs?: number | undefined;
+}
+
+/** Undefined: the cluster has no constraints. */
+export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<Verdict | undefined> {
+  const all = inOrder(sources.constraints().map((each) => each.shared<SecurityContextConstraints>()));
+  if (all.length === 0) return undefined;
+  const candidates: Candidate[] = [];
+  for (const scc of all) candidates.push({ scc, isUsable: await mayUse(sources, scc, review) });
+  const waits = candidates.some(({ scc, isUsable }) => isUsable && needsNamespace(scc));
+  const annotations = await namespaceAnnotations(sources, review, waits);
+  return admitPod(review.pod, candidates, { name: review.namespace, annotations }, review.scope, review.hint);
+}
+
+export function serviceAccountUser(namespace: string, name: string): UserInfo {
+  return {
+    name: `system:serviceaccount:${namespace}:${name}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  };
+}
+
+async function mayUse(
+  { access }: ConstraintSources,
+  scc: SecurityContextConstraints,
+  { subjects, namespace }: PodReview,
+): Promise<boolean> {
+  const name = scc.metadata?.name ?? '';
+  const { users = [], groups = [] } = scc;
+  if (subjects.some((user) => users.includes(user.name) || user.groups.some((each) => groups.includes(each))))
+    return true;
+  const action: Action = { verb: 'use', group: GROUP, resource: RESOURCE, subresource: '', namespace, name };
+  for (const user of subjects) if ((await access.authorize(user, action)).allowed) return true;
+  return false;
+}
+
+/** A namespace gets its users from a controller, moments after its creation. */
+async function namespaceAnnotations(
+  { namespace, clock }: ConstraintSources,
+  review: PodReview,
+  waits: boolean,
+): Promise<Readonly<Record<string, string>>> {
+  const endMs = Math.min(clock.monotonicMs() + WAIT_MS, review.deadlineMs ?? Number.POSITIVE_INFINITY);
+  for (;;) {
+    const annotations = namespace(review.namespace)?.shared().metadata?.annotations ?? {};
+    if (!waits || annotations[UID_RANGE] !== undefined || clock.monotonicMs() >= endMs) return annotations;
+    await new Promise<void>((resolve) => {
+      clock.setTimer(INTERVAL_MS, resolve);
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import type { Clock } from '../../../base/clock.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { ConstraintSources } from './review.ts';
+
+/** Constraints and namespaces of the watch cache, with the authorizers of the server. */
+export function constraintSources(
+  cache: WatchCache,
+  access: ConstraintSources['access'],
+  clock: Clock,
+): ConstraintSources {
+  return {
+    constraints: () => cache.kind('openshift.io/securitycontextconstraints').list(undefined),
+    namespace: (name) => cache.kind('namespaces').get('', name),
+    access,
+    clock,
+  };
+}

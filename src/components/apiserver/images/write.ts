@@ -1,0 +1,57 @@
+/** Writes of image streams that come from requests for their tags. */
+
+import { numberTags } from '../../../api/kinds/imagestreams/index.ts';
+import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import { bumpGeneration } from '../../../api/registry/strategies.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
+import type { RestContext } from '../rest/context.ts';
+import { createObject } from '../rest/create.ts';
+import { updateObject } from '../rest/update.ts';
+
+/** Spec and status in one write, which the endpoints of the stream keep apart. */
+const whole: WriteStrategy<KubeObject> = {
+  prepareForUpdate(object, old) {
+    numberTags(object as ImageStream, old as ImageStream);
+    bumpGeneration(object, old);
+  },
+};
+
+export function streamRequest(context: RestContext, request: WriteRequest, name: string): WriteRequest {
+  return { ...request, kind: context.kinds.stored('imagestreams', 'image.openshift.io'), name, subresource: '' };
+}
+
+/** `change` may run again after a conflict. `creates`: a missing stream is made. */
+export async function changeStream(
+  context: RestContext,
+  request: WriteRequest,
+  name: string,
+  change: (stream: ImageStream) => void,
+  creates = false,
+): Promise<ImageStream> {
+  const target = streamRequest(context, request, name);
+  const update = async (): Promise<ImageStream> => {
+    const { object } = await updateObject(context, target, {
+      strategy: whole,
+      next: (current) => {
+        change(current as ImageStream);
+        return current;
+      },
+    });
+    return object.parse<ImageStream>();
+  };
+  try {
+    return await update();
+  } catch (error) {
+    if (!creates || !isApiError(error, 'NotFound')) throw error;
+  }
+  try {
+    const empty = { metadata: { name, namespace: request.namespace }, spec: {} } as KubeObject;
+    await createObject(context, { ...target, name: '' }, empty);
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+  return update();
+}

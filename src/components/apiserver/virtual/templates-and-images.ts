@@ -1,0 +1,40 @@
+/** Virtual kinds of OpenShift's groups that are answered on create. */
+import type { Template } from '../../../api/kinds/templates/index.ts';
+import { invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { processTemplate } from '../../../core/templates/index.ts';
+import { addSignature, importImages, mapImage } from '../images/imports.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
+import type { RestContext } from '../rest/context.ts';
+
+type Handler = (context: RestContext, object: KubeObject, request: WriteRequest) => KubeObject | Promise<KubeObject>;
+
+/** Values that are generated are passwords as a rule, so their randomness is the cryptographic one. */
+function processedTemplate({ random }: RestContext, object: KubeObject, request: WriteRequest): KubeObject {
+  const uniform = (): number => {
+    const [a = 0, b = 0, c = 0, d = 0] = random.bytes(4);
+    return (a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d) / 2 ** 32;
+  };
+  const template = object as Template;
+  const result = processTemplate(template, uniform);
+  if ('errors' in result) throw invalid(request.kind.definition, template.metadata?.name ?? '', [...result.errors]);
+  const { message, objects, parameters, labels } = result.processed;
+  return {
+    ...template,
+    ...(message === undefined ? {} : { message }),
+    objects,
+    parameters,
+    ...(labels === undefined ? {} : { labels }),
+  } as KubeObject;
+}
+
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['template.openshift.io/processedtemplates', processedTemplate],
+  ['image.openshift.io/imagestreamimports', importImages],
+  ['image.openshift.io/imagestreammappings', mapImage],
+  ['image.openshift.io/imagesignatures', addSignature],
+]);
+
+export const openshiftHandler = ({ group, plural }: ServedKind): Handler | undefined =>
+  HANDLERS.get(`${group}/${plural}`);

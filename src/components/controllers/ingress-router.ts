@@ -1,0 +1,256 @@
+/**
+ * The cluster's side of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
+ * Gateway API objects. Verdicts come from core/routing, as in each host's router.
+ */
+import type { Node, Secret, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Route } from '../../api/kinds/routes/types.ts';
+import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { decodeBase64, encodeBase64 } from '../../api/validation/base64.ts';
+import type { Informer } from '../../client/types.ts';
+import {
+  attachments,
+  type Gateway,
+  gatewayClasses,
+  gatewayDefinitions,
+  gatewayStatus,
+  gateways,
+  type HttpRoute,
+  httpRouteStatus,
+  httpRoutes,
+  isServed,
+  planRouteStatus,
+  planRouting,
+  ROUTER_CLASS,
+  ROUTER_CONTROLLER,
+  routeId,
+  sameStatus,
+} from '../../core/routing/index.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
+
+const GROUP = 'gateway.networking.k8s.io';
+const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
+const DEFAULT_CLASS = 'ingressclass.kubernetes.io/is-default-class';
+const ALL = 'all';
+const RENEWAL_MS = 3_600_000;
+/** A burst of new routes becomes one pass. */
+const SETTLE_MS = 20;
+
+export const ingressRouterController: ControllerSpec = {
+  name: 'ingress-router',
+  eventSource: ROUTER_CONTROLLER,
+  reads: [
+    resources.routes,
+    resources.ingresses,
+    resources.ingressClasses,
+    resources.nodes,
+    resources.secrets,
+    gateways,
+    httpRoutes,
+  ],
+  writes: [
+    resources.routes,
+    resources.ingresses,
+    resources.ingressClasses,
+    resources.secrets,
+    resources.customResourceDefinitions,
+    gateways,
+    httpRoutes,
+    gatewayClasses,
+  ],
+  uses: ['router'],
+  prepare,
+};
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const facts = handle.use('router');
+  // An API server of another installation: it has a router of its own.
+  if (facts === undefined) return () => {};
+  const routes = handle.informer(resources.routes);
+  const ingresses = handle.informer(resources.ingresses);
+  const classes = handle.informer(resources.ingressClasses);
+  const nodes = handle.informer(resources.nodes);
+  const secrets = handle.informer(resources.secrets, {
+    namespace: CERTIFICATE.namespace,
+    fieldSelector: `metadata.name=${CERTIFICATE.name}`,
+  });
+  // Their kinds may not exist yet: the controllers do not wait for these.
+  let opened: { readonly gateways: Informer<Gateway>; readonly routes: Informer<HttpRoute> } | undefined;
+  const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
+  const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
+  const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
+  const names = [`*.${facts.domain}`, facts.domain];
+
+  const ensureCertificate = async (): Promise<void> => {
+    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
+    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
+    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
+    const { certPem, keyPem } = await facts.issue(names);
+    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
+    const client = handle.writer(resources.secrets);
+    const secret: Secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { ...CERTIFICATE },
+      type: 'kubernetes.io/tls',
+      data,
+    };
+    if (present === undefined) await unlessPresent(() => client.create(secret));
+    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
+  };
+
+  const writeStatus = async (type: ResourceType, object: KubeObject, status: object): Promise<void> => {
+    const { name = '', namespace, resourceVersion } = object.metadata ?? {};
+    const change = { metadata: { resourceVersion }, status };
+    await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
+  };
+
+  const addressesOf = (): string[] =>
+    nodes
+      .list()
+      .filter(isReady)
+      .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
+      .sort();
+
+  const reconcile = async (): Promise<void> => {
+    const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+    const ingressClasses = classes.list();
+    const plan = planRouting({
+      routes: routes.list(),
+      ingresses: ingresses.list(),
+      ingressClasses,
+      httpRoutes: allHttpRoutes(),
+      gateway,
+      // Verdicts do not depend on servers.
+      service: (): Service | undefined => undefined,
+      slices: (): readonly EndpointSlice[] => [],
+      certificate: () => undefined,
+      check: facts.judge,
+      ports: { http: 80, https: 443 },
+    });
+    for (const route of routes.list()) {
+      const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
+      if (wanted !== undefined) await writeStatus(resources.routes, route, { ingress: wanted });
+    }
+    const addresses = addressesOf();
+    for (const ingress of ingresses.list()) await reportIngress(ingress, ingressClasses, addresses);
+    await reportGateways(addresses, plan.refused, now);
+  };
+
+  const reportIngress = async (
+    ingress: Ingress,
+    ingressClasses: readonly IngressClass[],
+    addresses: readonly string[],
+  ): Promise<void> => {
+    if (!isServed(ingress, ingressClasses)) return;
+    const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+    if (present.join() === addresses.join()) return;
+    await writeStatus(resources.ingresses, ingress, {
+      loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
+    });
+  };
+
+  const reportGateways = async (
+    addresses: readonly string[],
+    refused: ReadonlyMap<string, string>,
+    now: string,
+  ): Promise<void> => {
+    const attached = new Map<string, number>();
+    for (const route of allHttpRoutes()) {
+      const found = attachments(route, gateway);
+      for (const { parent, listeners } of found)
+        for (const { name } of listeners) {
+          const key = `${parent.namespace ?? route.metadata?.namespace}/${parent.name} ${name}`;
+          attached.set(key, (attached.get(key) ?? 0) + 1);
+        }
+      if (found.length === 0) continue;
+      const status = httpRouteStatus(route, found, refused.get(`httproute/${objectKey(route)}`), now);
+      if (!sameStatus(route.status, status)) await writeStatus(httpRoutes, route, status);
+    }
+    for (const each of allGateways()) {
+      if (each.spec?.gatewayClassName !== ROUTER_CLASS) continue;
+      const key = objectKey(each);
+      const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, now);
+      if (!sameStatus(each.status, status)) await writeStatus(gateways, each, status);
+    }
+  };
+
+  const ensureKinds = async (): Promise<void> => {
+    await Promise.all([
+      ...gatewayDefinitions.map((each) =>
+        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
+      ),
+      classes.synced.then(() => ensureClass()),
+    ]);
+    const spec = { controllerName: ROUTER_CONTROLLER };
+    const gatewayClass = {
+      apiVersion: `${GROUP}/v1`,
+      kind: 'GatewayClass',
+      metadata: { name: ROUTER_CLASS },
+      spec,
+    } as KubeObject;
+    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
+  };
+  /** The default class, unless there is one. */
+  const ensureClass = async (): Promise<void> => {
+    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
+    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
+    await unlessPresent(() =>
+      handle.writer(resources.ingressClasses).create({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'IngressClass',
+        metadata: { name: ROUTER_CLASS, annotations },
+        spec: { controller: ROUTER_CONTROLLER },
+      }),
+    );
+  };
+
+  return async (scope) => {
+    const queue = scope.queue(reconcile, 1);
+    const wake = (): void => queue.addAfter(ALL, SETTLE_MS);
+    const follow = { added: wake, updated: wake, deleted: wake };
+    scope.onChange<Route>(routes, follow);
+    scope.onChange(ingresses, follow);
+    scope.onChange(classes, follow);
+    scope.onChange(nodes, {
+      added: wake,
+      deleted: wake,
+      updated: (node, old) => {
+        if (isReady(node) !== isReady(old)) wake();
+      },
+    });
+    const certificates = scope.queue(ensureCertificate, 1);
+    await secrets.synced;
+    scope.onChange(secrets, { deleted: () => certificates.add(ALL) });
+    certificates.add(ALL);
+    scope.every(RENEWAL_MS, () => certificates.add(ALL));
+    let isFollowed = false;
+    const kinds = scope.queue(async () => {
+      await ensureKinds();
+      opened ??= { gateways: handle.informer(gateways), routes: handle.informer(httpRoutes) };
+      if (isFollowed) return;
+      isFollowed = true;
+      opened.gateways.start();
+      opened.routes.start();
+      scope.onChange(opened.gateways, follow);
+      scope.onChange(opened.routes, follow);
+    }, 1);
+    kinds.add(ALL);
+    wake();
+  };
+}
+
+const isReady = ({ status }: Node): boolean =>
+  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
+
+async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
+  try {
+    await create();
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+}

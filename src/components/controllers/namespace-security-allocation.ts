@@ -1,0 +1,74 @@
+/**
+ * Gives each namespace a block of users and an SELinux level for its pods, under both profiles. Plans in
+ * core/reconcile/namespace-security.
+ */
+import type { Namespace } from 'kubernetes-types/core/v1';
+import type { RangeAllocation } from '../../api/kinds/rangeallocations/index.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { ResourceClient } from '../../client/types.ts';
+import {
+  allocationOf,
+  blockOf,
+  lacksAllocation,
+  planAllocation,
+  SCC_UID,
+} from '../../core/reconcile/namespace-security/plan.ts';
+import type { ControllerSpec } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
+
+const nameOf = (namespace: Namespace): string => namespace.metadata?.name ?? '';
+
+export const namespaceSecurityController: ControllerSpec = {
+  name: 'namespace-security-allocation',
+  reads: [resources.namespaces],
+  writes: [resources.namespaces, resources.rangeAllocations],
+  prepare: (handle) => {
+    const namespaces = handle.informer(resources.namespaces);
+    const client = handle.writer(resources.namespaces);
+    const record = handle.writer(resources.rangeAllocations);
+    return (scope) => {
+      /** By namespace, those among them whose annotations this copy does not show yet. */
+      const blocks = new Map<string, number>();
+      const note = (namespace: Namespace): void => {
+        const block = blockOf(namespace);
+        if (block !== undefined) blocks.set(nameOf(namespace), block);
+      };
+      for (const namespace of namespaces.list()) note(namespace);
+      // One at a time: each plan has to see the block of the one before it.
+      const queue = scope.queue(async (name) => {
+        const namespace = namespaces.get(name);
+        if (namespace === undefined) return;
+        const taken = new Set([...blocks].filter(([owner]) => owner !== name).map(([, block]) => block));
+        const plan = planAllocation(namespace, taken);
+        if (plan.kind === 'keep') return;
+        if (plan.kind === 'full') throw new Error(`RangeAllocation ${SCC_UID}: no block of users is free`);
+        blocks.set(name, plan.block);
+        await writeRecord(record, taken.add(plan.block));
+        const { uid, resourceVersion } = namespace.metadata ?? {};
+        const metadata = { uid, resourceVersion, annotations: plan.annotations };
+        await ignoreNotFound(async () => void (await client.patch(name, undefined, 'merge', { metadata })));
+      }, 1);
+      const wake = (namespace: Namespace): void => {
+        note(namespace);
+        if (lacksAllocation(namespace)) queue.add(nameOf(namespace));
+      };
+      scope.onChange(namespaces, {
+        added: wake,
+        updated: wake,
+        deleted: (namespace) => blocks.delete(nameOf(namespace)),
+      });
+    };
+  },
+};
+
+/** Written before the namespace is, so that the record never lacks a block in use. */
+async function writeRecord(client: ResourceClient<RangeAllocation>, used: ReadonlySet<number>): Promise<void> {
+  const stored = await client.get(SCC_UID).catch((error: unknown) => {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  });
+  const next = allocationOf(used, stored);
+  if (stored === undefined) await client.create(next);
+  else if (stored.data !== next.data || stored.range !== next.range) await client.update(next);
+}

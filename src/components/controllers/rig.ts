@@ -1,0 +1,139 @@
+/** Grants rigs to claims, and starts and ends the pods that use them. Plan in core/reconcile/rig. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../api/meta/equality.ts';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { resources } from '../../api/resources.ts';
+import { FIXTURE_PREFIX, RELEASE_FINALIZER, type Rig, type RigClaim } from '../../api/rigs/types.ts';
+import { type Eviction, planRigs, type RigPlan, type Ungating } from '../../core/reconcile/rig/plan.ts';
+import { claimNameOf, fixturesOf } from '../../core/reconcile/rig/pods.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
+
+export const rigController: ControllerSpec = {
+  name: 'rig',
+  reads: [resources.rigs, resources.rigClaims, resources.pods, resources.nodes],
+  writes: [resources.rigs, resources.rigClaims, resources.pods],
+  prepare,
+};
+
+/** Claims compete: they are planned together. */
+const ALL = 'all';
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const rigs = handle.informer(resources.rigs);
+  const claims = handle.informer(resources.rigClaims);
+  const pods = handle.informer(resources.pods);
+  const nodes = handle.informer(resources.nodes);
+  const rigClient = handle.writer(resources.rigs);
+  const claimClient = handle.writer(resources.rigClaims);
+  const podClient = handle.writer(resources.pods);
+
+  /** What was written may be newer than the informer: a rig must not be granted again on an older copy. */
+  const written = new Map<string, RigClaim>();
+  const newest = (claim: RigClaim): RigClaim => {
+    const key = objectKey(claim);
+    const own = written.get(key);
+    if (own === undefined) return claim;
+    if (own.metadata?.uid === claim.metadata?.uid && version(own) > version(claim)) return own;
+    written.delete(key);
+    return claim;
+  };
+
+  const writeClaim = async (claim: RigClaim, status: NonNullable<RigClaim['status']>): Promise<void> => {
+    if (semanticEqual(claim.status, status)) return;
+    await ignoreNotFound(async () => {
+      written.set(objectKey(claim), await claimClient.update({ ...claim, status }, { subresource: 'status' }));
+    });
+    const was = claim.status?.phase ?? 'Queued';
+    const message = status.conditions?.[0]?.message ?? '';
+    if (status.phase !== was && status.phase !== undefined)
+      handle.recorder.event(claim, status.phase === 'Expired' ? 'Warning' : 'Normal', `Rig${status.phase}`, message);
+  };
+
+  const evict = async ({ pod, reason, message }: Eviction): Promise<void> => {
+    const { name = '', namespace, uid } = pod.metadata ?? {};
+    handle.recorder.event(pod, 'Warning', reason, message);
+    await ignoreNotFound(() => podClient.delete(name, namespace, uid === undefined ? {} : { preconditions: { uid } }));
+  };
+
+  const ungate = async ({ pod, gate, nodeSelector }: Ungating): Promise<void> => {
+    const { name = '', namespace, uid } = pod.metadata ?? {};
+    const schedulingGates = [{ name: gate, $patch: 'delete' }];
+    const patch = { metadata: { uid }, spec: { schedulingGates, nodeSelector } };
+    await ignoreNotFound(() => podClient.patch(name, namespace, 'strategic', patch));
+  };
+
+  const release = async (claim: RigClaim): Promise<void> => {
+    const current = newest(claim);
+    const finalizers = (current.metadata?.finalizers ?? []).filter((each) => each !== RELEASE_FINALIZER);
+    await ignoreNotFound(() => claimClient.update({ ...current, metadata: { ...current.metadata, finalizers } }));
+  };
+
+  const carryOut = async (plan: RigPlan, known: readonly RigClaim[]): Promise<void> => {
+    for (const claim of known) {
+      const status = plan.claims.get(objectKey(claim));
+      if (status !== undefined) await writeClaim(claim, status);
+    }
+    for (const rig of rigs.list()) {
+      const status = plan.rigs.get(rig.metadata?.name ?? '');
+      if (status === undefined || semanticEqual(rig.status ?? {}, status)) continue;
+      await ignoreNotFound(() => rigClient.update({ ...rig, status }, { subresource: 'status' }));
+    }
+    for (const each of plan.evict) await evict(each);
+    for (const each of plan.release) await release(each);
+    for (const each of plan.ungate) await ungate(each);
+  };
+
+  return (scope) => {
+    const reported = new Set<string>();
+    const queue = scope.queue(async () => {
+      const { nowMs } = handle.plan();
+      const known = claims.list().map(newest);
+      for (const key of written.keys()) if (claims.get(key) === undefined) written.delete(key);
+      const plan = planRigs(
+        { rigs: rigs.list(), claims: known, pods: pods.list().filter(usesRig), nodes: nodes.list() },
+        nowMs,
+      );
+      if (plan.nextMs !== undefined) queue.addAfter(ALL, Math.max(0, plan.nextMs - nowMs));
+      for (const { pod, reason, message } of plan.refused) {
+        const uid = pod.metadata?.uid ?? '';
+        if (!reported.has(uid)) handle.recorder.event(pod, 'Warning', reason, message);
+        reported.add(uid);
+      }
+      if (plan.refused.length === 0) reported.clear();
+      await carryOut(plan, known);
+    }, 1);
+    const wake = (): void => queue.add(ALL);
+    scope.onChange(rigs, {
+      added: wake,
+      updated: (rig, old) => {
+        if (!semanticEqual(facts(rig), facts(old))) wake();
+      },
+      deleted: wake,
+    });
+    scope.onChange(claims, { added: wake, updated: wake, deleted: wake });
+    const wakeForPod = (pod: Pod): void => {
+      if (usesRig(pod)) wake();
+    };
+    scope.onChange(pods, { added: wakeForPod, updated: wakeForPod, deleted: wakeForPod });
+    scope.onChange(nodes, {
+      added: wake,
+      updated: (node, old) => {
+        if (fixtureNames(node) !== fixtureNames(old)) wake();
+      },
+      deleted: wake,
+    });
+  };
+}
+
+const version = ({ metadata }: KubeObject): bigint => BigInt(metadata?.resourceVersion ?? '0');
+
+const usesRig = (pod: Pod): boolean => claimNameOf(pod) !== undefined || fixturesOf(pod).size > 0;
+
+const facts = ({ metadata, spec }: Rig): unknown => [metadata?.labels, metadata?.deletionTimestamp, spec];
+
+const fixtureNames = ({ status }: Node): string =>
+  Object.keys(status?.capacity ?? {})
+    .filter((name) => name.startsWith(FIXTURE_PREFIX))
+    .sort()
+    .join();

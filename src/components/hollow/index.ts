@@ -1,0 +1,1 @@
+export { createHollowNodes } from './hollow.ts';

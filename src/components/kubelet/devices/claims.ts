@@ -1,0 +1,262 @@
+/**
+ * Claims on devices of this node's pods: prepared by their drivers before a container starts, unprepared when the last
+ * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { claimNameOf, podClaims } from '../../../api/devices/pod-claims.ts';
+import type { AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import { cdiEdits } from '../../../core/podplan/cdi.ts';
+import { type DeviceEdits, type DynamicResource, joinEdits, NO_EDITS } from '../../../core/podplan/devices.ts';
+import type { PluginRegistry } from './plugin-registry.ts';
+import type { CdiFiles, ClaimReference, DraPluginConnection } from './port.ts';
+import { isCdiName } from './validate-plugin.ts';
+
+const MAX_PREPARED = 1024;
+
+/** A driver of this node itself. */
+export interface OwnDriver {
+  /** What a container gets of a device. Throws an Error when the device is not there or in use. */
+  prepare(claim: ClaimReference, result: AllocationResult): DeviceEdits;
+  unprepare(claim: ClaimReference): void;
+}
+
+interface Prepared {
+  readonly request: string;
+  readonly driver: string;
+  readonly pool: string;
+  readonly device: string;
+  readonly cdiDevices: readonly string[];
+}
+
+interface ClaimState {
+  readonly claim: ClaimReference;
+  readonly drivers: readonly string[];
+  readonly devices: readonly Prepared[];
+  readonly pods: string[];
+}
+
+export interface ClaimManagerOptions {
+  readonly registry: PluginRegistry;
+  readonly drivers: ReadonlyMap<string, OwnDriver>;
+  readonly cdi: CdiFiles;
+  readonly checkpoint: { read(): Promise<string | undefined>; write(content: string): Promise<void> };
+  readonly log: Log;
+}
+
+export class ClaimManager {
+  readonly #options: ClaimManagerOptions;
+  readonly #states = new Map<string, ClaimState>();
+  /** By claim and device: what this node's own drivers answered. */
+  readonly #own = new Map<string, DeviceEdits>();
+  #client: ApiClient | undefined;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ClaimManagerOptions) {
+    this.#options = options;
+  }
+
+  connect(client: ApiClient): void {
+    this.#client = client;
+  }
+
+  async start(): Promise<void> {
+    const { checkpoint, log } = this.#options;
+    try {
+      const text = await checkpoint.read();
+      if (text === undefined) return;
+      const file = JSON.parse(text) as { readonly version?: number; readonly claims?: readonly ClaimState[] };
+      if (file.version !== 1 || !Array.isArray(file.claims)) throw new Error('not a claim checkpoint of version 1');
+      for (const state of file.claims) this.#states.set(state.claim.uid, state);
+    } catch (error) {
+      log.error('prepared claims lost: checkpoint not read', { error: messageOf(error) });
+    }
+  }
+
+  podsOf(claimUid: string): readonly string[] {
+    return this.#states.get(claimUid)?.pods ?? [];
+  }
+
+  /** What the claims of a container add to it; prepares those that are not prepared yet. Rejects when one cannot be. */
+  editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
+    const wanted = claimsOf(container);
+    if (wanted.length === 0 && podClaims(pod).length === 0) return Promise.resolve(NO_EDITS);
+    const next = this.#queue.then(() => this.#editsFor(pod, wanted));
+    this.#queue = next.catch(() => {});
+    return next;
+  }
+
+  heldBy(pod: Pod, container: Container): DynamicResource[] {
+    return claimsOf(container).flatMap(({ name, request }) => {
+      const claim = podClaims(pod).find((each) => each.name === name);
+      const claimName = claim === undefined ? undefined : claimNameOf(pod, claim);
+      const state = [...this.#states.values()].find(
+        (each) => each.claim.name === claimName && each.claim.namespace === pod.metadata?.namespace,
+      );
+      return (state?.devices ?? [])
+        .filter((each) => isRequested(each, request))
+        .map(({ driver, pool, device, cdiDevices }) => ({
+          ...{ driver, pool, device, cdiDevices },
+          claimName: claimName ?? '',
+          claimNamespace: pod.metadata?.namespace ?? '',
+        }));
+    });
+  }
+
+  /** The pod has ended: claims that no other pod here uses are unprepared. Never rejects. */
+  release(podUid: string): Promise<void> {
+    const next = this.#queue.then(async () => {
+      for (const state of [...this.#states.values()].filter(({ pods }) => pods.includes(podUid))) {
+        state.pods.splice(state.pods.indexOf(podUid), 1);
+        if (state.pods.length === 0) await this.#unprepare(state);
+      }
+    });
+    this.#queue = next.catch(() => {});
+    return next.catch((error: unknown) =>
+      this.#options.log.warn('claims not unprepared', { pod: podUid, error: messageOf(error) }),
+    );
+  }
+
+  async retain(podUids: ReadonlySet<string>): Promise<void> {
+    const gone = new Set([...this.#states.values()].flatMap(({ pods }) => pods).filter((uid) => !podUids.has(uid)));
+    for (const uid of gone) await this.release(uid);
+    // Those whose driver was away when their last pod ended.
+    for (const state of this.#states.values()) if (state.pods.length === 0) await this.#unprepare(state);
+  }
+
+  async #editsFor(pod: Pod, wanted: ReturnType<typeof claimsOf>): Promise<DeviceEdits> {
+    const states = new Map<string, ClaimState>();
+    for (const claim of podClaims(pod)) {
+      const name = claimNameOf(pod, claim);
+      // A template may find that the pod needs none.
+      if (name === undefined) continue;
+      states.set(claim.name, await this.#prepared(pod, name));
+    }
+    const edits: DeviceEdits[] = [];
+    for (const { name, request } of wanted) {
+      const state = states.get(name);
+      for (const device of state?.devices.filter((each) => isRequested(each, request)) ?? []) {
+        const own = this.#own.get(keyOf(state?.claim.uid ?? '', device));
+        if (own !== undefined) edits.push(own);
+        if (device.cdiDevices.length === 0) continue;
+        const specs = await this.#options.cdi.read();
+        edits.push(
+          cdiEdits(
+            specs.map(({ content }) => content),
+            device.cdiDevices,
+          ),
+        );
+      }
+    }
+    return joinEdits(edits);
+  }
+
+  async #prepared(pod: Pod, name: string): Promise<ClaimState> {
+    const namespace = pod.metadata?.namespace ?? '';
+    const podUid = pod.metadata?.uid ?? '';
+    if (this.#client === undefined) throw new Error(`resourceclaim "${name}": the API server is not known yet`);
+    const claim: ResourceClaim = await this.#client.resource(resources.resourceClaims).get(name, namespace);
+    const reference = { namespace, name, uid: claim.metadata?.uid ?? '' };
+    const { allocation, reservedFor = [] } = claim.status ?? {};
+    if (allocation === undefined) throw new Error(`resourceclaim "${name}" is not allocated`);
+    if (!reservedFor.some(({ uid }) => uid === podUid))
+      throw new Error(
+        `pod ${pod.metadata?.name}(${podUid}) is not allowed to use ResourceClaim ${name}(${reference.uid})`,
+      );
+    const known = this.#states.get(reference.uid);
+    const results = allocation.devices?.results ?? [];
+    const complete = known?.devices.every(
+      (each) => !this.#options.drivers.has(each.driver) || this.#own.has(keyOf(reference.uid, each)),
+    );
+    if (known !== undefined && complete === true) {
+      if (!known.pods.includes(podUid)) known.pods.push(podUid);
+      return known;
+    }
+    if (this.#states.size >= MAX_PREPARED) throw new Error(`${MAX_PREPARED} claims are prepared on this node already`);
+    const drivers = [...new Set(results.map(({ driver = '' }) => driver))];
+    const devices: Prepared[] = [];
+    for (const driver of drivers) {
+      const ofDriver = results.filter((each) => each.driver === driver);
+      devices.push(...(await this.#prepare(driver, reference, ofDriver)));
+    }
+    const pods = [...new Set([...(known?.pods ?? []), podUid])];
+    const state: ClaimState = { claim: reference, drivers, devices, pods };
+    this.#states.set(reference.uid, state);
+    this.#options.log.info('claim prepared', { claim: `${namespace}/${name}`, drivers });
+    await this.#write();
+    return state;
+  }
+
+  async #prepare(driver: string, claim: ClaimReference, results: readonly AllocationResult[]): Promise<Prepared[]> {
+    const own = this.#options.drivers.get(driver);
+    if (own !== undefined) {
+      return results.map((result) => {
+        const prepared = { ...namesOf(result), driver, cdiDevices: [] };
+        this.#own.set(keyOf(claim.uid, prepared), own.prepare(claim, result));
+        return prepared;
+      });
+    }
+    const listed = await (await this.#plugin(driver)).prepare(claim);
+    return listed.flatMap(({ requests, pool, device, cdiDevices }) => {
+      const wrong = cdiDevices.find((name) => !isCdiName(name));
+      if (wrong !== undefined)
+        throw new Error(`driver ${driver}: CDI device ${JSON.stringify(wrong.slice(0, 64))} is not a qualified name`);
+      const known = results.some((each) => each.pool === pool && each.device === device);
+      if (!known) throw new Error(`driver ${driver}: device ${pool}/${device} was not allocated to the claim`);
+      const names = requests.length === 0 ? [''] : requests;
+      return names.map((request) => ({ request, driver, pool, device, cdiDevices }));
+    });
+  }
+
+  async #plugin(driver: string): Promise<DraPluginConnection> {
+    const { registry } = this.#options;
+    if (registry.plugin(driver) === undefined) await registry.scan();
+    const plugin = registry.plugin(driver);
+    if (plugin === undefined) throw new Error(`DRA driver ${driver} is not registered`);
+    return plugin;
+  }
+
+  async #unprepare(state: ClaimState): Promise<void> {
+    const { log, drivers } = this.#options;
+    try {
+      for (const driver of state.drivers) {
+        const own = drivers.get(driver);
+        if (own !== undefined) own.unprepare(state.claim);
+        else await (await this.#plugin(driver)).unprepare(state.claim);
+      }
+    } catch (error) {
+      log.warn('claim not unprepared, trying again', { claim: state.claim.name, error: messageOf(error) });
+      return;
+    }
+    for (const device of state.devices) this.#own.delete(keyOf(state.claim.uid, device));
+    this.#states.delete(state.claim.uid);
+    await this.#write();
+  }
+
+  #write(): Promise<void> {
+    return this.#options.checkpoint.write(`${JSON.stringify({ version: 1, claims: [...this.#states.values()] })}\n`);
+  }
+}
+
+const keyOf = (claimUid: string, { driver, pool, device }: Omit<Prepared, 'request' | 'cdiDevices'>): string =>
+  `${claimUid}/${driver}/${pool}/${device}`;
+
+const namesOf = ({
+  request = '',
+  pool = '',
+  device = '',
+}: AllocationResult): Pick<Prepared, 'request' | 'pool' | 'device'> => ({
+  ...{ request, pool, device },
+});
+
+/** A request of `firstAvailable` is named `request/subrequest` in the allocation. */
+const isRequested = ({ request }: Prepared, wanted: string | undefined): boolean =>
+  wanted === undefined || wanted === '' || request === '' || request === wanted || request.startsWith(`${wanted}/`);
+
+/** kubernetes-types has no `request`. */
+function claimsOf({ resources: given }: Container): readonly { readonly name: string; readonly request?: string }[] {
+  return (given?.claims ?? []) as readonly { readonly name: string; readonly request?: string }[];
+}

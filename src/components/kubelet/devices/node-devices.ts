@@ -1,0 +1,192 @@
+/** Everything about devices that the kubelet's other parts ask for. */
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import { cdiEdits } from '../../../core/podplan/cdi.ts';
+import { type DeviceEdits, joinEdits } from '../../../core/podplan/devices.ts';
+import type { KubeletFiles } from '../files-port.ts';
+import type { Rejection } from '../pods/admission.ts';
+import { ClaimManager, type OwnDriver } from './claims.ts';
+import { FixtureSlices } from './fixture-slices.ts';
+import { type FixtureState, Fixtures, RIG_DRIVER } from './fixtures.ts';
+import type { Fixture, FixtureScanner } from './fixtures-port.ts';
+import { DeviceManager } from './manager.ts';
+import { PluginRegistry } from './plugin-registry.ts';
+import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
+import type { RigHost } from './rigs-port.ts';
+
+/** What the composition hands to the kubelet for devices. */
+export interface KubeletDevices {
+  readonly sockets: PluginSockets;
+  readonly cdi: CdiFiles;
+  /** `/var/lib/kubelet`, where plug-ins look for the kubelet's sockets. */
+  readonly root: string;
+  readonly scanner: FixtureScanner;
+  /** Undefined: rigs have neither console nor power. */
+  readonly rigs?: RigHost;
+}
+
+export interface NodeDevicesOptions extends KubeletDevices {
+  readonly nodeName: string;
+  readonly files: KubeletFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Pods that hold resources of the node. */
+  readonly pods: () => readonly Pod[];
+  readonly onChanged: () => void;
+  readonly warn: (reason: string, message: string) => void;
+  readonly failPod: (uid: string, reason: string, message: string) => void;
+}
+
+/** A container's devices, and what is due right before it starts. */
+export interface ContainerDevices {
+  readonly edits: DeviceEdits;
+  preStart(): Promise<void>;
+}
+
+export class NodeDevices {
+  readonly #options: NodeDevicesOptions;
+  readonly #manager: DeviceManager;
+  readonly #claims: ClaimManager;
+  readonly #registry: PluginRegistry;
+  readonly #fixtures: Fixtures;
+  readonly #slices: FixtureSlices;
+  #podResources: Served | undefined;
+
+  constructor(options: NodeDevicesOptions) {
+    const { root, files, clock, log, sockets, cdi } = options;
+    this.#options = options;
+    const checkpoint = (name: string) => ({
+      read: () => readIfPresent(files, `${root}/device-plugins/${name}`),
+      write: (content: string) => files.pods.replace(`${root}/device-plugins/${name}`, content),
+    });
+    const onChanged = (): void => {
+      this.#slices.kick();
+      options.onChanged();
+    };
+    this.#manager = new DeviceManager({
+      ...{ sockets, clock, onChanged, warn: options.warn, log: log.named('devices') },
+      checkpoint: checkpoint('hyperedge_device_checkpoint'),
+      directory: `${root}/device-plugins`,
+    });
+    this.#fixtures = new Fixtures({
+      ...{ scanner: options.scanner, manager: this.#manager, clock, onChanged, log: log.named('fixtures') },
+      onUnplugged: (fixture, uids) => this.#unplugged(fixture, uids),
+      podsOfClaim: (uid) => this.#claims.podsOf(uid),
+    });
+    this.#registry = new PluginRegistry(sockets, `${root}/plugins_registry`, log.named('plugins'));
+    this.#claims = new ClaimManager({
+      ...{ registry: this.#registry, cdi, log: log.named('claims') },
+      drivers: new Map<string, OwnDriver>([[RIG_DRIVER, this.#fixtures]]),
+      checkpoint: checkpoint('hyperedge_claim_checkpoint'),
+    });
+    this.#slices = new FixtureSlices({
+      ...{ nodeName: options.nodeName, clock, log: log.named('fixtures') },
+      states: () => this.#fixtures.states(),
+    });
+  }
+
+  async start(): Promise<void> {
+    const { root, sockets, log } = this.#options;
+    await Promise.all([this.#manager.start(), this.#claims.start()]);
+    await this.#fixtures.start();
+    try {
+      const path = `${root}/pod-resources/kubelet.sock`;
+      const source = { list: () => this.podResources(), allocatable: () => this.#manager.all() };
+      this.#podResources = await sockets.servePodResources(path, source);
+    } catch (error) {
+      log.warn('pod-resources API not served', { root, error: messageOf(error) });
+    }
+  }
+
+  connect(client: ApiClient): void {
+    this.#claims.connect(client);
+    this.#slices.connect(client);
+  }
+
+  async stop(): Promise<void> {
+    this.#slices.stop();
+    this.#fixtures.stop();
+    this.#registry.stop();
+    await this.#manager.stop();
+    await this.#podResources?.close();
+  }
+
+  /** What is due now and then; `known` undefined: it is not known yet which pods there are. */
+  async maintain(known: readonly Pod[] | undefined): Promise<void> {
+    await this.#registry.scan();
+    if (known === undefined) return;
+    const uids = new Set(known.map((pod) => pod.metadata?.uid ?? ''));
+    this.#manager.retain(uids);
+    await this.#claims.retain(uids);
+  }
+
+  amounts(): ReadonlyMap<string, readonly [capacity: number, allocatable: number]> {
+    return this.#manager.amounts();
+  }
+
+  get rigHost(): RigHost | undefined {
+    return this.#options.rigs;
+  }
+
+  fixture(name: string): Fixture | undefined {
+    return this.#fixtures.find(name);
+  }
+
+  fixtures(): readonly FixtureState[] {
+    return this.#fixtures.states();
+  }
+
+  rejection(pod: Pod, others: readonly Pod[]): Rejection | undefined {
+    return this.#manager.rejection(pod, others);
+  }
+
+  /** Rejects while the container cannot have its devices. */
+  async allocate(pod: Pod, given: Container | EphemeralContainer): Promise<ContainerDevices> {
+    const container = given as Container;
+    const [allocations, claimed] = await Promise.all([
+      this.#manager.allocate(pod, container),
+      this.#claims.editsFor(pod, container),
+    ]);
+    const cdiNames = allocations.flatMap(({ cdiDevices }) => cdiDevices);
+    const specs = cdiNames.length === 0 ? [] : (await this.#options.cdi.read()).map(({ content }) => content);
+    return {
+      edits: joinEdits([...allocations.map(({ edits }) => edits), cdiEdits(specs, cdiNames), claimed]),
+      preStart: () => this.#manager.preStart(allocations),
+    };
+  }
+
+  async release(podUid: string): Promise<void> {
+    this.#manager.release(podUid);
+    await this.#claims.release(podUid);
+  }
+
+  podResources(): PodResources[] {
+    return this.#options.pods().map((pod) => ({
+      name: pod.metadata?.name ?? '',
+      namespace: pod.metadata?.namespace ?? '',
+      containers: [...(pod.spec?.initContainers ?? []).filter(isSidecar), ...(pod.spec?.containers ?? [])].map(
+        (container) => ({
+          name: container.name,
+          devices: this.#manager.heldBy(pod.metadata?.uid ?? '', container.name),
+          dynamic: this.#claims.heldBy(pod, container),
+        }),
+      ),
+    }));
+  }
+
+  #unplugged({ name, node, link }: Fixture, uids: readonly string[]): void {
+    const message = `fixture ${name} was unplugged: ${node?.hostPath ?? link ?? 'its device'} is gone`;
+    for (const uid of uids) this.#options.failPod(uid, 'FixtureUnplugged', message);
+  }
+}
+
+const isSidecar = ({ restartPolicy }: Container): boolean => restartPolicy === 'Always';
+
+async function readIfPresent({ manifests }: KubeletFiles, path: string): Promise<string | undefined> {
+  const slash = path.lastIndexOf('/');
+  const names = await manifests.names(path.slice(0, slash));
+  return names.includes(path.slice(slash + 1)) ? manifests.read(path) : undefined;
+}

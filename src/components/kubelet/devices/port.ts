@@ -1,0 +1,133 @@
+/**
+ * Sockets of device plug-ins and of the pod-resources API. Implemented by `src/io/grpc`. Source:
+ * k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1, dra/v1, pluginregistration/v1 and podresources/v1.
+ */
+import type { DynamicResource } from '../../../core/podplan/devices.ts';
+
+export interface PluginOptions {
+  readonly preStartRequired: boolean;
+  readonly preferredAllocation: boolean;
+}
+
+export interface Registration {
+  readonly version: string;
+  /** Name of the plug-in's socket in the directory of the registration socket. */
+  readonly endpoint: string;
+  readonly resourceName: string;
+  readonly options: PluginOptions;
+}
+
+/** A device as its plug-in lists it, not judged yet. */
+export interface ListedDevice {
+  readonly id: string;
+  readonly health: string;
+  readonly numaNodes: readonly number[];
+}
+
+export interface DeviceNode {
+  readonly hostPath: string;
+  readonly containerPath: string;
+  readonly permissions: string;
+}
+
+export interface DeviceMount {
+  readonly hostPath: string;
+  readonly containerPath: string;
+  readonly readOnly: boolean;
+}
+
+/** What one container gets, as the plug-in answered. */
+export interface AllocateAnswer {
+  readonly env: ReadonlyMap<string, string>;
+  readonly mounts: readonly DeviceMount[];
+  readonly devices: readonly DeviceNode[];
+  readonly annotations: ReadonlyMap<string, string>;
+  /** Qualified names: `vendor.com/class=name`. */
+  readonly cdiDevices: readonly string[];
+}
+
+/** Calls reject with the plug-in's status, and when it does not answer in time. */
+export interface DevicePluginConnection {
+  options(): Promise<PluginOptions>;
+  /** `ended` is called once, when the stream is over for any reason but `close`. */
+  watch(events: { listed(devices: readonly ListedDevice[]): void; ended(error: Error): void }): void;
+  preferred(available: readonly string[], size: number): Promise<readonly string[]>;
+  /** One answer for each container that was asked for; it is asked for one. */
+  allocate(ids: readonly string[]): Promise<readonly AllocateAnswer[]>;
+  preStart(ids: readonly string[]): Promise<void>;
+  close(): void;
+}
+
+export interface ClaimReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface PreparedDevice {
+  /** Empty: for every request of the claim. */
+  readonly requests: readonly string[];
+  readonly pool: string;
+  readonly device: string;
+  readonly cdiDevices: readonly string[];
+}
+
+export interface DraPluginConnection {
+  prepare(claim: ClaimReference): Promise<readonly PreparedDevice[]>;
+  unprepare(claim: ClaimReference): Promise<void>;
+  close(): void;
+}
+
+export interface PluginInfo {
+  /** `DRAPlugin`, `CSIPlugin` or `DevicePlugin`. */
+  readonly type: string;
+  readonly name: string;
+  /** Absolute path of the socket that serves the plug-in. */
+  readonly endpoint: string;
+  readonly versions: readonly string[];
+}
+
+export interface PodResources {
+  readonly name: string;
+  readonly namespace: string;
+  readonly containers: readonly {
+    readonly name: string;
+    readonly devices: readonly ResourceDevices[];
+    readonly dynamic: readonly DynamicResource[];
+  }[];
+}
+
+export interface ResourceDevices {
+  readonly resource: string;
+  readonly ids: readonly string[];
+  readonly numaNodes: readonly number[];
+}
+
+export interface PodResourcesSource {
+  list(): readonly PodResources[];
+  allocatable(): readonly ResourceDevices[];
+}
+
+export interface Served {
+  close(): Promise<void>;
+}
+
+export interface PluginSockets {
+  /** Serves `v1beta1.Registration`. An Error of `register` is the answer's status. */
+  serveRegistration(path: string, register: (registration: Registration) => void): Promise<Served>;
+  servePodResources(path: string, source: PodResourcesSource): Promise<Served>;
+  devicePlugin(socket: string): DevicePluginConnection;
+  draPlugin(socket: string): DraPluginConnection;
+  /** Asks the plug-in behind a registration socket what it is. */
+  pluginInfo(socket: string): Promise<PluginInfo>;
+  /** Reports the outcome of a registration; `error` empty: registered. */
+  notifyRegistration(socket: string, error: string): Promise<void>;
+  /** Sockets in a directory, with what changes when one is made again; none where there is no directory. */
+  sockets(directory: string): Promise<ReadonlyMap<string, string>>;
+}
+
+/** Files of the container device interface. Source: CDI specification 1.0. */
+export interface CdiFiles {
+  /** Contents of `*.json` and `*.yaml` files below `/etc/cdi` and `/var/run/cdi`, parsed; broken ones are left out. */
+  read(): Promise<readonly { readonly path: string; readonly content: unknown }[]>;
+}

@@ -1,0 +1,28 @@
+import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
+import { rootComponents } from '../../core/cgroup/names.ts';
+import type { TreeOptions } from '../../core/cgroup/tree.ts';
+import { PodCgroups } from './cgroups.ts';
+import type { KubeletDeps } from './deps.ts';
+import type { HostInfo } from './port.ts';
+
+/** Makes the cgroup levels of pods. */
+export async function startCgroups(
+  deps: KubeletDeps,
+  hostInfo: HostInfo,
+  { cpu, memory }: Readonly<Record<string, Quantity>>,
+): Promise<PodCgroups> {
+  const { config, log } = deps;
+  const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
+  const levels: TreeOptions = {
+    root: rootComponents(config.cgroupRoot),
+    allocatable: {
+      cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
+      memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
+    },
+    podPidsLimit: config.podPidsLimit,
+    cpuCfsQuota: config.cpuCfsQuota,
+    memoryQos: config.resources.memoryThrottlingFactor !== undefined,
+  };
+  await cgroups.start(levels, config.reservedCgroups);
+  return cgroups;
+}

@@ -1,0 +1,178 @@
+/**
+ * The router of one host: watches routes, ingresses, HTTP routes and what is behind them, and gives the proxy a new
+ * table at each change. Source: OpenShift's documentation, "Route configuration"; networking.k8s.io/v1; Gateway API.
+ */
+import type { Secret, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Route } from '../../../api/kinds/routes/types.ts';
+import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
+import { resources } from '../../../api/resources.ts';
+import { decodeBase64 } from '../../../api/validation/base64.ts';
+import { type ApplyLoop, startApplyLoop } from '../../../base/apply-loop.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import { type LabelSelector, matchesLabels } from '../../../base/selector.ts';
+import type { Informer, InformerFactory } from '../../../client/types.ts';
+import {
+  Balancer,
+  type Gateway,
+  gateways,
+  type HttpRoute,
+  httpRoutes,
+  isServed,
+  planRouting,
+  type RoutingTable,
+  secretsOf,
+} from '../../../core/routing/index.ts';
+import type { Certificate } from '../../../core/routing/port.ts';
+import type { CertificateJudge, ProxyFactory, ProxySettings } from './port.ts';
+
+export interface RouterDeps {
+  readonly informers: InformerFactory;
+  readonly proxies: ProxyFactory;
+  readonly judge: CertificateJudge;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly config: ProxySettings & {
+    /** Routes that this host serves; everything by default. */
+    readonly routeSelector: LabelSelector | undefined;
+    readonly namespaceSelector: LabelSelector | undefined;
+  };
+}
+
+export interface Router {
+  /** Resolves when the ports have been tried; the table follows. */
+  start(): Promise<void>;
+  metrics(): string;
+  stop(): Promise<void>;
+}
+
+const DEFAULT_CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
+const SERVICE_NAME = 'kubernetes.io/service-name';
+const BY_SERVICE = 'router-service';
+
+export function createRouter(deps: RouterDeps): Router {
+  const { informers, config, log, clock } = deps;
+  const balancer = new Balancer(() => deps.random.random());
+  const proxy = deps.proxies.create(config, balancer);
+  const routes: Informer<Route> = informers.informer(resources.routes);
+  const ingresses: Informer<Ingress> = informers.informer(resources.ingresses);
+  const classes: Informer<IngressClass> = informers.informer(resources.ingressClasses);
+  const services: Informer<Service> = informers.informer(resources.services, { lastKnown: { set: 'services' } });
+  const slices: Informer<EndpointSlice> = informers.informer(resources.endpointSlices, {
+    lastKnown: { set: 'endpoint-slices' },
+  });
+  const gatewayObjects: Informer<Gateway> = informers.informer(gateways);
+  const httpRouteObjects: Informer<HttpRoute> = informers.informer(httpRoutes);
+  const namespaces = config.namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces);
+  const secrets = new Map<string, { readonly informer: Informer<Secret>; readonly unsubscribe: () => void }>();
+  const unsubscribe: (() => void)[] = [];
+  /** Services that the table refers to: changes of others do not concern it. */
+  let used: ReadonlySet<string> = new Set();
+  let loop: ApplyLoop | undefined;
+  let stopped = false;
+
+  const touch = (): void => loop?.touch();
+  const follow = <T extends KubeObject>(informer: Informer<T>, concerns: (object: T) => boolean = () => true): void => {
+    const wake = (object: T): void => {
+      if (concerns(object)) touch();
+    };
+    unsubscribe.push(informer.onChange({ added: wake, updated: wake, deleted: wake }));
+    informer.start();
+  };
+  const serviceOf = ({ metadata }: EndpointSlice): string =>
+    `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`;
+  const followSecret = (key: string): void => {
+    const [namespace = '', name = ''] = key.split('/');
+    const informer: Informer<Secret> = informers.informer(resources.secrets, {
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+    });
+    const stop = informer.onChange({ added: touch, updated: touch, deleted: touch });
+    secrets.set(key, { informer, unsubscribe: stop });
+    informer.start();
+  };
+  const followSecrets = (wanted: ReadonlySet<string>): void => {
+    for (const [key, { informer, unsubscribe: stop }] of secrets) {
+      if (wanted.has(key)) continue;
+      secrets.delete(key);
+      stop();
+      void informer.stop();
+    }
+    for (const key of wanted) if (!secrets.has(key)) followSecret(key);
+  };
+  const certificate = (namespace: string, name: string): Certificate | undefined =>
+    pairOf(secrets.get(`${namespace}/${name}`)?.informer.get(`${namespace}/${name}`));
+
+  const isOurs = ({ metadata }: KubeObject): boolean => {
+    const { routeSelector, namespaceSelector } = config;
+    if (routeSelector !== undefined && !matchesLabels(routeSelector, metadata?.labels)) return false;
+    if (namespaceSelector === undefined) return true;
+    return matchesLabels(namespaceSelector, namespaces?.get(metadata?.namespace ?? '')?.metadata?.labels);
+  };
+
+  const apply = async (): Promise<void> => {
+    const ingressClasses = classes.list();
+    const served = ingresses.list().filter((ingress) => isServed(ingress, ingressClasses) && isOurs(ingress));
+    const own = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
+    followSecrets(new Set([own, ...served.flatMap(secretsOf)]));
+    const byDefault = certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
+    if (byDefault !== undefined) proxy.useDefaultCertificate(byDefault);
+    const { table } = planRouting({
+      routes: routes.list().filter(isOurs),
+      ingresses: served,
+      ingressClasses,
+      httpRoutes: httpRouteObjects.list().filter(isOurs),
+      gateway: (key) => gatewayObjects.get(key),
+      service: (key) => services.get(key),
+      slices: (service) => slices.byIndex(BY_SERVICE, service),
+      certificate,
+      check: deps.judge,
+      ports: { http: config.httpPort, https: config.httpsPort },
+    });
+    used = new Set(table.rows.flatMap(({ backend }) => backend.pools.map(({ service }) => service)));
+    balancer.retain(idsOf(table));
+    proxy.swap(table);
+    log.v(4, 'routing table replaced', { rows: table.size });
+  };
+
+  return {
+    async start() {
+      slices.addIndex(BY_SERVICE, (slice) => [serviceOf(slice)]);
+      loop = startApplyLoop({ apply, failure: 'routing table not replaced; trying again', clock, log });
+      follow(routes);
+      follow(ingresses);
+      follow(classes);
+      follow(services, (service) => used.has(objectKey(service)));
+      follow(slices, (slice) => used.has(serviceOf(slice)));
+      follow(gatewayObjects);
+      follow(httpRouteObjects);
+      if (namespaces !== undefined) follow(namespaces);
+      await proxy.start();
+      // A table without its servers would answer 503 for routes that a former process served.
+      await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
+      if (!stopped) touch();
+    },
+    metrics: () => proxy.metrics(),
+    async stop() {
+      stopped = true;
+      for (const each of unsubscribe) each();
+      await loop?.stop();
+      for (const { unsubscribe: stop } of secrets.values()) stop();
+      await proxy.stop();
+    },
+  };
+}
+
+const idsOf = (table: RoutingTable): Set<string> => new Set(table.rows.map(({ backend }) => backend.id));
+
+function pairOf(secret: Secret | undefined): Certificate | undefined {
+  const text = (key: string): string => {
+    const value = secret?.data?.[key];
+    return value === undefined ? '' : (decodeBase64(value) ?? '');
+  };
+  const [pem, key] = [text('tls.crt'), text('tls.key')];
+  return pem === '' || key === '' ? undefined : { certificate: pem, key };
+}

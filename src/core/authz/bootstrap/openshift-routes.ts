@@ -1,0 +1,84 @@
+/**
+ * What OpenShift's router and users of routes may do. Source: openshift/openshift-apiserver
+ * pkg/bootstrappolicy/policy.go (system:router; rules of admin, edit and view for routes).
+ */
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import {
+  aggregateTo,
+  clusterRole,
+  clusterRoleBinding,
+  eventsRule,
+  group,
+  READ,
+  role,
+  roleBinding,
+  rule,
+  user,
+  WRITE,
+} from './notation.ts';
+
+const ROUTES = 'route.openshift.io';
+const GATEWAYS = 'gateway.networking.k8s.io';
+const NETWORKING = 'networking.k8s.io';
+const NODES = group('system:nodes');
+const ROUTER = 'system:router';
+const CONTROLLER = 'system:controller:ingress-router';
+const AGGREGATE = 'system:openshift:aggregate-routes-to';
+
+/** Where the default certificate of routes is. */
+export const INGRESS_NAMESPACE = 'openshift-ingress';
+const DEFAULT_CERTIFICATE = 'router-certs-default';
+
+export const routeClusterRoles: readonly ClusterRole[] = [
+  // Each host's router reads what it serves.
+  clusterRole(ROUTER, [
+    rule(READ, 'core', 'namespaces services'),
+    rule(READ, 'discovery.k8s.io', 'endpointslices'),
+    rule(READ, ROUTES, 'routes'),
+    rule(READ, NETWORKING, 'ingressclasses ingresses'),
+    rule(READ, GATEWAYS, 'gateways httproutes'),
+  ]),
+  clusterRole(CONTROLLER, [
+    rule(READ, 'core', 'nodes services'),
+    rule('create get list patch update watch', 'core', 'secrets'),
+    rule(READ, 'discovery.k8s.io', 'endpointslices'),
+    rule(READ, ROUTES, 'routes'),
+    rule('patch update', ROUTES, 'routes/status'),
+    rule('create get list watch', NETWORKING, 'ingressclasses'),
+    rule(READ, NETWORKING, 'ingresses'),
+    rule('patch update', NETWORKING, 'ingresses/status'),
+    rule('create get list watch', 'apiextensions.k8s.io', 'customresourcedefinitions'),
+    rule('create get list watch', GATEWAYS, 'gatewayclasses gateways httproutes'),
+    rule('patch update', GATEWAYS, 'gatewayclasses/status gateways/status httproutes/status'),
+    eventsRule,
+  ]),
+  clusterRole(
+    `${AGGREGATE}-edit`,
+    [
+      rule(`${READ} ${WRITE}`, ROUTES, 'routes'),
+      rule('create', ROUTES, 'routes/custom-host'),
+      rule(READ, ROUTES, 'routes/status'),
+      rule(`${READ} ${WRITE}`, GATEWAYS, 'httproutes'),
+    ],
+    aggregateTo('edit'),
+  ),
+  clusterRole(
+    `${AGGREGATE}-view`,
+    [rule(READ, ROUTES, 'routes routes/status'), rule(READ, GATEWAYS, 'gateways httproutes')],
+    aggregateTo('view'),
+  ),
+  clusterRole(`${AGGREGATE}-admin`, [rule('update', ROUTES, 'routes/custom-host routes/status')], aggregateTo('admin')),
+];
+
+export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
+  clusterRoleBinding(ROUTER, [NODES], 'system:routers'),
+  clusterRoleBinding(CONTROLLER, [user('system:kube-controller-manager')]),
+];
+
+export const routeRoles: readonly Role[] = [
+  role(INGRESS_NAMESPACE, 'system:router-certificate-reader', [rule(READ, 'core', 'secrets', DEFAULT_CERTIFICATE)]),
+];
+
+export const routeRoleBindings: readonly RoleBinding[] = [
+  roleBinding(INGRESS_NAMESPACE, 'system:router-certificate-reader', [NODES]),
+];

@@ -1,0 +1,226 @@
+/** HTTP routes of the Gateway API as rows. Source: gateway-api.sigs.k8s.io, release 1 (`v1`), core features. */
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { fnv } from './hash.ts';
+import { type IngressSource, portName, ROUTER_CLASS } from './ingresses.ts';
+import { readOptions } from './options.ts';
+import type { Pool, Redirect } from './port.ts';
+import { ageOf, type PathMatch, poolOf, type Row } from './rows.ts';
+
+export interface Listener {
+  readonly name?: string;
+  readonly hostname?: string;
+  readonly port?: number;
+  readonly protocol?: string;
+  readonly allowedRoutes?: { readonly namespaces?: { readonly from?: string } };
+}
+
+export interface Gateway extends KubeObject {
+  spec?: { gatewayClassName?: string; listeners?: Listener[] };
+  status?: object;
+}
+
+export interface ParentReference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly sectionName?: string;
+}
+
+interface Filter {
+  readonly type?: string;
+  readonly requestRedirect?: {
+    readonly scheme?: string;
+    readonly hostname?: string;
+    readonly port?: number;
+    readonly statusCode?: number;
+    readonly path?: { readonly type?: string; readonly replaceFullPath?: string; readonly replacePrefixMatch?: string };
+  };
+}
+
+interface Match {
+  readonly path?: { readonly type?: string; readonly value?: string };
+  readonly method?: string;
+  readonly headers?: readonly { readonly type?: string; readonly name?: string; readonly value?: string }[];
+}
+
+interface HttpRouteRule {
+  readonly matches?: readonly Match[];
+  readonly filters?: readonly Filter[];
+  readonly backendRefs?: readonly {
+    readonly group?: string;
+    readonly kind?: string;
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly port?: number;
+    readonly weight?: number;
+  }[];
+}
+
+export interface HttpRoute extends KubeObject {
+  spec?: { parentRefs?: ParentReference[]; hostnames?: string[]; rules?: HttpRouteRule[] };
+  status?: { parents?: { parentRef?: ParentReference; controllerName?: string; conditions?: object[] }[] };
+}
+
+const GATEWAYS = {
+  group: 'gateway.networking.k8s.io',
+  version: 'v1',
+  kind: 'Gateway',
+  plural: 'gateways',
+  namespaced: true,
+} as const;
+/** Custom kinds: their definitions are created by the controller. */
+export const gateways: ResourceType<Gateway> = GATEWAYS;
+export const httpRoutes: ResourceType<HttpRoute> = { ...GATEWAYS, kind: 'HTTPRoute', plural: 'httproutes' };
+export const gatewayClasses: ResourceType = {
+  ...GATEWAYS,
+  kind: 'GatewayClass',
+  plural: 'gatewayclasses',
+  namespaced: false,
+};
+
+/** Why a parent does not accept a route; undefined: it does. */
+export interface Attachment {
+  readonly parent: ParentReference;
+  readonly listeners: readonly Listener[];
+  readonly refusal: { readonly reason: string; readonly message: string } | undefined;
+}
+
+const isServedProtocol = ({ protocol }: Listener): boolean => protocol === 'HTTP' || protocol === 'HTTPS';
+
+/** Parents of a route that are Gateways of this router; others are another controller's. */
+export function attachments(route: HttpRoute, gateway: (key: string) => Gateway | undefined): Attachment[] {
+  const { namespace = '' } = route.metadata ?? {};
+  return (route.spec?.parentRefs ?? []).flatMap((parent): Attachment[] => {
+    const at = parent.namespace ?? namespace;
+    const found = gateway(`${at}/${parent.name ?? ''}`);
+    if ((parent.kind ?? 'Gateway') !== 'Gateway' || found?.spec?.gatewayClassName !== ROUTER_CLASS) return [];
+    const refuse = (reason: string, message: string) => [{ parent, listeners: [], refusal: { reason, message } }];
+    const unsupported = unsupportedOf(route);
+    if (unsupported !== undefined) return refuse('UnsupportedValue', unsupported);
+    const named = (found.spec.listeners ?? []).filter(
+      (each) => isServedProtocol(each) && (parent.sectionName === undefined || parent.sectionName === each.name),
+    );
+    if (named.length === 0) return refuse('NoMatchingParent', 'no listener of the Gateway matches sectionName');
+    const allowed = named.filter(({ allowedRoutes }) => allowedRoutes?.namespaces?.from === 'All' || at === namespace);
+    if (allowed.length === 0)
+      return refuse('NotAllowedByListeners', `the listeners do not allow routes of namespace ${namespace}`);
+    const matching = allowed.filter((each) => hostsOf(route, each).length > 0);
+    if (matching.length === 0)
+      return refuse('NoMatchingListenerHostname', 'no host name of the route matches a listener');
+    return [{ parent, listeners: matching, refusal: undefined }];
+  });
+}
+
+/** The first field whose value this router does not serve. */
+function unsupportedOf({ spec }: HttpRoute): string | undefined {
+  for (const { matches = [], filters = [] } of spec?.rules ?? []) {
+    const filter = filters.find(({ type }) => type !== 'RequestRedirect');
+    if (filter !== undefined) return `spec.rules.filters.type: ${filter.type} is not supported; use RequestRedirect`;
+    if (matches.some(({ path }) => path?.type === 'RegularExpression'))
+      return 'spec.rules.matches.path.type: RegularExpression is not supported; use Exact or PathPrefix';
+    if (matches.some(({ headers = [] }) => headers.some(({ type }) => type === 'RegularExpression')))
+      return 'spec.rules.matches.headers.type: RegularExpression is not supported; use Exact';
+  }
+  return undefined;
+}
+
+/** Host names of the route as the listener narrows them. '' for every host. */
+function hostsOf({ spec }: HttpRoute, { hostname = '' }: Listener): string[] {
+  const names = spec?.hostnames ?? [];
+  if (names.length === 0) return [hostname];
+  return names.flatMap((name) => {
+    if (hostname === '' || name === hostname) return [name];
+    if (hostname.startsWith('*.') && name.endsWith(hostname.slice(1))) return [name];
+    return name.startsWith('*.') && hostname.endsWith(name.slice(1)) ? [hostname] : [];
+  });
+}
+
+export function rowsOfHttpRoute(
+  route: HttpRoute,
+  source: IngressSource & { gateway(key: string): Gateway | undefined },
+): Row[] {
+  const { namespace = '', name = '', annotations = {} } = route.metadata ?? {};
+  const id = `httproute/${namespace}/${name}`;
+  const { options } = readOptions(annotations, fnv(id), false);
+  const listeners = attachments(route, source.gateway).flatMap((each) => each.listeners);
+  const places = new Map<string, { host: string; http: boolean; https: boolean }>();
+  for (const listener of listeners)
+    for (const host of hostsOf(route, listener)) {
+      const place = places.get(host) ?? { host, http: false, https: false };
+      places.set(host, place);
+      if (listener.protocol === 'HTTPS') place.https = true;
+      else place.http = true;
+    }
+  return [...places.values()].flatMap(({ host: given, http, https }) =>
+    (route.spec?.rules ?? []).flatMap((rule) => {
+      const matches = rule.matches === undefined || rule.matches.length === 0 ? [{}] : rule.matches;
+      const pools = (rule.backendRefs ?? []).flatMap((each) => poolOfReference(namespace, each, source));
+      const isWildcard = given.startsWith('*.');
+      return matches.map((match: Match): Row => {
+        const path = pathOf(match);
+        return {
+          backend: {
+            id,
+            namespace,
+            name,
+            host: given,
+            path: path.value,
+            pools,
+            upstream: { tls: false },
+            options: { ...options, cookie: undefined, balance: 'roundrobin' },
+            redirect: redirectOf(rule),
+          },
+          host: (isWildcard ? given.slice(2) : given).toLowerCase(),
+          wildcard: isWildcard ? 'any' : 'none',
+          path,
+          method: match.method,
+          headers: (match.headers ?? []).map((each) => ({
+            name: (each.name ?? '').toLowerCase(),
+            value: each.value ?? '',
+          })),
+          tls: https ? 'terminate' : 'none',
+          insecure: http ? 'serve' : 'none',
+          certificate: undefined,
+          age: ageOf(route),
+        };
+      });
+    }),
+  );
+}
+
+function pathOf({ path }: Match): PathMatch {
+  const { type = 'PathPrefix', value = '/' } = path ?? {};
+  return type === 'Exact' ? { kind: 'exact', value } : { kind: 'prefix', value: value.replace(/(?<!\/)\/$/, '') };
+}
+
+/** A service of another namespace would need a ReferenceGrant, which is not served: it has no servers. */
+function poolOfReference(
+  namespace: string,
+  reference: NonNullable<HttpRouteRule['backendRefs']>[number],
+  source: IngressSource,
+): Pool[] {
+  const { group = '', kind = 'Service', name = '', namespace: other = namespace, port, weight = 1 } = reference;
+  const key = `${namespace}/${name}`;
+  if (group !== '' || kind !== 'Service' || other !== namespace || port === undefined)
+    return [{ service: key, weight, endpoints: [], http2: false }];
+  return [poolOf(source, key, portName(source.service(key), { number: port }), weight)];
+}
+
+function redirectOf({ filters = [] }: HttpRouteRule): Redirect | undefined {
+  const found = filters.find(({ type }) => type === 'RequestRedirect')?.requestRedirect;
+  if (found === undefined) return undefined;
+  const { scheme, hostname, port, statusCode = 302, path } = found;
+  return {
+    scheme,
+    host: hostname,
+    port,
+    status: statusCode,
+    path:
+      path?.type === 'ReplaceFullPath'
+        ? { kind: 'full', value: path.replaceFullPath ?? '/' }
+        : path?.type === 'ReplacePrefixMatch'
+          ? { kind: 'prefix', value: path.replacePrefixMatch ?? '/' }
+          : undefined,
+  };
+}

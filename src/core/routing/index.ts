@@ -1,0 +1,10 @@
+export { Balancer } from './balance.ts';
+export { gatewayDefinitions } from './gateway-crds.ts';
+export { gatewayStatus, httpRouteStatus, sameStatus } from './gateway-status.ts';
+export { attachments, type Gateway, gatewayClasses, gateways, type HttpRoute, httpRoutes } from './gateways.ts';
+export { backendText, haproxyConfig } from './haproxy.ts';
+export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresses.ts';
+export { planRouting, type RoutingInput, type RoutingPlan } from './plan.ts';
+export { type CertificateCheck, hostOf, type Rejection, routeId } from './routes.ts';
+export { planRouteStatus } from './status.ts';
+export type { RoutingTable } from './table.ts';

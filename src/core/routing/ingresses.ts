@@ -1,0 +1,101 @@
+/** Ingresses as rows of the table. Source: networking.k8s.io/v1, "Ingress" of the Kubernetes documentation. */
+
+import type { Service } from 'kubernetes-types/core/v1';
+import type { Ingress, IngressBackend, IngressClass } from 'kubernetes-types/networking/v1';
+import { fnv } from './hash.ts';
+import { readOptions } from './options.ts';
+import type { Certificate, Pool } from './port.ts';
+import { ageOf, type PathMatch, poolOf, type Row, type ServiceSource } from './rows.ts';
+
+/** Of the class `hyperedge`, and of the Gateway class. */
+export const ROUTER_CONTROLLER = 'hyperedge.dev/router';
+export const ROUTER_CLASS = 'hyperedge';
+const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
+
+export interface IngressSource extends ServiceSource {
+  service(key: string): Service | undefined;
+  certificate(namespace: string, secret: string): Certificate | undefined;
+}
+
+/** True where this router serves the ingress: by its class, or by the annotation of earlier releases. */
+export function isServed({ metadata, spec }: Ingress, classes: readonly IngressClass[]): boolean {
+  const name = spec?.ingressClassName ?? metadata?.annotations?.[CLASS_ANNOTATION];
+  if (name === undefined) return false;
+  return classes.some((each) => each.metadata?.name === name && each.spec?.controller === ROUTER_CONTROLLER);
+}
+
+/** Secrets that the ingresses' certificates are in, as `NAMESPACE/NAME`. */
+export const secretsOf = ({ metadata, spec }: Ingress): string[] =>
+  (spec?.tls ?? []).flatMap(({ secretName }) => (secretName ? [`${metadata?.namespace ?? ''}/${secretName}`] : []));
+
+interface Place {
+  readonly host: string;
+  readonly path: PathMatch;
+  readonly target: IngressBackend | undefined;
+}
+
+export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
+  const { metadata, spec = {} } = ingress;
+  const { namespace = '', name = '', annotations = {} } = metadata ?? {};
+  const id = `ingress/${namespace}/${name}`;
+  const { options } = readOptions(annotations, fnv(id), false);
+  const places: Place[] = (spec.rules ?? []).flatMap(({ host = '', http }) =>
+    (http?.paths ?? []).map(({ path = '', pathType, backend }) => ({
+      host,
+      path: pathOf(path, pathType),
+      target: backend,
+    })),
+  );
+  if (spec.defaultBackend !== undefined) {
+    const everything: PathMatch = { kind: 'prefix', value: '' };
+    for (const host of new Set(['', ...(spec.rules ?? []).map((rule) => rule.host ?? '')]))
+      places.push({ host, path: everything, target: spec.defaultBackend });
+  }
+  return places.map(({ host: given, path, target }) => {
+    const isWildcard = given.startsWith('*.');
+    const secured = (spec.tls ?? []).find(({ hosts = [] }) => hosts.length === 0 || hosts.includes(given));
+    const secret = secured?.secretName;
+    return {
+      backend: {
+        id,
+        namespace,
+        name,
+        host: given,
+        path: path.value,
+        pools: target === undefined ? [] : [poolOfTarget(namespace, target, source)],
+        upstream: { tls: false },
+        options,
+        redirect: undefined,
+      },
+      host: (isWildcard ? given.slice(2) : given).toLowerCase(),
+      wildcard: isWildcard ? 'label' : 'none',
+      path,
+      method: undefined,
+      headers: [],
+      tls: secured === undefined ? 'none' : 'terminate',
+      insecure: secured === undefined ? 'serve' : 'redirect',
+      certificate: secret === undefined ? undefined : source.certificate(namespace, secret),
+      age: ageOf(ingress),
+    };
+  });
+}
+
+/** `Prefix` compares whole segments, so a slash at its end means nothing. */
+function pathOf(path: string, type: string | undefined): PathMatch {
+  if (type === 'Exact') return { kind: 'exact', value: path };
+  return { kind: 'prefix', value: path.replace(/(?<!\/)\/$/, '') };
+}
+
+function poolOfTarget(namespace: string, { service }: IngressBackend, source: IngressSource): Pool {
+  const key = `${namespace}/${service?.name ?? ''}`;
+  return poolOf(source, key, portName(source.service(key), service?.port ?? {}), 1);
+}
+
+/** The name under which the slices show a port of the service; a name that no port has, for an unknown port. */
+export function portName(
+  service: Service | undefined,
+  { name, number }: { readonly name?: string; readonly number?: number },
+): string {
+  const found = service?.spec?.ports?.find((each) => (name === undefined ? each.port === number : each.name === name));
+  return found === undefined ? '\0' : (found.name ?? '');
+}

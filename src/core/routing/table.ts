@@ -1,0 +1,117 @@
+/**
+ * The routing table: host → longest path → servers. Built as a whole from the objects; lookups are a map access and a
+ * scan of one host's rows.
+ */
+import type { Certificate, Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
+import { compareAges, matchesPath, type Row, rewritten } from './rows.ts';
+
+export interface Ports {
+  readonly http: number;
+  readonly https: number;
+}
+
+const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
+const NONE: Found = { kind: 'none' };
+const MISDIRECTED: Found = { kind: 'misdirected' };
+
+/** Sorted: the first match is the most specific. */
+type HostRows = readonly Row[];
+
+export class RoutingTable implements RoutingView {
+  readonly #exact = new Map<string, Row[]>();
+  readonly #wild = new Map<string, Row[]>();
+  readonly #ports: Ports;
+  readonly rows: readonly Row[];
+
+  constructor(rows: readonly Row[], ports: Ports) {
+    this.#ports = ports;
+    this.rows = rows;
+    for (const row of rows) {
+      const map = row.wildcard === 'none' ? this.#exact : this.#wild;
+      const known = map.get(row.host);
+      if (known === undefined) map.set(row.host, [row]);
+      else known.push(row);
+    }
+    for (const map of [this.#exact, this.#wild]) for (const found of map.values()) found.sort(bySpecificity);
+  }
+
+  get size(): number {
+    return this.rows.length;
+  }
+
+  tls(serverName: string): TlsFound {
+    let certificate: Certificate | undefined;
+    for (const rows of this.#hosts(serverName)) {
+      const passthrough = rows.find(({ tls }) => tls === 'passthrough');
+      if (passthrough !== undefined) return { kind: 'passthrough', backend: passthrough.backend };
+      certificate = rows.find((row) => row.tls === 'terminate' && row.certificate !== undefined)?.certificate;
+      if (rows.some(({ tls }) => tls === 'terminate')) break;
+    }
+    return { kind: 'terminate', certificate };
+  }
+
+  request(facts: RequestFacts): Found {
+    for (const rows of this.#hosts(facts.host)) {
+      for (const row of rows) {
+        if (!matchesPath(row.path, facts.path)) continue;
+        if (row.method !== undefined && row.method !== facts.method) continue;
+        if (!row.headers.every(({ name, value }) => facts.header(name) === value)) continue;
+        const found = this.#answer(row, facts);
+        if (found !== undefined) return found;
+      }
+    }
+    return NONE;
+  }
+
+  /** Undefined: the row does not serve such a connection; one with the same path may. */
+  #answer({ backend, tls, insecure }: Row, facts: RequestFacts): Found | undefined {
+    if (facts.secure && tls === 'none') return undefined;
+    if (facts.secure && tls === 'passthrough') return MISDIRECTED;
+    if (!facts.secure && insecure === 'none') return undefined;
+    if (!facts.secure && insecure === 'redirect') {
+      const port = this.#ports.https === HTTPS_PORT ? '' : `:${this.#ports.https}`;
+      return { kind: 'redirect', status: 302, location: `https://${facts.host}${port}${facts.path}${facts.query}` };
+    }
+    const { redirect, options, path } = backend;
+    if (redirect !== undefined)
+      return { kind: 'redirect', status: redirect.status, location: this.#locationOf(redirect, path, facts) };
+    const target = options.rewrite === undefined ? facts.path : rewritten(facts.path, path, options.rewrite);
+    return { kind: 'backend', backend, path: target + facts.query };
+  }
+
+  #locationOf({ scheme, host, port, path }: Redirect, matched: string, facts: RequestFacts): string {
+    const to = scheme ?? (facts.secure ? 'https' : 'http');
+    const standard = to === 'https' ? HTTPS_PORT : HTTP_PORT;
+    const own = to === 'https' ? this.#ports.https : this.#ports.http;
+    const at = port ?? own;
+    const given =
+      path === undefined ? facts.path : path.kind === 'full' ? path.value : rewritten(facts.path, matched, path.value);
+    return `${to}://${host ?? facts.host}${at === standard ? '' : `:${at}`}${given}${facts.query}`;
+  }
+
+  /** The host's own rows, those of wildcards, the nearest first, and those of every host. */
+  *#hosts(host: string): Generator<HostRows> {
+    const own = host === '' ? undefined : this.#exact.get(host);
+    if (own !== undefined) yield own;
+    let isNext = true;
+    for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1)) {
+      const wild = this.#wild.get(host.slice(dot + 1));
+      if (wild !== undefined) {
+        const fitting = isNext ? wild : wild.filter(({ wildcard }) => wildcard === 'any');
+        if (fitting.length > 0) yield fitting;
+      }
+      isNext = false;
+    }
+    const all = this.#exact.get('');
+    if (all !== undefined) yield all;
+  }
+}
+
+function bySpecificity(a: Row, b: Row): number {
+  if (a.path.kind !== b.path.kind && a.path.value === b.path.value) return a.path.kind === 'exact' ? -1 : 1;
+  const length = (row: Row): number => row.path.value.length;
+  if (length(a) !== length(b)) return length(b) - length(a);
+  if ((a.method === undefined) !== (b.method === undefined)) return a.method === undefined ? 1 : -1;
+  return b.headers.length - a.headers.length || compareAges(a.age, b.age);
+}

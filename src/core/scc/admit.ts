@@ -1,0 +1,106 @@
+/**
+ * Which constraints admit a pod, and what they make of it. Source: openshift/apiserver-library-go
+ * pkg/securitycontextconstraints/sccadmission.
+ */
+import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { SecurityContextConstraints } from '../../api/kinds/securitycontextconstraints/types.ts';
+import { semanticEqual } from '../../api/meta/equality.ts';
+import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
+import { containerErrors, fillContainer } from './container-context.ts';
+import { type NamespaceValues, withNamespaceValues } from './namespace-values.ts';
+import { fillPod, podErrors } from './pod-context.ts';
+
+/** The constraints that admitted a pod. */
+export const SCC_ANNOTATION = 'openshift.io/scc';
+
+export interface Candidate {
+  readonly scc: SecurityContextConstraints;
+  /** The requester, or the service account of the pod, may use it. */
+  readonly isUsable: boolean;
+}
+
+/**
+ * What the constraints may change: everything of a new pod, its new debuggers (ephemeral containers), or nothing, where
+ * the pod as it is has to comply.
+ */
+export type Scope = 'pod' | 'debuggers' | 'nothing';
+
+export type Verdict =
+  | { readonly name: string; readonly pod: Pod }
+  /** Why each candidate does not admit the pod, in their order. */
+  | { readonly errors: readonly FieldError[] };
+
+const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
+
+/** `candidates` in the order in which they are tried; the one named `hint` is tried first. */
+export function admitPod(
+  pod: Pod,
+  candidates: readonly Candidate[],
+  namespace: NamespaceValues,
+  scope: Scope,
+  hint = '',
+): Verdict {
+  const errors: FieldError[] = [];
+  const isHinted = ({ scc }: Candidate): boolean => hint !== '' && scc.metadata?.name === hint;
+  const ordered = [...candidates.filter(isHinted), ...candidates.filter((each) => !isHinted(each))];
+  for (const { scc, isUsable } of ordered) {
+    const name = scc.metadata?.name ?? '';
+    if (!isUsable) {
+      errors.push(fieldError.forbidden(`provider ${JSON.stringify(name)}`, 'not usable by user or serviceaccount'));
+      continue;
+    }
+    const tried = tryConstraints(scc, pod, namespace);
+    if (tried.errors.length > 0) errors.push(...tried.errors);
+    else if (isUnchanged(pod, tried.pod, scope)) return { name, pod: tried.pod };
+    else errors.push(fieldError.forbidden(`provider ${JSON.stringify(name)}`, 'the pod would have to be changed'));
+  }
+  return { errors };
+}
+
+/** `[a, b]`; a single error without brackets, as upstream's aggregates. */
+export function errorsText(errors: readonly FieldError[]): string {
+  const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
+/** A pod without the fields that constraints judge has not changed for them. */
+export function isSameToConstraints(pod: Pod, old: Pod): boolean {
+  return semanticEqual(pod.spec, old.spec) && semanticEqual(seccompAnnotations(pod), seccompAnnotations(old));
+}
+
+function seccompAnnotations({ metadata }: Pod): Record<string, string> {
+  const entries = Object.entries(metadata?.annotations ?? {});
+  return Object.fromEntries(entries.filter(([key]) => key.includes('seccomp.security.alpha.kubernetes.io/')));
+}
+
+function tryConstraints(
+  scc: SecurityContextConstraints,
+  original: Pod,
+  namespace: NamespaceValues,
+): { readonly pod: Pod; readonly errors: FieldError[] } {
+  const at = `provider ${scc.metadata?.name ?? ''}: `;
+  const resolved = withNamespaceValues(scc, namespace);
+  if (typeof resolved === 'string')
+    return { pod: original, errors: [fieldError.forbidden(at.trimEnd().slice(0, -1), resolved)] };
+  const pod = structuredClone(original);
+  fillPod(resolved, pod);
+  const errors = podErrors(resolved, pod, at);
+  for (const list of LISTS)
+    for (const [index, container] of containersOf(pod.spec, list).entries()) {
+      fillContainer(resolved, pod, container);
+      errors.push(...containerErrors(resolved, pod, container, `${at}.${list}[${index}]`, at));
+    }
+  return { pod, errors };
+}
+
+const containersOf = (spec: PodSpec | undefined, list: (typeof LISTS)[number]): Container[] =>
+  (spec?.[list] ?? []) as Container[];
+
+function isUnchanged(pod: Pod, filled: Pod, scope: Scope): boolean {
+  if (scope === 'pod') return true;
+  const compared =
+    scope === 'debuggers'
+      ? { ...filled.spec, ephemeralContainers: pod.spec?.ephemeralContainers }
+      : (filled.spec as object);
+  return semanticEqual(pod.spec, compared);
+}

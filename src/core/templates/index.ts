@@ -1,0 +1,1 @@
+export { type ProcessedTemplate, processTemplate, type TemplateBody } from './process.ts';

@@ -1,0 +1,180 @@
+/**
+ * Makes objects of a template: generates and checks parameters, replaces references to them, adds labels. Pure;
+ * randomness is passed in. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's documentation
+ * "Writing templates".
+ */
+import { type TemplateParameter, validateParameters } from '../../api/kinds/templates/index.ts';
+import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { generateValue, type Random } from './expression.ts';
+
+/** What matters of a Template here. */
+export interface TemplateBody {
+  message?: string;
+  objects?: readonly JsonObject[];
+  parameters?: readonly TemplateParameter[];
+  labels?: Readonly<Record<string, string>>;
+}
+
+export interface ProcessedTemplate {
+  readonly message: string | undefined;
+  readonly objects: readonly JsonObject[];
+  /** With the values that were generated. */
+  readonly parameters: readonly TemplateParameter[];
+  readonly labels: Readonly<Record<string, string>> | undefined;
+}
+
+export const MAX_OBJECTS = 1_000;
+/** Characters of all strings of the objects: they are answered and stored as one object or as many. */
+export const MAX_CHARACTERS = 3 * 1024 * 1024;
+const MAX_DEPTH = 100;
+
+const REFERENCE = /\$\{([a-zA-Z0-9_]+)\}/g;
+const TYPED_REFERENCE = /^\$\{\{([a-zA-Z0-9_]+)\}\}$/;
+
+/** Errors name fields of the template. */
+export function processTemplate(
+  template: TemplateBody,
+  random: Random,
+): { readonly processed: ProcessedTemplate } | { readonly errors: readonly FieldError[] } {
+  const objects = template.objects ?? [];
+  if (objects.length > MAX_OBJECTS) return { errors: [fieldError.tooMany('objects', objects.length, MAX_OBJECTS)] };
+  const invalid = validateParameters(template.parameters ?? []);
+  if (invalid.length > 0) return { errors: invalid };
+  const { parameters, errors } = withValues(template.parameters ?? [], random);
+  if (errors.length > 0) return { errors };
+  const substitution = new Substitution(new Map(parameters.map(({ name = '', value = '' }) => [name, value])));
+  try {
+    const labels = template.labels === undefined ? undefined : substitution.strings(template.labels);
+    const processed = objects.map((object, index) => substitution.object(object, index, labels));
+    const message = template.message === undefined ? undefined : substitution.text(template.message, 'message');
+    return { processed: { message, objects: processed, parameters, labels } };
+  } catch (error) {
+    if (error instanceof Refused) return { errors: [error.field] };
+    throw error;
+  }
+}
+
+function withValues(
+  parameters: readonly TemplateParameter[],
+  random: Random,
+): { readonly parameters: TemplateParameter[]; readonly errors: FieldError[] } {
+  const errors: FieldError[] = [];
+  const complete = parameters.map((parameter, index) => {
+    const { name = '', value = '', generate = '', from = '', required = false } = parameter;
+    const at = `parameters[${index}]`;
+    if (value !== '') return parameter;
+    if (generate === '') {
+      if (required) errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
+      return parameter;
+    }
+    if (generate !== 'expression') {
+      errors.push(fieldError.notSupported(`${at}.generate`, generate, ['expression']));
+      return parameter;
+    }
+    const generated = generateValue(from, random);
+    if ('problem' in generated) {
+      errors.push(fieldError.invalid(`${at}.from`, from.slice(0, 256), generated.problem));
+      return parameter;
+    }
+    if (generated.value === '' && required)
+      errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
+    return { ...parameter, value: generated.value };
+  });
+  return { parameters: complete, errors };
+}
+
+class Refused extends Error {
+  readonly field: FieldError;
+
+  constructor(field: FieldError) {
+    super(field.message);
+    this.field = field;
+  }
+}
+
+/** Replaces references; what it produces in all is bounded. */
+class Substitution {
+  readonly #values: ReadonlyMap<string, string>;
+  #produced = 0;
+
+  constructor(values: ReadonlyMap<string, string>) {
+    this.#values = values;
+  }
+
+  object(object: JsonObject, index: number, labels: Readonly<Record<string, string>> | undefined): JsonObject {
+    const at = `objects[${index}]`;
+    if (typeof object !== 'object' || object === null || Array.isArray(object))
+      throw new Refused(fieldError.invalid(at, '', 'must be an object'));
+    const result = this.#value(withoutLiteralNamespace(object), at, 0) as JsonObject;
+    if (labels === undefined || Object.keys(labels).length === 0) return result;
+    const metadata = isObject(result['metadata']) ? result['metadata'] : {};
+    const own = isObject(metadata['labels']) ? metadata['labels'] : {};
+    return { ...result, metadata: { ...metadata, labels: { ...own, ...labels } } };
+  }
+
+  strings(labels: Readonly<Record<string, string>>): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(labels).map(([key, value]) => [this.text(key, 'labels'), this.text(value, 'labels')]),
+    );
+  }
+
+  /** Unknown references stay as they are. */
+  text(text: string, at: string): string {
+    let length = text.length;
+    if (!text.includes('${')) {
+      this.#spend(length, at);
+      return text;
+    }
+    for (const [reference, name = ''] of text.matchAll(REFERENCE)) {
+      length += (this.#values.get(name)?.length ?? reference.length) - reference.length;
+      if (length > MAX_CHARACTERS) break;
+    }
+    this.#spend(length, at);
+    return text.replace(REFERENCE, (reference, name: string) => this.#values.get(name) ?? reference);
+  }
+
+  #value(value: JsonValue, at: string, depth: number): JsonValue {
+    if (depth > MAX_DEPTH) throw new Refused(fieldError.invalid(at, '', `is nested deeper than ${MAX_DEPTH} levels`));
+    if (typeof value === 'string') return this.#typed(value, at);
+    if (Array.isArray(value)) return value.map((item) => this.#value(item, at, depth + 1));
+    if (!isObject(value)) return value;
+    const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => [
+      this.text(key, at),
+      this.#value(item, at, depth + 1),
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  /** What `${{NAME}}` alone stands for is JSON; a value that is none stays text. */
+  #typed(text: string, at: string): JsonValue {
+    const name = TYPED_REFERENCE.exec(text)?.[1];
+    const value = name === undefined ? undefined : this.#values.get(name);
+    if (value === undefined) return this.text(text, at);
+    this.#spend(value.length, at);
+    try {
+      return JSON.parse(value) as JsonValue;
+    } catch {
+      return value;
+    }
+  }
+
+  #spend(characters: number, at: string): void {
+    this.#produced += characters;
+    if (this.#produced <= MAX_CHARACTERS) return;
+    const detail = `the objects of a template must have at most ${MAX_CHARACTERS} characters`;
+    throw new Refused(fieldError.invalid(at, '', detail));
+  }
+}
+
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A namespace stays where it refers to a parameter; else the object belongs where the template is processed. */
+function withoutLiteralNamespace(object: JsonObject): JsonObject {
+  const { metadata } = object;
+  if (!isObject(metadata) || metadata['namespace'] === undefined) return object;
+  const { namespace, ...rest } = metadata;
+  if (typeof namespace === 'string' && /\$\{\{?[a-zA-Z0-9_]+\}/.test(namespace)) return object;
+  return { ...object, metadata: rest };
+}

@@ -1,0 +1,49 @@
+/**
+ * Which CPUs a container gets for itself: whole sockets first, then whole cores, then single threads of cores that are
+ * in use already. Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go takeByTopology.
+ */
+
+/** One logical CPU and where it is. */
+export interface Cpu {
+  readonly id: number;
+  readonly core: number;
+  readonly socket: number;
+  readonly numa: number;
+}
+
+/** Undefined: `available` has fewer than `count`. Ascending. */
+export function takeCpus(
+  topology: readonly Cpu[],
+  available: ReadonlySet<number>,
+  count: number,
+): readonly number[] | undefined {
+  const free = topology.filter(({ id }) => available.has(id));
+  if (free.length < count) return undefined;
+  const taken = new Set<number>();
+  const takeWhole = (groupOf: (cpu: Cpu) => string): void => {
+    const sizes = Map.groupBy(topology, groupOf);
+    for (const [name, group] of Map.groupBy(free, groupOf)) {
+      const left = group.filter(({ id }) => !taken.has(id));
+      if (left.length !== sizes.get(name)?.length || taken.size + left.length > count) continue;
+      for (const { id } of left) taken.add(id);
+    }
+  };
+  takeWhole(({ socket }) => `${socket}`);
+  takeWhole(({ socket, core }) => `${socket}/${core}`);
+  // Least free threads of the core and of the socket first, so that whole cores stay whole.
+  const freeIn = (match: (cpu: Cpu) => boolean): number =>
+    free.filter((cpu) => !taken.has(cpu.id) && match(cpu)).length;
+  const rest = free
+    .filter(({ id }) => !taken.has(id))
+    .map((cpu) => ({
+      cpu,
+      core: freeIn((each) => each.socket === cpu.socket && each.core === cpu.core),
+      socket: freeIn((each) => each.socket === cpu.socket),
+    }))
+    .sort((a, b) => a.socket - b.socket || a.core - b.core || a.cpu.id - b.cpu.id);
+  for (const { cpu } of rest) {
+    if (taken.size >= count) break;
+    taken.add(cpu.id);
+  }
+  return [...taken].sort((a, b) => a - b);
+}

@@ -1,0 +1,60 @@
+/**
+ * Memory of a Guaranteed container pinned to NUMA nodes. Source: KEP-1769; pkg/kubelet/cm/memorymanager
+ * policy_static.go.
+ */
+import { inMask } from './hints.ts';
+
+/** `memory` or `hugepages-2Mi` … of one container. */
+export interface MemoryBlock {
+  /** NUMA nodes that serve it together. */
+  readonly numaAffinity: readonly number[];
+  readonly type: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+export interface MemoryNode {
+  readonly id: number;
+  /** Bytes by resource, less what is reserved. */
+  readonly allocatable: Readonly<Record<string, number>>;
+}
+
+/** What the node still has of a resource; a block of several nodes is taken from the first ones that have room. */
+export function freeOf(
+  nodes: readonly MemoryNode[],
+  type: string,
+  blocks: readonly MemoryBlock[],
+): Map<number, number> {
+  const free = new Map(nodes.map(({ id, allocatable }) => [id, allocatable[type] ?? 0]));
+  for (const block of blocks) {
+    if (block.type !== type) continue;
+    let left = block.size;
+    for (const node of block.numaAffinity) {
+      const taken = Math.min(left, free.get(node) ?? 0);
+      free.set(node, (free.get(node) ?? 0) - taken);
+      left -= taken;
+    }
+  }
+  return free;
+}
+
+export const sumIn = (amounts: ReadonlyMap<number, number>, mask: number): number => {
+  let sum = 0;
+  for (const [node, amount] of amounts) if (inMask(mask, node)) sum += amount;
+  return sum;
+};
+
+/**
+ * Whether the nodes of the mask may serve a block together: a node that serves blocks with others serves only those of
+ * the same group, as the kernel would otherwise give one container's memory to another.
+ */
+export function mayGroup(mask: number, nodes: readonly MemoryNode[], blocks: readonly MemoryBlock[]): boolean {
+  const wanted = nodes.map(({ id }) => id).filter((id) => inMask(mask, id));
+  const key = wanted.join();
+  return blocks.every(
+    ({ numaAffinity }) =>
+      numaAffinity.join() === key ||
+      !numaAffinity.some((node) => wanted.includes(node)) ||
+      (numaAffinity.length === 1 && wanted.length === 1),
+  );
+}

@@ -1,0 +1,100 @@
+/** What the clients and servers on the kubelet's sockets share. */
+import { pathToFileURL } from 'node:url';
+import { Reader, Writer } from '../../api/etcd/wire.ts';
+import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { RpcCode, type RpcService, type StreamCall, type StreamHandler } from '../../components/etcd/port.ts';
+import { Channel } from './channel.ts';
+import { createRpcListener } from './listener.ts';
+import { RpcError } from './messages.ts';
+
+/** As grpc-go's default: a longer answer ends the call. */
+const MAX_MESSAGE_BYTES = 4 << 20;
+/** Plug-ins on a host are few. */
+const MAX_CONNECTIONS = 64;
+
+export const EMPTY: Buffer = Buffer.alloc(0);
+
+export function openChannel(socket: string, clock: Clock, log: Log): Channel {
+  const endpoint = `unix://${pathToFileURL(socket).pathname}`;
+  return new Channel({ endpoints: [endpoint], maxMessageBytes: MAX_MESSAGE_BYTES, clock, log });
+}
+
+/** The channel speaks of the store, which is what it mostly connects to. */
+export function pluginError(error: unknown, socket: string): Error {
+  const message = messageOf(error).replace(/^store (is unavailable|did not answer in time)/, 'plug-in $1');
+  return new RpcError(error instanceof RpcError ? error.code : RpcCode.unknown, `${socket}: ${message}`);
+}
+
+export async function call(
+  channel: Channel,
+  socket: string,
+  path: string,
+  message: Buffer,
+  timeoutMs: number,
+): Promise<Buffer> {
+  try {
+    return await channel.unary(path, message, timeoutMs);
+  } catch (error) {
+    throw pluginError(error, socket);
+  }
+}
+
+/** Calls `on` for each field; `on` must read or skip it. */
+export function fields(message: Uint8Array, on: (field: number, reader: Reader) => void): void {
+  const reader = new Reader(message);
+  for (let field = reader.field(); field !== 0; field = reader.field()) on(field, reader);
+}
+
+/** An entry of a map of texts. */
+export function entry(message: Uint8Array): [string, string] {
+  const pair: [string, string] = ['', ''];
+  fields(message, (field, reader) => {
+    if (field === 1 || field === 2) pair[field - 1] = reader.string();
+    else reader.skip();
+  });
+  return pair;
+}
+
+export function strings(writer: Writer, field: number, values: readonly string[]): Writer {
+  for (const value of values) writer.message(field, Buffer.from(value));
+  return writer;
+}
+
+export const newMessage = (): Writer => new Writer(256);
+
+type Method = (message: Uint8Array) => Buffer;
+
+/** Serves unary methods, by name, of one service on a socket. An Error of a method is the answer's status. */
+export async function serveUnary(
+  path: string,
+  service: string,
+  methods: Readonly<Record<string, Method>>,
+  log: Log,
+): Promise<{ close(): Promise<void> }> {
+  const listener = createRpcListener({
+    ...{ host: '', port: 0, path, log, httpPaths: new Set<string>() },
+    limits: { authenticated: MAX_CONNECTIONS },
+  });
+  const rpc: RpcService = {
+    hasService: (name) => name === service,
+    unary: (called) => {
+      const [, name = '', method = ''] = called.split('/');
+      const run = name === service && Object.hasOwn(methods, method) ? methods[method] : undefined;
+      if (run === undefined) return undefined;
+      return (message, request) => {
+        try {
+          request.reply(run(message));
+        } catch (error) {
+          const code = error instanceof RpcError ? (error.code as RpcCode) : RpcCode.invalidArgument;
+          request.fail(code, messageOf(error));
+        }
+      };
+    },
+    stream: (): ((streaming: StreamCall) => StreamHandler) | undefined => undefined,
+    http: async () => ({ status: 404, contentType: 'text/plain', body: '' }),
+  };
+  await listener.listen(rpc);
+  return { close: () => listener.close(0) };
+}

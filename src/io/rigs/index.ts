@@ -1,0 +1,1 @@
+export { createRigHost, type RigHostOptions } from './host.ts';

@@ -1,0 +1,43 @@
+/** Reads the first bytes of a connection without keeping them from the next reader. */
+import type { Socket } from 'node:net';
+
+export type Verdict<T> =
+  | { readonly kind: 'more' }
+  | { readonly kind: 'bad' }
+  | { readonly kind: 'done'; readonly value: T };
+
+/**
+ * Calls `done` once `read` is content with the bytes so far; what `done` does not take it has to unshift. The socket is
+ * destroyed for bytes that are `bad` or more than `limit`.
+ */
+export function firstBytes<T>(
+  socket: Socket,
+  limit: number,
+  read: (bytes: Buffer) => Verdict<T>,
+  done: (value: T, bytes: Buffer) => void,
+): void {
+  let bytes: Buffer = Buffer.alloc(0);
+  const onError = (): void => void socket.destroy();
+  const onReadable = (): void => {
+    for (;;) {
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) return;
+      bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
+      const verdict = read(bytes);
+      if (verdict.kind === 'done') {
+        socket.off('readable', onReadable);
+        socket.off('end', onError);
+        done(verdict.value, bytes);
+        socket.off('error', onError);
+        return;
+      }
+      if (verdict.kind === 'bad' || bytes.length > limit) {
+        socket.destroy();
+        return;
+      }
+    }
+  };
+  socket.on('error', onError);
+  socket.once('end', onError);
+  socket.on('readable', onReadable);
+}

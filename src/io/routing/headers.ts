@@ -1,0 +1,106 @@
+/** Which headers pass the proxy. Source: RFC 9110 §7.6.1 (hop-by-hop), RFC 7239, RFC 9113 §8.2.2. */
+import type { IncomingHttpHeaders } from 'node:http';
+
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** Set by the proxy. */
+const OWN = new Set(['host', 'content-length', 'expect', 'forwarded', 'x-forwarded-for', 'x-forwarded-host']);
+const OWN_PORTS = new Set(['x-forwarded-port', 'x-forwarded-proto']);
+
+export interface Forwarding {
+  readonly source: string;
+  readonly host: string;
+  readonly secure: boolean;
+  readonly port: number;
+  /** Name of the sticky cookie, which the server does not see. */
+  readonly cookie: string | undefined;
+}
+
+/** A list of names and values in turn, as `rawHeaders`. */
+export type RawHeaders = string[];
+
+/** Headers of the request to the server, without those that frame its body. */
+export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, by: Forwarding): RawHeaders {
+  const dropped = namedBy(headers.connection);
+  const result: RawHeaders = ['Host', by.host];
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = raw[at] ?? '';
+    const value = raw[at + 1] ?? '';
+    const key = name.toLowerCase();
+    if (key.startsWith(':') || HOP_BY_HOP.has(key) || OWN.has(key) || OWN_PORTS.has(key) || dropped?.has(key)) continue;
+    if (key === 'cookie' && by.cookie !== undefined) {
+      const left = withoutCookie(value, by.cookie);
+      if (left !== '') result.push(name, left);
+    } else result.push(name, value);
+  }
+  const before = headers['x-forwarded-for'];
+  const chain =
+    before === undefined ? by.source : `${Array.isArray(before) ? before.join(', ') : before}, ${by.source}`;
+  const proto = by.secure ? 'https' : 'http';
+  const node = by.source.includes(':') ? `"[${by.source}]"` : by.source;
+  const element = `for=${node};host=${quoted(by.host)};proto=${proto}`;
+  result.push('X-Forwarded-For', chain, 'X-Forwarded-Host', by.host, 'X-Forwarded-Port', String(by.port));
+  result.push('X-Forwarded-Proto', proto);
+  result.push('Forwarded', headers.forwarded === undefined ? element : `${headers.forwarded}, ${element}`);
+  return result;
+}
+
+const quoted = (host: string): string => (/^[A-Za-z0-9._-]+$/.test(host) ? host : JSON.stringify(host));
+
+/** Headers of the answer to the client. */
+export function returned(raw: readonly string[], connection: string | undefined): RawHeaders {
+  const dropped = namedBy(connection);
+  const result: RawHeaders = [];
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = raw[at] ?? '';
+    const key = name.toLowerCase();
+    if (key.startsWith(':') || HOP_BY_HOP.has(key) || dropped?.has(key)) continue;
+    result.push(name, raw[at + 1] ?? '');
+  }
+  return result;
+}
+
+/** As HTTP/2 wants them: lower-case names, several values of one name in a list. */
+export function asObject(raw: readonly string[]): Record<string, string | string[]> {
+  const result: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const key = (raw[at] ?? '').toLowerCase();
+    const value = raw[at + 1] ?? '';
+    const known = result[key];
+    if (known === undefined) result[key] = value;
+    else if (Array.isArray(known)) known.push(value);
+    else result[key] = key === 'cookie' ? `${known}; ${value}` : [known, value];
+  }
+  return result;
+}
+
+/** Names that a Connection header makes hop-by-hop. */
+function namedBy(connection: string | undefined): ReadonlySet<string> | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+}
+
+export function cookieOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  for (const part of headers.cookie?.split(';') ?? []) {
+    const [key = '', value = ''] = part.trim().split('=', 2);
+    if (key === name) return value;
+  }
+  return undefined;
+}
+
+function withoutCookie(text: string, name: string): string {
+  return text
+    .split(';')
+    .filter((part) => part.trim().split('=', 1)[0] !== name)
+    .join(';')
+    .trim();
+}

@@ -1,0 +1,2 @@
+export { createCertificateJudge } from './certificates.ts';
+export { proxyFactory } from './proxy.ts';

@@ -1,0 +1,81 @@
+/**
+ * Bounds connections whose client has not yet sent a whole request or handshake: by source and in all. An idle peer
+ * costs a place only until its deadline, and loses it first when the places run out.
+ */
+import type { Socket } from 'node:net';
+import { accountKey } from '../../base/connections/accounts.ts';
+
+const MAX_PENDING = 4_096;
+const MAX_PENDING_OF_SOURCE = 256;
+/** From the connection to the last byte of the request's header. */
+export const HEADER_TIMEOUT_MS = 10_000;
+const TICK_MS = 1_000;
+
+export class PendingConnections {
+  /** In order of age. */
+  readonly #pending = new Map<Socket, { readonly source: string; readonly sinceMs: number }>();
+  readonly #bySource = new Map<string, number>();
+  readonly #nowMs: () => number;
+  #timer: NodeJS.Timeout | undefined;
+  refused = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** False: the source has too many; the socket is destroyed. */
+  add(socket: Socket, address: string): boolean {
+    const source = accountKey(address);
+    const count = this.#bySource.get(source) ?? 0;
+    if (count >= MAX_PENDING_OF_SOURCE) {
+      this.refused++;
+      socket.destroy();
+      return false;
+    }
+    if (this.#pending.size >= MAX_PENDING) {
+      const [oldest] = this.#pending.keys();
+      this.refused++;
+      if (oldest !== undefined) this.#drop(oldest);
+    }
+    this.#pending.set(socket, { source, sinceMs: this.#nowMs() });
+    this.#bySource.set(source, count + 1);
+    socket.once('close', () => this.done(socket));
+    this.#timer ??= setInterval(() => this.#expire(), TICK_MS).unref();
+    return true;
+  }
+
+  /** The client has sent a whole request or handshake, or is gone. */
+  done(socket: Socket): void {
+    const known = this.#pending.get(socket);
+    if (known === undefined) return;
+    this.#pending.delete(socket);
+    const count = (this.#bySource.get(known.source) ?? 1) - 1;
+    if (count <= 0) this.#bySource.delete(known.source);
+    else this.#bySource.set(known.source, count);
+    if (this.#pending.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #expire(): void {
+    const nowMs = this.#nowMs();
+    for (const [socket, { sinceMs }] of this.#pending) {
+      if (nowMs - sinceMs < HEADER_TIMEOUT_MS) return;
+      this.#drop(socket);
+    }
+  }
+
+  #drop(socket: Socket): void {
+    this.done(socket);
+    socket.destroy();
+  }
+}

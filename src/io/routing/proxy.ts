@@ -1,0 +1,253 @@
+/** The proxy: two ports, TLS by server name, and requests by the routing table, which is replaced as a whole. */
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import { createSecureServer, type Http2SecureServer } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createSecureContext, type TLSSocket } from 'node:tls';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ProxyFactory, ProxySettings, RoutingProxy } from '../../components/openshift/router/port.ts';
+import type { Balancing, Certificate, RoutingView } from '../../core/routing/port.ts';
+import { SecureContexts } from './certificates.ts';
+import { firstBytes, type Verdict } from './first-bytes.ts';
+import { MAX_HELLO_BYTES, readHello } from './hello.ts';
+import { HttpProxy, type ProxyParts } from './http-proxy.ts';
+import { RetriedListener } from './listeners.ts';
+import { RouteMetrics } from './metrics.ts';
+import { HEADER_TIMEOUT_MS, PendingConnections } from './pending.ts';
+import { MAX_PROXY_HEADER_BYTES, readProxyHeader } from './proxy-header.ts';
+import { passThrough } from './splice.ts';
+import { upgrade } from './upgrade.ts';
+import { Upstreams } from './upstream.ts';
+
+/** HAProxy's defaults in OpenShift's template: `timeout http-keep-alive 300s`. */
+const KEEP_ALIVE_MS = 300_000;
+const MAX_HEADER_BYTES = 32 * 1024;
+const CHECK_MS = 2_000;
+const MAX_STREAMS = 100;
+const EMPTY: RoutingView = {
+  tls: () => ({ kind: 'terminate', certificate: undefined }),
+  request: () => ({ kind: 'none' }),
+  size: 0,
+};
+
+/** `address`: where the ports are opened. */
+export const proxyFactory = (log: Log, address = '::'): ProxyFactory => ({
+  create: (settings, balancing) => new NodeProxy(settings, balancing, log, address),
+});
+
+class NodeProxy implements RoutingProxy {
+  readonly #settings: ProxySettings;
+  readonly #log: Log;
+  readonly #parts: ProxyParts;
+  readonly #proxy: HttpProxy;
+  readonly #metrics = new RouteMetrics();
+  readonly #upstreams = new Upstreams();
+  readonly #contexts = new SecureContexts();
+  readonly #pending = new PendingConnections(() => performance.now());
+  readonly #sources = new WeakMap<Socket, string>();
+  readonly #plain: HttpServer;
+  readonly #secure: Http2SecureServer;
+  readonly #listeners: RetriedListener[];
+  #stats: HttpServer | undefined;
+  #view: RoutingView = EMPTY;
+
+  constructor(settings: ProxySettings, balancing: Balancing, log: Log, address: string) {
+    this.#settings = settings;
+    this.#log = log;
+    this.#parts = {
+      balancing,
+      metrics: this.#metrics,
+      upstreams: this.#upstreams,
+      log,
+      accessLog: settings.accessLog,
+      ports: { http: settings.httpPort, https: settings.httpsPort },
+      view: () => this.#view,
+      nowMs: () => performance.now(),
+      sourceOf: (socket) => this.#sourceOf(socket),
+    };
+    this.#proxy = new HttpProxy(this.#parts);
+    const limits = {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADER_TIMEOUT_MS,
+      requestTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: CHECK_MS,
+      insecureHTTPParser: false,
+      noDelay: true,
+    };
+    this.#plain = createHttpServer(limits, (request, response) => {
+      this.#pending.done(request.socket);
+      this.#proxy.handle(request, response, false);
+    });
+    this.#plain.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
+      this.#pending.done(request.socket);
+      upgrade(this.#proxy, this.#parts, request, client, head, false);
+    });
+    this.#secure = this.#secureServer(limits);
+    // Both get their connections from the listeners below; this starts the check of slow headers.
+    this.#plain.emit('listening');
+    this.#secure.emit('listening');
+    this.#listeners = [
+      new RetriedListener(settings.httpPort, address, log, (socket) =>
+        this.#accept(socket, () => this.#plain.emit('connection', socket)),
+      ),
+      new RetriedListener(settings.httpsPort, address, log, (socket) =>
+        this.#accept(socket, () => this.#readHello(socket)),
+      ),
+    ];
+  }
+
+  async start(): Promise<void> {
+    await this.#readClusterCa();
+    await Promise.all(this.#listeners.map((listener) => listener.start()));
+    this.#serveStats();
+  }
+
+  swap(view: RoutingView): void {
+    this.#view = view;
+  }
+
+  useDefaultCertificate({ certificate, key }: Certificate): void {
+    try {
+      createSecureContext({ cert: certificate, key });
+      this.#secure.setSecureContext({ cert: certificate, key });
+    } catch (error) {
+      this.#log.warn('default certificate not usable', { error: messageOf(error) });
+    }
+  }
+
+  metrics(): string {
+    return this.#metrics.render(this.#pending.size, this.#pending.refused, this.#view.size);
+  }
+
+  async stop(): Promise<void> {
+    this.#pending.stop();
+    this.#upstreams.close();
+    this.#stats?.closeAllConnections();
+    this.#stats?.close();
+    this.#plain.emit('close');
+    this.#secure.emit('close');
+    await Promise.all(this.#listeners.map((listener) => listener.stop()));
+  }
+
+  #secureServer(limits: object): Http2SecureServer {
+    const options = {
+      ...limits,
+      allowHTTP1: true,
+      minVersion: 'TLSv1.2' as const,
+      handshakeTimeout: HEADER_TIMEOUT_MS,
+      settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
+      SNICallback: (name: string, callback: (error: Error | null, context?: never) => void) => {
+        const found = this.#view.tls(name.toLowerCase());
+        const certificate = found.kind === 'terminate' ? found.certificate : undefined;
+        const context = certificate === undefined ? undefined : this.#contexts.of(certificate);
+        callback(null, context as never);
+      },
+    };
+    const server = createSecureServer(options, (request, response) => {
+      this.#pending.done(this.#rawSocketOf(request.socket as unknown as TLSSocket));
+      this.#proxy.handle(request, response, true);
+    });
+    server.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
+      this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
+      upgrade(this.#proxy, this.#parts, request, client, head, true);
+    });
+    server.on('tlsClientError', (_error, socket) => socket.destroy());
+    server.on('sessionError', () => {});
+    server.on('secureConnection', (socket: TLSSocket) => socket.on('error', () => socket.destroy()));
+    return server;
+  }
+
+  #accept(socket: Socket, next: () => void): void {
+    const address = plainAddress(socket.remoteAddress);
+    socket.on('error', () => socket.destroy());
+    if (!this.#settings.proxyProtocol) {
+      this.#sources.set(socket, address);
+      if (this.#pending.add(socket, address)) next();
+      return;
+    }
+    // The balancer's own address: the limit of a source holds for the clients behind it only once they are known.
+    const timer = setTimeout(() => socket.destroy(), HEADER_TIMEOUT_MS);
+    socket.once('close', () => clearTimeout(timer));
+    firstBytes(socket, MAX_PROXY_HEADER_BYTES, proxyVerdict, ({ length, source }, bytes) => {
+      clearTimeout(timer);
+      const client = source ?? address;
+      this.#sources.set(socket, client);
+      if (!this.#pending.add(socket, client)) return;
+      if (bytes.length > length) socket.unshift(bytes.subarray(length));
+      next();
+    });
+  }
+
+  #readHello(socket: Socket): void {
+    firstBytes(socket, MAX_HELLO_BYTES, helloVerdict, (name, bytes) => {
+      const found = this.#view.tls(name);
+      if (found.kind === 'terminate') {
+        socket.unshift(bytes);
+        socket.allowHalfOpen = false;
+        this.#secure.emit('connection', socket);
+        return;
+      }
+      this.#pending.done(socket);
+      const { backend } = found;
+      const { balancing } = this.#parts;
+      const source = this.#sourceOf(socket);
+      const { allowed, limits } = backend.options;
+      if (allowed !== undefined && !this.#proxy.isAllowed(allowed, source)) return void socket.destroy();
+      if (limits !== undefined) {
+        const isAdmitted = balancing.admitConnection(backend, source, performance.now());
+        socket.once('close', () => balancing.connectionClosed(backend, source));
+        if (!isAdmitted) return void socket.destroy();
+      }
+      passThrough(socket, bytes, { backend, source, balancing, metrics: this.#metrics });
+    });
+  }
+
+  #sourceOf(socket: Socket): string {
+    const raw = this.#rawSocketOf(socket as TLSSocket);
+    return this.#sources.get(raw) ?? plainAddress(raw.remoteAddress);
+  }
+
+  /** The connection below TLS and HTTP/2, whose client is known. */
+  #rawSocketOf(socket: TLSSocket): Socket {
+    const below = (socket as { readonly _parent?: Socket })._parent;
+    return below ?? socket;
+  }
+
+  async #readClusterCa(): Promise<void> {
+    try {
+      this.#upstreams.useClusterCa(await this.#settings.clusterCa());
+    } catch (error) {
+      this.#log.warn('cluster CA not readable; re-encrypting routes need one of their own', {
+        error: messageOf(error),
+      });
+    }
+  }
+
+  #serveStats(): void {
+    if (this.#settings.statsPort === undefined) return;
+    const server = createHttpServer({ headersTimeout: HEADER_TIMEOUT_MS }, (request, response) => {
+      const isMetrics = request.url === '/metrics';
+      const isHealth = request.url === '/healthz';
+      response.writeHead(isMetrics || isHealth ? 200 : 404, { 'content-type': 'text/plain; version=0.0.4' });
+      response.end(isMetrics ? this.metrics() : isHealth ? 'ok' : 'not found\n');
+    });
+    server.maxConnections = 32;
+    server.on('error', (error) => this.#log.warn('router metrics not served', { error: error.message }));
+    server.listen(this.#settings.statsPort, '127.0.0.1');
+    this.#stats = server;
+  }
+}
+
+const plainAddress = (address = ''): string => (address.startsWith('::ffff:') ? address.slice(7) : address);
+
+function helloVerdict(bytes: Buffer): Verdict<string> {
+  const hello = readHello(bytes);
+  return hello.kind === 'name' ? { kind: 'done', value: hello.name } : hello;
+}
+
+function proxyVerdict(bytes: Buffer): Verdict<{ readonly length: number; readonly source: string | undefined }> {
+  const header = readProxyHeader(bytes);
+  return header.kind === 'header' ? { kind: 'done', value: header } : header;
+}

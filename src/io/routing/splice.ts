@@ -1,0 +1,99 @@
+/** Two TCP streams joined: passthrough routes, and connections that were upgraded. */
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Backend, Balancing, Choice } from '../../core/routing/port.ts';
+import type { RouteMetrics } from './metrics.ts';
+
+const ATTEMPTS = 3;
+
+export interface SpliceParts {
+  readonly backend: Backend;
+  readonly source: string;
+  readonly balancing: Balancing;
+  readonly metrics: RouteMetrics;
+}
+
+/** Connects `client`, whose first bytes are `head`, to a server of the route; closes it where there is none. */
+export function passThrough(client: Socket, head: Buffer, parts: SpliceParts): void {
+  const tried = new Set<string>();
+  client.on('error', () => client.destroy());
+  connectNext(client, head, parts, tried);
+}
+
+function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Set<string>): void {
+  const { backend, source, balancing, metrics } = parts;
+  const choice =
+    tried.size >= ATTEMPTS || client.destroyed
+      ? undefined
+      : balancing.pick(backend, { address: source, cookie: undefined }, tried);
+  if (choice === undefined) {
+    if (tried.size > 0) metrics.of(backend).connectErrors++;
+    client.destroy();
+    return;
+  }
+  tried.add(choice.key);
+  const { address: host, port } = choice.endpoint;
+  const server = connect({ host, port, allowHalfOpen: true });
+  const giveUp = (): void => {
+    server.destroy();
+  };
+  const timer = setTimeout(giveUp, backend.options.connectTimeoutMs);
+  const onGone = (): void => void server.destroy();
+  client.once('close', onGone);
+  server.on('error', () => server.destroy());
+  const onFailed = (): void => {
+    clearTimeout(timer);
+    client.off('close', onGone);
+    connectNext(client, head, parts, tried);
+  };
+  server.once('close', onFailed);
+  server.once('connect', () => {
+    clearTimeout(timer);
+    server.off('close', onFailed);
+    join(client, server, head, parts, choice);
+  });
+}
+
+function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, choice: Choice): void {
+  const { backend, balancing, metrics } = parts;
+  const counters = metrics.of(backend);
+  counters.sessions++;
+  balancing.opened(choice);
+  server.once('close', () => {
+    balancing.closed(choice);
+    counters.bytesIn += server.bytesWritten;
+    counters.bytesOut += server.bytesRead;
+  });
+  if (head.length > 0) server.write(head);
+  splice(client, server, backend.options.tunnelTimeoutMs);
+}
+
+/** Ends of one side reach the other; both close when either closes, or after `idleMs` without a byte. */
+export function splice(a: Duplex & Partial<Pick<Socket, 'setTimeout'>>, b: Socket, idleMs: number): void {
+  const close = (): void => {
+    a.destroy();
+    b.destroy();
+  };
+  let activeMs = performance.now();
+  const onBytes = (): void => {
+    activeMs = performance.now();
+  };
+  a.on('data', onBytes);
+  b.on('data', onBytes);
+  // Both sides are idle together: bytes of one direction keep the tunnel.
+  const check = (): void => {
+    const leftMs = idleMs - (performance.now() - activeMs);
+    if (leftMs <= 0) close();
+    else timer = setTimeout(check, leftMs).unref();
+  };
+  let timer = setTimeout(check, idleMs).unref();
+  for (const side of [a, b]) {
+    side.on('error', close);
+    side.once('close', () => {
+      clearTimeout(timer);
+      close();
+    });
+  }
+  a.pipe(b);
+  b.pipe(a);
+}

@@ -1,0 +1,101 @@
+/** Upgrades, such as WebSocket: the request goes to a server, and a 101 joins both connections. */
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { forwarded, type RawHeaders, returned } from './headers.ts';
+import { type HttpProxy, ownHeaders, type ProxyParts } from './http-proxy.ts';
+import { page, reasonOf } from './pages.ts';
+import { splice } from './splice.ts';
+
+export function upgrade(
+  proxy: HttpProxy,
+  { balancing, metrics, upstreams }: ProxyParts,
+  request: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+  secure: boolean,
+): void {
+  client.on('error', () => client.destroy());
+  const refuse = (status: number, more: RawHeaders = []): void => {
+    const body = page(status);
+    const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
+    client.end(`${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
+  };
+  const exchange = proxy.admit(request, secure, (status, headers) =>
+    refuse(status, headers[0] === 'Connection' ? [] : headers),
+  );
+  if (exchange === undefined) return;
+  const { backend, path, target } = exchange;
+  // An upgrade has no body; one that claims to have one could hide a second request.
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
+  if (length !== '0' || coding !== undefined) {
+    refuse(400);
+    return;
+  }
+  const attempt = (): void => {
+    const choice = proxy.choose(exchange);
+    if (choice === undefined) {
+      metrics.responded(backend, 503);
+      refuse(503);
+      return;
+    }
+    const headers = forwarded(request.rawHeaders, request.headers, proxy.forwardingOf(exchange));
+    headers.push('Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? '');
+    const upstream = upstreams.upgrade({ backend, choice, method: target.method, path, headers });
+    const counters = metrics.of(backend);
+    let isConnected = false;
+    let timedOut = false;
+    balancing.opened(choice);
+    upstream.once('close', () => balancing.closed(choice));
+    const connecting = setTimeout(
+      () => upstream.destroy(new Error('connect timeout')),
+      backend.options.connectTimeoutMs,
+    );
+    upstream.once('socket', (socket) =>
+      socket.once(backend.upstream.tls ? 'secureConnect' : 'connect', () => {
+        isConnected = true;
+        clearTimeout(connecting);
+      }),
+    );
+    upstream.setTimeout(backend.options.serverTimeoutMs, () => {
+      timedOut = true;
+      upstream.destroy(new Error('server timeout'));
+    });
+    upstream.once('upgrade', (incoming: IncomingMessage, server: Socket, first: Buffer) => {
+      clearTimeout(connecting);
+      counters.sessions++;
+      metrics.responded(backend, 101);
+      server.setTimeout(0);
+      const passed = returned(incoming.rawHeaders, incoming.headers.connection);
+      const upgraded = ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? ''];
+      const own = ownHeaders({ ...exchange, response: undefined as never }, choice);
+      client.write(headText(101, incoming.statusMessage ?? '', [...upgraded, ...passed, ...own]));
+      if (first.length > 0) client.write(first);
+      if (head.length > 0) server.write(head);
+      splice(client, server, backend.options.tunnelTimeoutMs);
+    });
+    upstream.once('response', (incoming) => {
+      clearTimeout(connecting);
+      const status = incoming.statusCode ?? 502;
+      metrics.responded(backend, status);
+      const passed = returned(incoming.rawHeaders, incoming.headers.connection);
+      client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']));
+      incoming.pipe(client);
+    });
+    upstream.on('error', () => {
+      clearTimeout(connecting);
+      if (!isConnected && !timedOut) attempt();
+      else if (client.writable) refuse(timedOut ? 504 : 502);
+    });
+    client.once('close', () => upstream.destroy());
+    upstream.end();
+  };
+  attempt();
+}
+
+/** Values come from parsed messages or constants; CR and LF cannot be in them. */
+function headText(status: number, reason: string, headers: RawHeaders): string {
+  const lines = [`HTTP/1.1 ${status} ${reason || (STATUS_CODES[status] ?? '')}`];
+  for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}

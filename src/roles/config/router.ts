@@ -1,0 +1,67 @@
+/** `router` of the bootstrap file: the proxy of routes and ingresses on this host. */
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { type LabelSelector, parseLabelSelector } from '../../base/selector.ts';
+import { boolean, checkedString, integer, object, type Parsed } from './strict-yaml.ts';
+
+const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
+const STATS_PORT = 1936;
+
+const selector = () =>
+  checkedString((text) => {
+    try {
+      parseLabelSelector(text);
+      return undefined;
+    } catch (error) {
+      return error instanceof CodedError ? messageOf(error) : 'give a label selector such as tier=edge';
+    }
+  });
+
+export const routerField = () =>
+  object({
+    enabled: boolean(),
+    httpPort: integer(1, 65_535),
+    httpsPort: integer(1, 65_535),
+    statsPort: integer(0, 65_535),
+    proxyProtocol: boolean(),
+    accessLog: boolean(),
+    routeSelector: selector(),
+    namespaceSelector: selector(),
+  });
+
+type RouterFile = Parsed<{ router: ReturnType<typeof routerField> }, 'router'>['router'];
+
+export interface RouterSettings {
+  readonly enabled: boolean;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Of `/metrics` on loopback; 0: none. */
+  readonly statsPort: number;
+  /** Every connection begins with a PROXY header. */
+  readonly proxyProtocol: boolean;
+  readonly accessLog: boolean;
+  readonly routeSelector: LabelSelector | undefined;
+  readonly namespaceSelector: LabelSelector | undefined;
+}
+
+const selectorOf = (text: string | undefined): LabelSelector | undefined =>
+  text === undefined ? undefined : parseLabelSelector(text);
+
+export const routerOf = (file: RouterFile | undefined): RouterSettings => ({
+  enabled: file?.enabled ?? true,
+  httpPort: file?.httpPort ?? HTTP_PORT,
+  httpsPort: file?.httpsPort ?? HTTPS_PORT,
+  statsPort: file?.statsPort ?? STATS_PORT,
+  proxyProtocol: file?.proxyProtocol ?? false,
+  accessLog: file?.accessLog ?? false,
+  routeSelector: selectorOf(file?.routeSelector),
+  namespaceSelector: selectorOf(file?.namespaceSelector),
+});
+
+/** For `hyperedge config show`. */
+export const effectiveRouter = ({ enabled, httpPort, httpsPort, statsPort }: RouterSettings): [string, unknown][] => [
+  ['router.enabled', enabled],
+  ['router.httpPort', httpPort],
+  ['router.httpsPort', httpsPort],
+  ['router.statsPort', statsPort],
+];

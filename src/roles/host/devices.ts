@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import type { KubeletDeps } from '../../components/kubelet/index.ts';
+import { createCdiFiles, createFixtureScanner } from '../../io/fixtures/index.ts';
+import { createPluginSockets } from '../../io/grpc/index.ts';
+import { createRigHost } from '../../io/rigs/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process.ts';
+
+/** Sockets of plug-ins below `/var/lib/kubelet`, where they look for them, and the fixtures of this host. */
+export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): NonNullable<KubeletDeps['devices']> {
+  return {
+    sockets: createPluginSockets({ clock, log: log.named('plugins') }),
+    cdi: createCdiFiles({ directories: [join(root, 'etc/cdi'), join(root, 'var/run/cdi')], log: log.named('cdi') }),
+    root: join(root, 'var/lib/kubelet'),
+    scanner: createFixtureScanner({ declared: fixtures }),
+    rigs: createRigHost({
+      ...{ directory: join(root, 'var/log/origin/rigs'), commands: rigPower },
+      nowMs: () => clock.nowMs(),
+    }),
+  };
+}

@@ -1,0 +1,31 @@
+/** The router of this host: routes, ingresses and HTTP routes on its ports 80 and 443. */
+import { readFile } from 'node:fs/promises';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import { createRouter } from '../../components/openshift/router/index.ts';
+import { nodeFiles } from '../../io/pki/index.ts';
+import { createCertificateJudge, proxyFactory } from '../../io/routing/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+
+/** The function that ends it. Never waits for the API server, and a port that is in use does not stop the host. */
+export function startRouter(settings: Settings, informers: InformerFactory, log: Log): () => Promise<void> {
+  const { router: config, root, nodeIp } = settings;
+  if (!config.enabled) return async () => {};
+  const router = createRouter({
+    informers,
+    proxies: proxyFactory(log, nodeIp.includes(':') || settings.ipFamilies.length > 1 ? '::' : '0.0.0.0'),
+    judge: createCertificateJudge(),
+    clock,
+    random,
+    log,
+    config: {
+      ...config,
+      statsPort: config.statsPort === 0 ? undefined : config.statsPort,
+      clusterCa: () => readFile(nodeFiles(root).clientCa, 'utf8'),
+    },
+  });
+  router.start().catch((error: unknown) => log.error('router not started', { error: messageOf(error) }));
+  return () => router.stop();
+}

@@ -1,0 +1,72 @@
+/**
+ * `npm run bench:scheduling [-- core|api] [NODES] [REPLICAS]`: the pure core on 10, 100, 1,000 and 5,000 nodes, with and without pods
+ * that are placed already, beside a bare loop over the nodes in the same run; then, through the packaged appliance and NODES (1,000)
+ * hollow nodes, a deployment of REPLICAS (1,000), beside bindings that are written by hand. Prints the machine's load: wall-clock
+ * figures are worth as much as the machine is idle.
+ */
+import { loadavg } from 'node:os';
+import { Appliance, eventually, executable } from '../e2e/harness.ts';
+import { bareLoopMs, costPerPod, type Shape } from './scheduling/core.ts';
+
+const NODES = [10, 100, 1_000, 5_000];
+const SHAPES: readonly Shape[] = ['plain', 'spread', 'anti-affinity', 'preferred'];
+const PODS = 1_500;
+const numbers = process.argv.slice(2).map(Number).filter(Number.isFinite);
+const [hollow = 1_000, replicas = 1_000] = numbers;
+const load = (): string =>
+  loadavg()
+    .map((each) => each.toFixed(1))
+    .join(' ');
+
+function core(): void {
+  console.log(`core: CPU time of a pod, load ${load()}`);
+  console.log('nodes  shape          us/pod  pods/s  with 20 placed a node  x a bare loop');
+  costPerPod(100, 0, 500, 'preferred');
+  for (const nodes of NODES) {
+    const bareMs = bareLoopMs(nodes);
+    for (const shape of SHAPES) {
+      const pods = Math.min(PODS, nodes * 100);
+      const { cpuMs } = costPerPod(nodes, 0, pods, shape);
+      const full = costPerPod(nodes, nodes * 20, pods, shape).cpuMs;
+      const cells = [
+        String(nodes).padEnd(6),
+        shape.padEnd(14),
+        (cpuMs * 1000).toFixed(0).padStart(6),
+        (1000 / cpuMs).toFixed(0).padStart(7),
+        `${(full * 1000).toFixed(0)} us`.padStart(22),
+        (cpuMs / bareMs).toFixed(0).padStart(14),
+      ];
+      console.log(cells.join(' '));
+    }
+  }
+}
+
+async function throughApi(): Promise<void> {
+  const appliance = await Appliance.create();
+  const children: { kill(): boolean }[] = [];
+  try {
+    await appliance.start(300_000);
+    const nodes = ['hollow', '--kubeconfig', appliance.kubeconfig, '--nodes', String(hollow), '--zones', '5'];
+    children.push(appliance.spawnInside(executable, nodes));
+    await eventually('hollow nodes', 300_000, async () => {
+      const ready = (await appliance.kubectl(['get', 'nodes', '--no-headers'])).stdout.match(/^hollow-\d+ +Ready /gm);
+      return ready?.length === hollow ? true : undefined;
+    });
+    const child = `${import.meta.dirname}/scheduling/through-api.child.ts`;
+    const begin = load();
+    const ran = await appliance.inside(process.execPath, [child, appliance.kubeconfig, String(replicas)], {
+      timeoutMs: 600_000,
+    });
+    if (ran.code !== 0) throw new Error(ran.stderr);
+    const { bare, seconds, rate } = JSON.parse(ran.stdout) as { bare: number; seconds: number; rate: number };
+    console.log(`api: ${hollow} hollow nodes, load ${begin} before, ${load()} after`);
+    console.log(`deployment of ${replicas} scheduled in ${seconds.toFixed(1)} s`);
+    console.log(`${rate.toFixed(0)} pods/s; bindings by hand ${bare.toFixed(0)}/s; ratio ${(rate / bare).toFixed(2)}`);
+  } finally {
+    for (const child of children) child.kill();
+    await appliance.stop();
+  }
+}
+
+if (!process.argv.includes('api')) core();
+if (!process.argv.includes('core')) await throughApi();

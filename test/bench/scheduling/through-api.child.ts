@@ -1,0 +1,67 @@
+/**
+ * Runs in the network of an appliance with hollow nodes: binds pods by hand as fast as the API server takes it, then has a deployment
+ * scheduled. Prints a JSON line. Arguments: kubeconfig, replicas.
+ */
+import type { Deployment } from 'kubernetes-types/apps/v1';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog as log } from '../../../src/base/log.ts';
+import { openClient } from '../../../src/roles/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
+
+const [kubeconfig = '', count = '1000'] = process.argv.slice(2);
+const replicas = Number(count);
+const BARE_PODS = 500;
+const AT_ONCE = 64;
+const access = await openClient(kubeconfig, 'bench', { clock, random, log });
+const pods = access.client.resource(resources.pods);
+const namespace = 'default';
+const spec = { containers: [{ name: 'c', image: 'none', resources: { requests: { cpu: '10m', memory: '16Mi' } } }] };
+
+async function inParallel(total: number, work: (index: number) => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < total; index = next++) await work(index);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return (performance.now() - begin) / 1000;
+}
+
+await inParallel(BARE_PODS, (index) =>
+  pods.create({ metadata: { name: `bare-${index}`, namespace }, spec: { ...spec, schedulerName: 'none' } }),
+);
+const bareSeconds = await inParallel(BARE_PODS, (index) =>
+  pods.createSubresource(`bare-${index}`, namespace, 'binding', {
+    apiVersion: 'v1',
+    kind: 'Binding',
+    metadata: { name: `bare-${index}`, namespace },
+    target: { apiVersion: 'v1', kind: 'Node', name: `hollow-${index % 10}` },
+  }),
+);
+const labels = { app: 'bench' };
+const deployment: Deployment = {
+  metadata: { name: 'bench', namespace },
+  spec: { replicas, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+};
+const informer = access.newInformers().informer(resources.pods);
+informer.start();
+await informer.synced;
+const placed = new Set<string>();
+let firstMs = 0;
+const all = new Promise<void>((resolve) => {
+  informer.onChange({
+    updated: ({ metadata, spec: bound }) => {
+      if (metadata?.labels?.['app'] !== 'bench' || (bound?.nodeName ?? '') === '') return;
+      if (placed.size === 0) firstMs = performance.now();
+      placed.add(metadata.name ?? '');
+      if (placed.size === replicas) resolve();
+    },
+  });
+});
+const begin = performance.now();
+await access.client.resource(resources.deployments).create(deployment);
+await all;
+const seconds = (performance.now() - begin) / 1000;
+const bindingSeconds = (performance.now() - firstMs) / 1000;
+console.log(JSON.stringify({ bare: BARE_PODS / bareSeconds, seconds, rate: replicas / bindingSeconds }));
+process.exit(0);

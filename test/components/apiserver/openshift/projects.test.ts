@@ -1,0 +1,165 @@
+/** OpenShift's groups project, authorization and config, by a whole API server. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
+import { startServer, type TestServer } from '../harness.ts';
+
+const REQUESTS = '/apis/project.openshift.io/v1/projectrequests';
+const REVIEWS = '/apis/authorization.openshift.io/v1';
+
+interface Listed {
+  readonly items: readonly { readonly metadata: { readonly name: string } }[];
+}
+
+const request = (name: string, more: object = {}) => ({
+  apiVersion: 'project.openshift.io/v1',
+  kind: 'ProjectRequest',
+  metadata: { name },
+  ...more,
+});
+
+describe('projects', { concurrency: false }, () => {
+  let server: TestServer;
+  let ann: KeyPair;
+  let bob: KeyPair;
+  before(async () => {
+    server = await startServer({ config: { openshift: { profile: 'okd', domain: 'apps.lab.example' } } });
+    ann = await server.user('ann', 'system:authenticated:oauth');
+    bob = await server.user('bob');
+  });
+  after(() => server.stop());
+
+  const configure = (spec: object) =>
+    server.call('PATCH', '/apis/config.openshift.io/v1/projects/cluster', {
+      body: { spec },
+      type: 'application/merge-patch+json',
+    });
+
+  test('users who have logged in may request them; others read why not', async () => {
+    const allowed = await server.call('GET', REQUESTS, { as: ann });
+    assert.deepEqual([allowed.code, allowed.body['kind'], allowed.body['status']], [200, 'Status', 'Success']);
+    const refused = await server.call('GET', REQUESTS, { as: bob });
+    assert.deepEqual([refused.code, refused.body['message']], [403, 'You may not request a new project via this API.']);
+    await configure({ projectRequestMessage: 'Ask ann for a project.' });
+    assert.equal((await server.call('GET', REQUESTS, { as: bob })).body['message'], 'Ask ann for a project.');
+    assert.equal((await server.call('POST', REQUESTS, { as: bob, body: request('his') })).code, 403);
+  });
+
+  test('the requester administers what is made, and sees it at once', async () => {
+    const made = await server.call<{ kind: string; metadata: { annotations: Record<string, string> } }>(
+      'POST',
+      REQUESTS,
+      { as: ann, body: request('shop', { displayName: 'Shop', description: 'Sells.' }) },
+    );
+    assert.equal(made.code, 201, made.text);
+    assert.equal(made.body.kind, 'Project');
+    assert.deepEqual(made.body.metadata.annotations, {
+      'openshift.io/description': 'Sells.',
+      'openshift.io/display-name': 'Shop',
+      'openshift.io/requester': 'ann',
+    });
+    const names = async (as: KeyPair) => {
+      const { body } = await server.call<Listed>('GET', '/apis/project.openshift.io/v1/projects', { as });
+      return body.items.map(({ metadata }) => metadata.name);
+    };
+    assert.deepEqual(await names(ann), ['shop']);
+    assert.deepEqual(await names(bob), []);
+    const again = await server.call('POST', REQUESTS, { as: ann, body: request('shop') });
+    assert.deepEqual([again.code, again.body['message']], [409, 'project.project.openshift.io "shop" already exists']);
+  });
+
+  test('names of the system are refused', async () => {
+    for (const name of ['openshift', 'kube', 'kube-x', 'openshift-x']) {
+      const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request(name) });
+      assert.equal(code, 403, text);
+      assert.match(text, /cannot request a project/);
+    }
+    assert.equal((await server.call('POST', REQUESTS, { as: ann, body: request('Bad_Name') })).code, 422);
+  });
+
+  test('a template that is not there makes nothing', async () => {
+    await configure({ projectRequestTemplate: { name: 'missing' } });
+    const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request('other') });
+    assert.equal(code, 404, text);
+    assert.equal((await server.call('GET', '/api/v1/namespaces/other')).code, 404);
+    await configure({ projectRequestTemplate: null });
+  });
+
+  test('reviews say who can, and whether', async () => {
+    const action = { verb: 'get', resource: 'pods', resourceAPIGroup: '' };
+    const review = (kind: string, body: object) =>
+      server.call<{ users: string[]; groups: string[]; allowed: boolean; kind: string }>(
+        'POST',
+        `${REVIEWS}/${kind.startsWith('Local') ? 'namespaces/shop/' : ''}${kind.toLowerCase()}s`,
+        { body: { apiVersion: 'authorization.openshift.io/v1', kind, ...body } },
+      );
+    const local = await review('LocalResourceAccessReview', action);
+    assert.equal(local.code, 201, local.text);
+    assert.equal(local.body.kind, 'ResourceAccessReviewResponse');
+    assert.ok(local.body.users.includes('ann'), local.text);
+    assert.ok(local.body.groups.includes('system:masters') && local.body.groups.includes('system:cluster-readers'));
+    const everywhere = await review('ResourceAccessReview', action);
+    assert.ok(!everywhere.body.users.includes('ann'), everywhere.text);
+    for (const [user, allowed] of [
+      ['ann', true],
+      ['bob', false],
+    ] as const) {
+      const answer = await review('LocalSubjectAccessReview', { ...action, user });
+      assert.deepEqual([answer.body.kind, answer.body.allowed], ['SubjectAccessReviewResponse', allowed], answer.text);
+    }
+    assert.equal((await review('ResourceAccessReview', { verb: 'get' })).code, 422);
+  });
+
+  test('role bindings are one object under both names', async () => {
+    const at = `${REVIEWS}/namespaces/shop/rolebindings`;
+    const binding = {
+      apiVersion: 'authorization.openshift.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'view' },
+      roleRef: { name: 'view' },
+      userNames: ['bob', 'system:serviceaccount:shop:default'],
+      groupNames: ['team'],
+    };
+    const made = await server.call('POST', at, { body: binding, as: ann });
+    assert.equal(made.code, 201, made.text);
+    const stored = await server.call('GET', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings/view');
+    assert.deepEqual(stored.body['subjects'], [
+      { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'bob' },
+      { kind: 'ServiceAccount', name: 'default', namespace: 'shop' },
+      { kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: 'team' },
+    ]);
+    const shown = await server.call('GET', `${at}/view`);
+    assert.deepEqual(shown.body['userNames'], ['bob', 'system:serviceaccount:shop:default']);
+    assert.deepEqual(shown.body['roleRef'], { name: 'view' });
+    // What ann may not do in her project she cannot give by the older name either.
+    const more = { ...binding, metadata: { name: 'more' }, roleRef: { name: 'cluster-admin' } };
+    assert.equal((await server.call('POST', at, { body: more, as: ann })).code, 403);
+  });
+
+  test('the configuration of the cluster is there with true values, and stays as it is changed', async () => {
+    const spec = async (plural: string, name = 'cluster') =>
+      (await server.call<{ spec: Record<string, unknown> }>('GET', `/apis/config.openshift.io/v1/${plural}/${name}`))
+        .body.spec;
+    assert.equal((await spec('dnses'))['baseDomain'], 'lab.example');
+    assert.equal((await spec('ingresses'))['domain'], 'apps.lab.example');
+    assert.deepEqual((await spec('networks'))['serviceNetwork'], ['172.30.0.0/16']);
+    assert.equal((await spec('projects'))['projectRequestMessage'], 'Ask ann for a project.');
+    const second = { apiVersion: 'config.openshift.io/v1', kind: 'OAuth', metadata: { name: 'other' }, spec: {} };
+    const refused = await server.call('POST', '/apis/config.openshift.io/v1/oauths', { body: second });
+    assert.equal(refused.code, 422, refused.text);
+    const readers = await server.user('rita', 'system:cluster-readers');
+    assert.equal((await server.call('GET', '/apis/config.openshift.io/v1/oauths/cluster', { as: readers })).code, 200);
+    assert.equal((await server.call('GET', '/apis/config.openshift.io/v1/oauths/cluster', { as: bob })).code, 403);
+  });
+});
+
+test('under the profile kubernetes only administrators make projects', async () => {
+  const server = await startServer();
+  try {
+    const ann = await server.user('ann', 'system:authenticated:oauth');
+    assert.equal((await server.call('POST', REQUESTS, { as: ann, body: request('shop') })).code, 403);
+    assert.equal((await server.call('POST', REQUESTS, { body: request('shop') })).code, 201);
+  } finally {
+    await server.stop();
+  }
+});

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { applySetId, groupKindsText, inApplyOrder, parseGroupKinds } from '../../../src/core/applyset/apply-set.ts';
+
+test('the id is that of KEP-3659', () => {
+  const hash = (text: string): string => createHash('sha256').update(text).digest('base64url');
+  const id = applySetId({ name: 'my-set', namespace: 'test', kind: 'Secret', group: '' }, hash);
+  assert.equal(id, 'applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1');
+});
+
+test('kinds round-trip, sorted and once', () => {
+  const kinds = [
+    { group: 'apps', kind: 'Deployment' },
+    { group: '', kind: 'ConfigMap' },
+    { group: 'apps', kind: 'Deployment' },
+  ];
+  assert.equal(groupKindsText(kinds), 'ConfigMap,Deployment.apps');
+  assert.deepEqual(parseGroupKinds('ConfigMap,Deployment.apps'), [kinds[1], kinds[0]]);
+  assert.deepEqual(parseGroupKinds(undefined), []);
+});
+
+test('namespaces and definitions are applied first', () => {
+  const order = inApplyOrder([
+    { group: 'lab.dev', kind: 'Rig' },
+    { group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' },
+    { group: '', kind: 'Namespace' },
+  ]);
+  assert.deepEqual(
+    order.map(({ kind }) => kind),
+    ['Namespace', 'CustomResourceDefinition', 'Rig'],
+  );
+});

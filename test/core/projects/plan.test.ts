@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { nameRefusal, projectObjects } from '../../../src/core/projects/plan.ts';
+
+const PARAMETERS = {
+  PROJECT_NAME: 'shop',
+  PROJECT_DISPLAYNAME: 'Shop ${PROJECT_NAME}',
+  PROJECT_DESCRIPTION: '',
+  PROJECT_ADMIN_USER: 'ann',
+  PROJECT_REQUESTING_USER: 'ann',
+};
+
+describe('project requests', () => {
+  test('names of the system cannot be requested', () => {
+    for (const name of ['openshift', 'kubernetes', 'kube', 'openshift-x', 'kubernetes-x', 'kube-x'])
+      assert.match(nameRefusal(name) ?? '', /^cannot request a project (with the name|starting with) "/, name);
+    for (const name of ['shop', 'openshiftx', 'my-kube']) assert.equal(nameRefusal(name), undefined, name);
+  });
+
+  test('the default is the project and its administrator', () => {
+    const made = projectObjects(undefined, PARAMETERS);
+    assert.ok(typeof made !== 'string');
+    assert.deepEqual(made.project['metadata'], {
+      name: 'shop',
+      annotations: {
+        'openshift.io/description': '',
+        // A value that looks like a parameter is not filled in again.
+        'openshift.io/display-name': 'Shop ${PROJECT_NAME}',
+        'openshift.io/requester': 'ann',
+      },
+    });
+    assert.deepEqual(
+      made.content.map(({ kind, subjects }) => [kind, subjects]),
+      [['RoleBinding', [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }]]],
+    );
+  });
+
+  test('a template has exactly one project', () => {
+    const project = { apiVersion: 'project.openshift.io/v1', kind: 'Project', metadata: { name: '${PROJECT_NAME}' } };
+    const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'of-${TEAM}' } };
+    const parameters = [{ name: 'TEAM', value: 'blue' }];
+    const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS);
+    assert.ok(typeof made !== 'string');
+    assert.deepEqual(made.content, [{ ...quota, metadata: { name: 'of-blue' } }]);
+    assert.equal(projectObjects({ objects: [quota] }, PARAMETERS), 'must contain a project resource');
+    assert.equal(projectObjects({ objects: [project, project] }, PARAMETERS), 'must contain only one project resource');
+  });
+});

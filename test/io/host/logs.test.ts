@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { hostLogs, journalArguments } from '../../../src/io/host/index.ts';
+
+let directory: string;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'he-logs-'));
+  await mkdir(join(directory, 'log/pods'), { recursive: true });
+  await writeFile(join(directory, 'log/messages'), 'one\ntwo\n');
+  await writeFile(join(directory, 'secret'), 'no log');
+  await symlink('../secret', join(directory, 'log/out'));
+  await symlink('messages', join(directory, 'log/latest'));
+});
+after(() => rm(directory, { recursive: true, force: true }));
+
+test('files and directories below the log directory are served, links out of it are not', async () => {
+  const logs = hostLogs(join(directory, 'log'));
+  assert.deepEqual(await logs.names(''), ['latest', 'messages', 'out', 'pods/']);
+  assert.equal(await logs.names('messages'), undefined);
+  for (const path of ['messages', 'latest']) {
+    const file = await logs.open(path);
+    assert.ok(file);
+    assert.equal(await text(file), 'one\ntwo\n');
+  }
+  for (const path of ['out', '../secret', 'pods', 'none']) assert.equal(await logs.open(path), undefined, path);
+  assert.equal(await logs.names('..'), undefined);
+});
+
+test('a journal query becomes arguments of journalctl, times in its own form', () => {
+  const query = {
+    units: ['sshd'],
+    since: '2026-11-23T10:00:00+01:00',
+    tail: 5,
+    boot: 0,
+    pattern: 'fail.*',
+    caseSensitive: false,
+  };
+  assert.deepEqual(journalArguments(query), [
+    '--utc',
+    '--no-pager',
+    '--output=short-precise',
+    '--unit=sshd',
+    '--since=2026-11-23 09:00:00 UTC',
+    '--boot=0',
+    '--lines=5',
+    '--grep=fail.*',
+    '--case-sensitive=false',
+  ]);
+});
+
+test('output of journalctl is passed on, and its errors end the stream', async () => {
+  const logs = hostLogs(directory, 'echo');
+  assert.match(await text(logs.journal({ units: ['a'] }, new AbortController().signal)), /--unit=a/);
+  const missing = hostLogs(directory, join(directory, 'journalctl'));
+  await assert.rejects(text(missing.journal({ units: [] }, new AbortController().signal)), /ENOENT/);
+});

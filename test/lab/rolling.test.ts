@@ -1,0 +1,56 @@
+/** A new executable on one host after the other, and restarts, while a client counts. Run by `npm run test:lab`. */
+import assert from 'node:assert/strict';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { executable, sleep } from '../e2e/harness.ts';
+import { LabCluster } from './lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+
+const missing = await whyNoNspawn();
+if (missing !== undefined) console.log(`not run: ${missing}`);
+
+describe('planned restarts under load', { skip: missing ?? false }, () => {
+  let cluster: LabCluster;
+  let masters: readonly NspawnHost[];
+  let a: NspawnHost;
+  let node: NspawnHost;
+
+  before(async () => {
+    cluster = await LabCluster.formed({ masters: 3, nodes: 1 }, 'rolling');
+    masters = cluster.hosts.slice(0, 3);
+    a = cluster.host(0);
+    node = cluster.host(3);
+  });
+  after(() => cluster?.stop());
+
+  test('the host process of the client restarts: no request fails', async () => {
+    const report = await cluster.underLoad(
+      `host process of ${node.name} restarted`,
+      { client: node, by: a },
+      async () => {
+        for (let round = 0; round < 3; round++) {
+          await node.must('systemctl', ['restart', 'hyperedge'], { timeoutMs: 60_000 });
+          await sleep(1_000);
+        }
+      },
+    );
+    assert.deepEqual(report.errors, []);
+  });
+
+  test('a new executable on all hosts: no request fails', async () => {
+    for (const host of cluster.hosts) {
+      // Another build of the executable: bytes after its end change nothing but its digest.
+      await copyFile(executable, join(host.root, 'root/upgrade'));
+      await host.must('sh', ['-c', 'chmod 755 /root/upgrade; echo >> /root/upgrade']);
+    }
+    const report = await cluster.underLoad('executable replaced on all hosts', { client: node, by: a }, async () => {
+      for (const host of cluster.hosts)
+        await cluster.line.step(`${host.name}: install of the new executable`, async () => {
+          await cluster.install(host, ['install'], '/root/upgrade');
+          await cluster.untilBack(host, masters);
+        });
+    });
+    assert.deepEqual(report.errors, []);
+  });
+});
