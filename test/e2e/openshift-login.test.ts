@@ -21,8 +21,8 @@ describe('oc login', { timeout: 240_000 }, () => {
   before(async () => {
     host = await Appliance.create();
     const directory = join(host.root, 'etc/origin');
-    await mkdir(directory, { recursive: true });
-    const users = join(directory, 'users.htpasswd');
+    await mkdir(join(directory, 'master'), { recursive: true });
+    const users = join(directory, 'master/users.htpasswd');
     await writeFile(users, `dev:${hashSync(PASSWORD, 10)}\n`, { mode: 0o600 });
     await writeFile(
       join(directory, 'bootstrap.yaml'),

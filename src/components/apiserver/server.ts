@@ -132,16 +132,11 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
   });
   const cache = new WatchCache({ store, clock, log, soleWriter: () => soleWriter.current }, cacheOptions());
   const operations = new StoreMetrics();
-  const objects = new ObjectStore(
-    store,
-    cache,
-    new ExpiryLeases(store, clock),
-    (key) => encrypted?.isStale(key) ?? false,
-    {
-      nowMs: () => clock.monotonicMs(),
-      observe: (...figures) => operations.observe(...figures),
-    },
-  );
+  const isStale = (key: string): boolean => encrypted?.isStale(key) ?? false;
+  const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock), isStale, {
+    nowMs: () => clock.monotonicMs(),
+    observe: (...figures) => operations.observe(...figures),
+  });
   metrics.addGauge(() => operations.render());
   return { encrypted, store, cache, objects, soleWriter };
 }

@@ -9,10 +9,6 @@ export const LOGIN_ROLES: readonly ClusterRole[] = [
     rule('get', 'user.openshift.io', 'users', '~'),
     rule('delete get list watch', 'oauth.openshift.io', 'useroauthaccesstokens'),
   ]),
-  // `oc logout` of releases before 4.8 deletes the token by this name.
-  clusterRole('system:oauth-token-deleter', [
-    rule('delete', 'oauth.openshift.io', 'oauthaccesstokens oauthauthorizetokens'),
-  ]),
 ];
 
 export const LOGIN_BINDINGS: readonly ClusterRoleBinding[] = [
