@@ -97,6 +97,14 @@ describe('oc login', { timeout: 240_000 }, () => {
     const done = await oc('login', SERVER, `--certificate-authority=${ca}`, '-u', 'dev', '-p', PASSWORD);
     assert.equal(done.code, 0, done.stdout + done.stderr);
     assert.equal((await oc('whoami')).stdout.trim(), 'dev');
+    const other = { kind: 'SubjectAccessReview', apiVersion: 'authorization.openshift.io/v1', verb: 'get' };
+    const asked = await oc('auth', 'can-i', 'create', 'subjectaccessreviews.authorization.k8s.io');
+    assert.equal(asked.stdout.trim(), 'no');
+    const refused = await host.inside(OC, ['create', '-f', '-'], {
+      env,
+      input: JSON.stringify({ ...other, resource: 'pods', user: 'system:admin' }),
+    });
+    assert.match(refused.stderr, /cannot create resource "subjectaccessreviews"/);
     const token = (await oc('whoami', '-t')).stdout.trim();
     assert.match(token, /^sha256~/);
     const out = await oc('logout');

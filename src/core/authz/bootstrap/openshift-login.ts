@@ -7,6 +7,8 @@ const OAUTH_USERS = group('system:authenticated:oauth');
 export const LOGIN_ROLES: readonly ClusterRole[] = [
   clusterRole('system:openshift:self-user', [
     rule('get', 'user.openshift.io', 'users', '~'),
+    // Reviews of others need more rights: see the handler of the review.
+    rule('create', 'authorization.openshift.io', 'subjectaccessreviews'),
     rule('delete get list watch', 'oauth.openshift.io', 'useroauthaccesstokens'),
   ]),
 ];
