@@ -213,6 +213,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'rotate the cluster’s authorities and service account keys',
     load: async () => (await import('./commands/ca.ts')).rotateCommand,
   },
+  'kubeadmin create': {
+    summary: 'create the user kubeadmin and print its password',
+    load: async () => (await import('./commands/kubeadmin.ts')).createKubeadminCommand,
+  },
   'token create': {
     summary: 'create a token for joining hosts and print the join command',
     load: async () => (await import('./commands/token.ts')).createTokenCommand,

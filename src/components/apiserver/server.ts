@@ -132,16 +132,11 @@ function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
   });
   const cache = new WatchCache({ store, clock, log, soleWriter: () => soleWriter.current }, cacheOptions());
   const operations = new StoreMetrics();
-  const objects = new ObjectStore(
-    store,
-    cache,
-    new ExpiryLeases(store, clock),
-    (key) => encrypted?.isStale(key) ?? false,
-    {
-      nowMs: () => clock.monotonicMs(),
-      observe: (...figures) => operations.observe(...figures),
-    },
-  );
+  const isStale = (key: string): boolean => encrypted?.isStale(key) ?? false;
+  const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock), isStale, {
+    nowMs: () => clock.monotonicMs(),
+    observe: (...figures) => operations.observe(...figures),
+  });
   metrics.addGauge(() => operations.render());
   return { encrypted, store, cache, objects, soleWriter };
 }
@@ -299,15 +294,8 @@ class Server implements ApiServer {
       identities,
       certificates,
       authenticator: createAuthenticator({
-        config,
-        identities,
-        certificates,
-        tokens,
-        oauthTokens: new OAuthTokens(
-          cache,
-          () => clock.nowMs(),
-          (name, seconds) => tokenUses.noteOAuth(this.#context, name, seconds),
-        ),
+        ...{ config, identities, certificates, tokens },
+        oauthTokens: new OAuthTokens(cache, clock, (...use) => tokenUses.noteOAuth(this.#context, ...use)),
         cache,
         backends: deps.http.backends,
         clock,
@@ -336,9 +324,7 @@ class Server implements ApiServer {
     this.#authenticationMap = new AuthenticationMap(this.#context);
     this.#fairness = createFairness(this.#context, this.#metrics);
     const endpoints = createEndpoints({
-      context: this.#context,
-      foreign: this.#foreign,
-      metrics: this.#metrics,
+      ...{ context: this.#context, foreign: this.#foreign, metrics: this.#metrics },
       bootstrapped: () => this.#bootstrapped,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,

@@ -21,6 +21,7 @@ import { followCertificates } from './certificates.ts';
 import { type ApiOptions, apiConfigOf } from './config.ts';
 import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
+import { createLoginFor } from './login.ts';
 import { openStore } from './store.ts';
 
 /** Configured by this host's master-config.yaml. Throws CodedErrors with file and field. */
@@ -163,6 +164,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
     certificates,
+    login: await createLoginFor(config, options.openshift, log.named('oauth')),
     config: { ...config, identity: identityOf(config.advertiseAddress) },
   });
   const { port } = await server.start();

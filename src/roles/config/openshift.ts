@@ -1,13 +1,50 @@
 /** OpenShift's layer: `openshift` of the bootstrap file, and of the master's configuration. */
-import { object, oneOf, type Parsed, string } from './strict-yaml.ts';
+import type { IdentityProvider } from '../../components/openshift/oauth/index.ts';
+import { type Field, object, oneOf, type Parsed, string } from './strict-yaml.ts';
 
 const DNS_NAME = {
   pattern: /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/,
   fix: 'give a DNS domain such as apps.lab.example',
 };
 
+const PROVIDER_KINDS = ['htpasswd', 'ldap', 'openID', 'requestHeader'] as const;
+const PROVIDER_FIELDS: readonly string[] = ['name', 'mappingMethod', 'type', ...PROVIDER_KINDS];
+
+/** As `spec.identityProviders` of the OAuth named cluster, with files of the host in the place of objects. */
+const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
+  schema: {
+    type: 'array',
+    items: {
+      type: 'object',
+      required: ['name'],
+      properties: Object.fromEntries(PROVIDER_FIELDS.map((each) => [each, {}])),
+    },
+  },
+  parse: (at) => {
+    const value: unknown = at.node?.toJSON();
+    if (!Array.isArray(value)) return at.fail('must be a list of identity providers');
+    for (const [index, each] of value.entries()) {
+      const provider = (typeof each === 'object' && each !== null ? each : {}) as Record<string, unknown>;
+      const fail = (what: string): never => at.into(at.node, `${at.path}[${index}]`).fail(what);
+      const { name } = provider;
+      if (typeof name !== 'string' || !/^[^/%:\s]+$/.test(name))
+        fail('name: must be a name without /, %, : and blanks');
+      const unknown = Object.keys(provider).find((key) => !PROVIDER_FIELDS.includes(key));
+      if (unknown !== undefined) fail(`${unknown}: unknown field; give one of ${PROVIDER_FIELDS.join(', ')}`);
+      if (PROVIDER_KINDS.filter((key) => provider[key] !== undefined).length !== 1)
+        fail(`must have exactly one of ${PROVIDER_KINDS.join(', ')}`);
+    }
+    return value as IdentityProvider[];
+  },
+});
+
 /** The same in both files. `domain`: of routes without a host. */
-export const openshiftField = () => object({ profile: oneOf('kubernetes', 'okd'), domain: string({ ...DNS_NAME }) });
+export const openshiftField = () =>
+  object({
+    profile: oneOf('kubernetes', 'okd'),
+    domain: string({ ...DNS_NAME }),
+    identityProviders: identityProvidersField(),
+  });
 
 type OpenShiftFile = Parsed<{ openshift: ReturnType<typeof openshiftField> }, 'openshift'>['openshift'];
 
@@ -16,6 +53,8 @@ export interface OpenShiftSettings {
   readonly profile: 'kubernetes' | 'okd';
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
+  /** Beside those of the OAuth named cluster. */
+  readonly identityProviders?: readonly IdentityProvider[];
 }
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
@@ -23,4 +62,5 @@ const DEFAULT_DOMAIN = 'apps.cluster.local';
 export const openshiftOf = (file: OpenShiftFile | undefined): OpenShiftSettings => ({
   profile: file?.profile ?? 'kubernetes',
   domain: file?.domain ?? DEFAULT_DOMAIN,
+  ...(file?.identityProviders === undefined ? {} : { identityProviders: file.identityProviders }),
 });

@@ -18,6 +18,7 @@ import {
   type FollowedCertificates,
   type IdentitySettings,
 } from '../../../src/components/apiserver/index.ts';
+import type { CreateLogin } from '../../../src/components/apiserver/login-port.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { processFacts } from '../../../src/io/host/index.ts';
@@ -102,6 +103,7 @@ export interface HarnessOptions {
   readonly clock?: Clock;
   /** Default: the real one. */
   readonly http?: HttpPort;
+  readonly login?: CreateLogin;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -122,6 +124,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.identities === undefined ? {} : { identities: options.identities }),
     ...(options.certificates === undefined ? {} : { certificates: options.certificates }),
+    ...(options.login === undefined ? {} : { login: options.login }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

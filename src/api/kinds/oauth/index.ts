@@ -43,7 +43,7 @@ export const clients: KindDefinition<OAuthClient> = {
   verbs: ALL_VERBS,
   schemaName: `${SCHEMA}.OAuthClient`,
   returnsDeleted: 'undocumented',
-  storagePrefix: 'openshift.io/oauth/clients',
+  storagePrefix: 'openshift.io/oauthclients',
   strategy: { validate: validateClient },
   columns: [
     nameColumn,
@@ -85,7 +85,7 @@ export const accessTokens: KindDefinition<OAuthAccessToken> = {
   verbs: ALL_VERBS,
   schemaName: `${SCHEMA}.OAuthAccessToken`,
   returnsDeleted: 'undocumented',
-  storagePrefix: 'openshift.io/oauth/accesstokens',
+  storagePrefix: 'openshift.io/oauthaccesstokens',
   strategy: { validate: validateAccessToken, validateUpdate: validateTokenUpdate },
   aliases: [ownTokens],
   fieldSelectors: {
@@ -106,7 +106,7 @@ export const authorizeTokens: KindDefinition<OAuthAuthorizeToken> = {
   verbs: ALL_VERBS,
   schemaName: `${SCHEMA}.OAuthAuthorizeToken`,
   returnsDeleted: 'undocumented',
-  storagePrefix: 'openshift.io/oauth/authorizetokens',
+  storagePrefix: 'openshift.io/oauthauthorizetokens',
   ttlSeconds: CODE_SECONDS,
   strategy: { validate: validateAuthorizeToken, validateUpdate: validateTokenUpdate },
   fieldSelectors: {
@@ -126,7 +126,7 @@ export const clientAuthorizations: KindDefinition<OAuthClientAuthorization> = {
   verbs: ALL_VERBS,
   schemaName: `${SCHEMA}.OAuthClientAuthorization`,
   returnsDeleted: 'undocumented',
-  storagePrefix: 'openshift.io/oauth/clientauthorizations',
+  storagePrefix: 'openshift.io/oauthclientauthorizations',
   strategy: { validate: validateAuthorization },
   fieldSelectors: {
     clientName: (each) => each.clientName ?? '',

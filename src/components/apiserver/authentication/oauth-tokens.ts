@@ -1,5 +1,5 @@
 /**
- * Tokens of the OAuth server: `sha256~` and 43 characters. The store has their hashes. Source: openshift/oauth-apiserver
+ * Tokens of the OAuth server: `sha256~` and 43 characters; the store has hashes. Source: openshift/oauth-apiserver
  * pkg/tokenvalidation; openshift/library-go pkg/oauth/oauthserviceaccountclient and pkg/crypto.
  */
 import { createHash } from 'node:crypto';
@@ -7,6 +7,7 @@ import type { Secret } from 'kubernetes-types/core/v1';
 import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../../api/kinds/oauth/types.ts';
 import type { Group, User } from '../../../api/kinds/users/types.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { SCOPES } from '../authorization/scopes.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
@@ -48,14 +49,14 @@ interface Remembered {
 
 export class OAuthTokens {
   readonly #cache: WatchCache;
-  readonly #nowMs: () => number;
+  readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #noteUse: (name: string, seconds: number) => void;
   readonly #remembered = new Map<string, Remembered>();
 
   /** `noteUse`: an inactivity limit has to be extended to that many seconds after the creation. */
-  constructor(cache: WatchCache, nowMs: () => number, noteUse: (name: string, seconds: number) => void) {
+  constructor(cache: WatchCache, clock: Pick<Clock, 'nowMs'>, noteUse: (name: string, seconds: number) => void) {
     this.#cache = cache;
-    this.#nowMs = nowMs;
+    this.#clock = clock;
     this.#noteUse = noteUse;
   }
 
@@ -63,7 +64,7 @@ export class OAuthTokens {
   authenticate(token: string): UserInfo | undefined {
     if (!TOKEN.test(token)) return undefined;
     const before = this.#remembered.get(token);
-    const object = this.#cache.kind('openshift.io/oauth/accesstokens').get('', before?.object.name ?? tokenName(token));
+    const object = this.#cache.kind('openshift.io/oauthaccesstokens').get('', before?.object.name ?? tokenName(token));
     if (object === undefined) {
       this.#remembered.delete(token);
       return undefined;
@@ -90,7 +91,7 @@ export class OAuthTokens {
   #isAlive(name: string, token: OAuthAccessToken): boolean {
     const created = Date.parse(token.metadata?.creationTimestamp ?? '');
     const { expiresIn = 0, inactivityTimeoutSeconds: limit = 0 } = token;
-    const ageSeconds = (this.#nowMs() - created) / 1000;
+    const ageSeconds = (this.#clock.nowMs() - created) / 1000;
     if (Number.isNaN(created) || (expiresIn > 0 && ageSeconds >= expiresIn)) return false;
     if (limit <= 0) return true;
     if (ageSeconds >= limit) return false;

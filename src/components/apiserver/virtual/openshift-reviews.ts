@@ -54,8 +54,21 @@ async function isAllowed(context: RestContext, object: SubjectReview, user: User
   } as KubeObject;
 }
 
-export const subjectAccessReview = (context: RestContext, object: SubjectReview, { user }: Question) =>
-  isAllowed(context, object, user, object.namespace ?? '');
+/** Everyone may ask for themselves, as `oc login` does. Source: upstream's "personal" access reviews. */
+export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: Question) {
+  const { namespace = '' } = object;
+  if (subjectOf(object, user) !== user) requireReviewer(context, user, namespace);
+  return isAllowed(context, object, user, namespace);
+}
+
+/** Throws 'Forbidden' unless the caller may review others, in the cluster or in this namespace. */
+function requireReviewer({ authorization }: RestContext, user: UserInfo, namespace: string): void {
+  const review = { verb: 'create', subresource: '', name: '' };
+  const local = { ...review, group: 'authorization.openshift.io', resource: 'localsubjectaccessreviews', namespace };
+  if (namespace !== '' && authorization.allows(user, local)) return;
+  const everywhere = { ...review, group: 'authorization.k8s.io', resource: 'subjectaccessreviews', namespace: '' };
+  authorization.require(user, everywhere);
+}
 
 export const localSubjectAccessReview = (context: RestContext, object: SubjectReview, { user, namespace }: Question) =>
   isAllowed(context, object, user, namespaceOf(object, namespace));

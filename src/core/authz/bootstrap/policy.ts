@@ -24,6 +24,7 @@ import {
   user,
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
+import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
@@ -81,6 +82,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
     'system:node-autoapprove-bootstrap',
   ),
   clusterRoleBinding('system:node-name-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
+  ...LOGIN_BINDINGS,
   // All controllers run under one identity; the service accounts are for setups that separate them, as upstream's can.
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
@@ -164,6 +166,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
+    ...LOGIN_ROLES,
   ]),
   clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
   roles: [...roles, ...routeRoles],

@@ -1,0 +1,80 @@
+/** The clients that every cluster has. Source: openshift/cluster-authentication-operator and openshift/oc. */
+import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import type { LoginObjects } from '../../apiserver/login-port.ts';
+
+export const CLIENTS = 'oauthclients.oauth.openshift.io';
+export const BROWSER_CLIENT = 'openshift-browser-client';
+export const CHALLENGING_CLIENT = 'openshift-challenging-client';
+
+/** Paths of this server that its own clients are redirected to, by whatever name it was reached. */
+const OWN_PATHS: ReadonlyMap<string, string> = new Map([
+  [BROWSER_CLIENT, '/oauth/token/display'],
+  [CHALLENGING_CLIENT, '/oauth/token/implicit'],
+]);
+
+/** Accepted besides the registered redirects: the same server as that of the request. */
+export function ownRedirects(client: OAuthClient, origin: string | undefined): readonly string[] {
+  const path = OWN_PATHS.get(client.metadata?.name ?? '');
+  return path === undefined || origin === undefined ? [] : [`${origin}${path}`];
+}
+
+/** `address`: this server's URL; `secret` is that of the browser client, where it is created. */
+function defaultClients(address: string, domain: string, secret: string): readonly OAuthClient[] {
+  return [
+    {
+      metadata: { name: BROWSER_CLIENT },
+      secret,
+      grantMethod: 'auto',
+      redirectURIs: [`${address}/oauth/token/display`],
+    },
+    {
+      metadata: { name: CHALLENGING_CLIENT },
+      respondWithChallenges: true,
+      grantMethod: 'auto',
+      redirectURIs: [`${address}/oauth/token/implicit`],
+    },
+    {
+      metadata: { name: 'openshift-cli-client' },
+      grantMethod: 'auto',
+      redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'],
+    },
+    {
+      metadata: { name: 'console' },
+      secret,
+      grantMethod: 'auto',
+      redirectURIs: [`https://console-openshift-console.${domain}/auth/callback`],
+    },
+  ];
+}
+
+/** Creates missing clients, and adds this server's redirects to those of the other servers. */
+export async function ensureClients(
+  objects: LoginObjects,
+  address: string,
+  domain: string,
+  newSecret: () => string,
+): Promise<void> {
+  await objects.freshen();
+  for (const client of defaultClients(address, domain, newSecret())) {
+    const name = client.metadata?.name ?? '';
+    const present = objects.get<OAuthClient>(CLIENTS, name);
+    if (present === undefined) {
+      try {
+        await objects.create<OAuthClient>(CLIENTS, client);
+        continue;
+      } catch (error) {
+        if (!isApiError(error, 'AlreadyExists')) throw error;
+      }
+    }
+    const missing = (known: OAuthClient): string[] =>
+      OWN_PATHS.has(name)
+        ? (client.redirectURIs ?? []).filter((each) => known.redirectURIs?.includes(each) !== true)
+        : [];
+    if (present !== undefined && missing(present).length === 0) continue;
+    await objects.update<OAuthClient>(CLIENTS, name, (current) => ({
+      ...current,
+      redirectURIs: [...(current.redirectURIs ?? []), ...missing(current)],
+    }));
+  }
+}

@@ -1,0 +1,42 @@
+/** Signed values in cookies and in the state of OpenID Connect; every server of the cluster has the key. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export const SESSION = 'ssn';
+export const CSRF = 'csrf';
+
+const mac = (key: Uint8Array, purpose: string, body: string): Buffer =>
+  createHmac('sha256', key).update(`${purpose}\0${body}`).digest();
+
+export function sign(key: Uint8Array, purpose: string, value: object): string {
+  const body = Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${body}.${mac(key, purpose, body).toString('base64url')}`;
+}
+
+/** Undefined unless it was signed with this key for this purpose. */
+export function verify<T>(key: Uint8Array, purpose: string, text: string | undefined): T | undefined {
+  const [body, signature, rest] = text?.split('.') ?? [];
+  if (body === undefined || signature === undefined || rest !== undefined) return undefined;
+  const expected = mac(key, purpose, body);
+  const given = Buffer.from(signature, 'base64url');
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+  return JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as T;
+}
+
+/** The first cookie of that name. */
+export function cookieOf(header: string | undefined, name: string): string | undefined {
+  for (const part of header?.split(';') ?? []) {
+    const equals = part.indexOf('=');
+    if (equals > 0 && part.slice(0, equals).trim() === name) return part.slice(equals + 1).trim();
+  }
+  return undefined;
+}
+
+/** Lax: the browser comes back from an OpenID provider by a redirect from another site. */
+export const cookie = (name: string, value: string): string =>
+  `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax${value === '' ? '; Max-Age=0' : ''}`;
+
+/** Equal texts, in a time that does not depend on where they differ. */
+export function sameText(a: string, b: string): boolean {
+  const left = createHmac('sha256', 'compare').update(a).digest();
+  return timingSafeEqual(left, createHmac('sha256', 'compare').update(b).digest()) && a !== '';
+}

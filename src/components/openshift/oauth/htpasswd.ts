@@ -1,0 +1,38 @@
+/** Files of `htpasswd`: `user:hash` a line. */
+
+/** Of the password of no user: verified in the place of an unknown user's in an empty file. */
+const NO_HASH = '$2b$10$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu';
+
+export interface Htpasswd {
+  readonly hashes: ReadonlyMap<string, string>;
+  /** The hash that takes longest to verify. */
+  readonly costliest: string;
+}
+
+export function parseHtpasswd(text: string): Htpasswd {
+  const hashes = new Map<string, string>();
+  let costliest = '';
+  for (const line of text.split('\n')) {
+    const colon = line.indexOf(':');
+    if (colon <= 0 || line.startsWith('#')) continue;
+    const hash = line.slice(colon + 1).trim();
+    hashes.set(line.slice(0, colon), hash);
+    if (costliest === '' || cost(hash) > cost(costliest)) costliest = hash;
+  }
+  return { hashes, costliest: costliest === '' ? NO_HASH : costliest };
+}
+
+function cost(hash: string): number {
+  const [, rounds] = /^\$2[abxy]\$(\d\d)\$/.exec(hash) ?? [];
+  if (rounds !== undefined) return Number(rounds);
+  return hash.startsWith('$apr1$') ? 1 : 0;
+}
+
+/** The first of the attributes that has a value; '' without one. */
+export function firstValue(attributes: readonly string[], read: (attribute: string) => string | undefined): string {
+  for (const attribute of attributes) {
+    const value = read(attribute);
+    if (value !== undefined && value !== '') return value;
+  }
+  return '';
+}

@@ -1,0 +1,96 @@
+/** Requests and answers of the OAuth server. */
+import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
+import { PAGE_HEADERS } from './pages.ts';
+
+const MAX_FORM = 64 * 1024;
+
+/** One request with what is read from it. */
+export interface Visit {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  readonly connection: ConnectionInfo;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** `https://HOST`, as the client reached this server; undefined for a malformed Host header. */
+  readonly origin: string | undefined;
+}
+
+export function visitOf(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): Visit {
+  const url = request.url ?? '/';
+  const mark = url.indexOf('?');
+  const host = request.headers.host ?? request.headers[':authority'];
+  return {
+    request,
+    response,
+    connection,
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
+    origin: typeof host === 'string' && /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host) ? `https://${host}` : undefined,
+  };
+}
+
+export function header({ request }: Visit, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+export function send({ request, response }: Visit, status: number, headers: Headers, body: string): void {
+  if (response.headersSent || response.destroyed) return;
+  const bytes = Buffer.from(body);
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string | string[]);
+  response.setHeader('content-length', bytes.length);
+  if (!request.complete && request.httpVersionMajor < 2 && request.method !== 'GET')
+    response.setHeader('connection', 'close');
+  response.statusCode = status;
+  response.end(request.method === 'HEAD' ? undefined : bytes);
+}
+
+export const sendPage = (visit: Visit, status: number, html: string, headers: Headers = {}): void =>
+  send(visit, status, { ...PAGE_HEADERS, ...headers }, html);
+
+export const sendJson = (visit: Visit, status: number, value: unknown, headers: Headers = {}): void =>
+  send(
+    visit,
+    status,
+    { 'content-type': 'application/json', 'cache-control': 'no-store', pragma: 'no-cache', ...headers },
+    `${JSON.stringify(value)}\n`,
+  );
+
+export const redirect = (visit: Visit, location: string, headers: Headers = {}): void =>
+  send(visit, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers }, '');
+
+/** An error of OAuth (RFC 6749, section 5.2). */
+export const sendError = (
+  visit: Visit,
+  status: number,
+  error: string,
+  description: string,
+  headers: Headers = {},
+): void => sendJson(visit, status, { error, error_description: description }, headers);
+
+/** The fields of a form; undefined for another type, or a body that is too large. */
+export async function readForm({ request }: Visit): Promise<URLSearchParams | undefined> {
+  const type = request.headers['content-type'] ?? '';
+  if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return undefined;
+  if (request.readableEnded) return new URLSearchParams();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    const bytes = chunk as Buffer;
+    length += bytes.length;
+    if (length > MAX_FORM) return undefined;
+    chunks.push(bytes);
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+}
+
+/** User and secret of an `Authorization: Basic` header. */
+export function basicCredentials(visit: Visit): { readonly user: string; readonly secret: string } | undefined {
+  const [, encoded] = /^basic ([A-Za-z0-9+/=_-]{1,4096})$/i.exec(header(visit, 'authorization') ?? '') ?? [];
+  if (encoded === undefined) return undefined;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { user: text.slice(0, colon), secret: text.slice(colon + 1) };
+}

@@ -1,0 +1,71 @@
+/**
+ * Limits of failed logins, by source and by user. Time is monotonic, so that a wrong clock neither lifts nor prolongs a
+ * limit; a limit by user is one of the pair of source and user, so that no other source is locked out.
+ */
+
+/** Failures at once, and seconds until one more is allowed. */
+const SOURCE = { burst: 40, seconds: 2 };
+const PAIR = { burst: 10, seconds: 6 };
+const MAX_KEYS = 10_000;
+
+interface Bucket {
+  failures: number;
+  sinceMs: number;
+}
+
+export class FailureLimits {
+  readonly #nowMs: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** `nowMs`: monotonic. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Seconds to wait before the next attempt; 0: none. */
+  waitSeconds(source: string, user: string): number {
+    return Math.max(this.#wait(sourceKey(source), SOURCE), this.#wait(pairKey(source, user), PAIR));
+  }
+
+  failed(source: string, user: string): void {
+    this.#count(sourceKey(source), SOURCE.seconds);
+    this.#count(pairKey(source, user), PAIR.seconds);
+  }
+
+  succeeded(source: string, user: string): void {
+    this.#buckets.delete(pairKey(source, user));
+  }
+
+  #current(key: string, seconds: number): Bucket | undefined {
+    const bucket = this.#buckets.get(key);
+    if (bucket === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    const forgiven = (nowMs - bucket.sinceMs) / (seconds * 1000);
+    bucket.failures = Math.max(0, bucket.failures - forgiven);
+    bucket.sinceMs = nowMs;
+    return bucket;
+  }
+
+  #wait(key: string, { burst, seconds }: { readonly burst: number; readonly seconds: number }): number {
+    const bucket = this.#current(key, seconds);
+    if (bucket === undefined || bucket.failures < burst) return 0;
+    return Math.ceil((bucket.failures - burst + 1) * seconds);
+  }
+
+  #count(key: string, seconds: number): void {
+    const bucket = this.#current(key, seconds);
+    if (bucket !== undefined) bucket.failures += 1;
+    else {
+      // The oldest is forgotten: a flood of names must not grow the map.
+      const oldest = this.#buckets.size >= MAX_KEYS ? this.#buckets.keys().next().value : undefined;
+      if (oldest !== undefined) this.#buckets.delete(oldest);
+      this.#buckets.set(key, { failures: 1, sinceMs: this.#nowMs() });
+    }
+  }
+}
+
+/** A host has a whole /64 of IPv6 addresses. */
+const network = (source: string): string =>
+  source.includes(':') && !source.startsWith('::ffff:') ? source.split(':').slice(0, 4).join(':') : source;
+const sourceKey = (source: string): string => `s ${network(source)}`;
+const pairKey = (source: string, user: string): string => `u ${network(source)} ${user.slice(0, 256).toLowerCase()}`;

@@ -1,0 +1,153 @@
+/**
+ * Logins at an OpenID provider by its authorization code flow. Source: OpenID Connect Core 1.0, section 3.1; RFC 7636.
+ */
+import { createHash } from 'node:crypto';
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
+import { cookie, cookieOf, sameText, sign, verify } from './cookies.ts';
+import { firstValue } from './htpasswd.ts';
+import { header, redirect, type Visit } from './http.ts';
+import type { WebPort } from './port.ts';
+import type { IdentityProvider, LoginIdentity } from './types.ts';
+
+const COOKIE = 'openid';
+const MAX_WAIT_MS = 600_000;
+/** A host without a real-time clock may be minutes off. */
+const CLOCK_TOLERANCE_SECONDS = 300;
+
+interface Pending {
+  readonly provider: string;
+  readonly next: string;
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  readonly untilMs: number;
+}
+
+interface Discovery {
+  readonly issuer: string;
+  readonly authorization_endpoint: string;
+  readonly token_endpoint: string;
+  readonly jwks_uri: string;
+}
+
+export interface OpenIdDeps {
+  readonly web: WebPort;
+  readonly key: Uint8Array;
+  readonly nowMs: number;
+  /** 32 random bytes in base64url. */
+  random(): string;
+  text(provider: IdentityProvider, what: 'ca' | 'secret'): Promise<string | undefined>;
+}
+
+const callback = (visit: Visit, name: string): string =>
+  `${visit.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
+
+async function discover(provider: IdentityProvider, deps: OpenIdDeps, ca: string | undefined): Promise<Discovery> {
+  const issuer = provider.openID?.issuer ?? '';
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const answer = await deps.web.request(url, { method: 'GET', headers: {}, ca });
+  if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
+  const document = JSON.parse(answer.text) as Discovery;
+  if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
+  return document;
+}
+
+/** Sends the browser to the provider. */
+export async function beginOpenId(
+  visit: Visit,
+  provider: IdentityProvider,
+  next: string,
+  deps: OpenIdDeps,
+): Promise<void> {
+  const { openID = {}, name } = provider;
+  const { authorization_endpoint: endpoint } = await discover(provider, deps, await deps.text(provider, 'ca'));
+  const [state, nonce, verifier] = [deps.random(), deps.random(), deps.random()];
+  const pending: Pending = { provider: name, next, state, nonce, verifier, untilMs: deps.nowMs + MAX_WAIT_MS };
+  const url = new URL(endpoint);
+  const parameters = {
+    ...openID.extraAuthorizeParameters,
+    response_type: 'code',
+    client_id: openID.clientID ?? '',
+    redirect_uri: callback(visit, name),
+    scope: ['openid', ...(openID.extraScopes ?? [])].join(' '),
+    state,
+    nonce,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+  };
+  for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);
+  redirect(visit, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
+}
+
+/** The identity that the browser comes back with. Rejects with an Error that names what is wrong. */
+export async function finishOpenId(
+  visit: Visit,
+  provider: IdentityProvider,
+  deps: OpenIdDeps,
+): Promise<{ readonly identity: LoginIdentity; readonly next: string; readonly cookies: string[] }> {
+  const { openID = {}, name } = provider;
+  const pending = verify<Pending>(deps.key, COOKIE, cookieOf(header(visit, 'cookie'), COOKIE));
+  const state = visit.query.get('state') ?? '';
+  if (pending === undefined || pending.provider !== name || !sameText(pending.state, state))
+    throw new Error('state: is not that of this browser; log in again');
+  if (pending.untilMs < deps.nowMs) throw new Error('state: has expired; log in again');
+  const code = visit.query.get('code') ?? '';
+  if (code === '')
+    throw new Error(`the provider answered ${JSON.stringify(visit.query.get('error') ?? 'without a code')}`);
+  const ca = await deps.text(provider, 'ca');
+  const { token_endpoint: endpoint, jwks_uri: keysUrl, issuer } = await discover(provider, deps, ca);
+  const secret = (await deps.text(provider, 'secret')) ?? '';
+  const credentials = [openID.clientID ?? '', secret].map(encodeURIComponent).join(':');
+  const answer = await deps.web.request(endpoint, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+      authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+    },
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: callback(visit, name),
+      code_verifier: pending.verifier,
+    }).toString(),
+    ca,
+  });
+  if (answer.status !== 200) throw new Error(`${endpoint}: status ${answer.status}`);
+  const { id_token: idToken = '' } = JSON.parse(answer.text) as { id_token?: string };
+  const keys = await deps.web.request(keysUrl, { method: 'GET', headers: {}, ca });
+  const { payload } = await jwtVerify(idToken, createLocalJWKSet(JSON.parse(keys.text) as JSONWebKeySet), {
+    issuer,
+    audience: openID.clientID ?? '',
+    currentDate: new Date(deps.nowMs),
+    clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    requiredClaims: ['sub', 'exp'],
+  });
+  if (payload['nonce'] !== pending.nonce) throw new Error('id_token: has another nonce; log in again');
+  return { identity: identityOf(provider, payload), next: pending.next, cookies: [cookie(COOKIE, '')] };
+}
+
+function identityOf({ name, openID = {} }: IdentityProvider, claims: Readonly<Record<string, unknown>>): LoginIdentity {
+  const {
+    preferredUsername = ['preferred_username'],
+    name: names = ['name'],
+    email = ['email'],
+    groups,
+  } = openID.claims ?? {};
+  const read = (candidates: readonly string[]): string =>
+    firstValue(candidates, (claim) => (typeof claims[claim] === 'string' ? (claims[claim] as string) : undefined));
+  const id = String(claims['sub']);
+  const preferred = read(preferredUsername);
+  const mail = read(email);
+  const reported = groups
+    ?.map((claim) => claims[claim])
+    .find((value) => Array.isArray(value) || typeof value === 'string');
+  return {
+    provider: name,
+    id,
+    preferredUserName: preferred === '' ? id : preferred,
+    fullName: read(names),
+    extra: { ...(mail === '' ? {} : { email: mail }), ...(preferred === '' ? {} : { preferred_username: preferred }) },
+    ...(groups === undefined ? {} : { groups: [reported ?? []].flat().map(String) }),
+  };
+}

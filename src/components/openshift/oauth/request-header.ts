@@ -1,0 +1,45 @@
+/**
+ * Logins that a proxy in front of this server has checked: it shows a certificate and names the user in a header.
+ * Source: openshift/oauth-server pkg/authenticator/request/headerrequest.
+ */
+import { firstValue } from './htpasswd.ts';
+import { header, type Visit } from './http.ts';
+import type { LoginPorts } from './port.ts';
+import type { IdentityProvider, LoginIdentity } from './types.ts';
+
+/**
+ * Undefined for a request that does not come from the proxy. TLS verifies the certificate: its authority has to be one
+ * of the client authorities of the server, besides that of the provider.
+ */
+export function fromProxy(
+  visit: Visit,
+  { name, requestHeader = {} }: IdentityProvider,
+  ca: string | undefined,
+  ports: Pick<LoginPorts, 'issuedBy'>,
+): LoginIdentity | undefined {
+  const [certificate] = visit.connection.peerChain ?? [];
+  if (certificate === undefined || ca === undefined) return undefined;
+  const { issued, commonName } = ports.issuedBy(certificate, ca);
+  const { clientCommonNames = [], headers = [] } = requestHeader;
+  if (!issued || (clientCommonNames.length > 0 && !clientCommonNames.includes(commonName))) return undefined;
+  const read = (names: readonly string[] = []): string =>
+    firstValue(names, (each) => header(visit, each.toLowerCase()));
+  const id = read(headers);
+  if (id === '') return undefined;
+  const email = read(requestHeader.emailHeaders);
+  const preferred = read(requestHeader.preferredUsernameHeaders);
+  return {
+    provider: name,
+    id,
+    preferredUserName: preferred === '' ? id : preferred,
+    fullName: read(requestHeader.nameHeaders),
+    extra: email === '' ? {} : { email },
+  };
+}
+
+/** Where clients are sent to come back through the proxy: `${url}` and `${query}` stand for this request's. */
+export function proxyUrl(template: string, visit: Visit): string {
+  const query = visit.query.toString();
+  const url = `${visit.origin ?? ''}${visit.path}?${query}`;
+  return template.replaceAll(/\$\{(url|query)\}/g, (_, name) => (name === 'url' ? encodeURIComponent(url) : query));
+}

@@ -1,0 +1,17 @@
+import { X509Certificate } from 'node:crypto';
+
+const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** Whether one of the authorities signed the certificate, and its common name. */
+export function issuedBy(
+  certificate: Uint8Array,
+  authorities: string,
+): { readonly issued: boolean; readonly commonName: string } {
+  const leaf = new X509Certificate(certificate);
+  const [, commonName = ''] = /^CN=(.+)$/m.exec(leaf.subject) ?? [];
+  const issued = (authorities.match(PEM) ?? []).some((pem) => {
+    const authority = new X509Certificate(pem);
+    return leaf.checkIssued(authority) && leaf.verify(authority.publicKey);
+  });
+  return { issued, commonName };
+}

@@ -1,0 +1,5 @@
+/** What the OAuth server needs of the outside: hashes, LDAP and the providers' web servers. */
+export { issuedBy } from './certificates.ts';
+export { ldap } from './ldap.ts';
+export { hashPassword, PasswordThread } from './passwords.ts';
+export { web } from './web.ts';

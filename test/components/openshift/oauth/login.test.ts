@@ -1,0 +1,282 @@
+/** Logins with passwords as `oc login -u` does them, and what becomes of their tokens. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { hashSync } from 'bcryptjs';
+import { systemClock } from '../../../../src/roles/process.ts';
+import {
+  authorize,
+  CHALLENGING,
+  exchange,
+  form,
+  implicitUri,
+  type LoginTestServer,
+  login,
+  newVerifier,
+  startLoginServer,
+  whoami,
+  withToken,
+} from './harness.ts';
+
+const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';
+const OWN_TOKENS = '/apis/oauth.openshift.io/v1/useroauthaccesstokens';
+const USERS = '/apis/user.openshift.io/v1/users';
+// The hashes of "password1" by bcrypt, apr1 (of `openssl passwd -apr1`) and SHA.
+const FILE = [
+  `dev:${hashSync('password1', 6)}`,
+  'old:$apr1$abcdefgh$QLvgL9Maogn2kBtlvaQ0J.',
+  `sha:{SHA}${createHash('sha1').update('password1').digest('base64')}`,
+].join('\n');
+
+const nameOf = (token: string): string =>
+  `sha256~${createHash('sha256').update(token.slice('sha256~'.length)).digest('base64url')}`;
+
+describe('oc login', () => {
+  let server: LoginTestServer;
+  let skewMs = 0;
+  before(async () => {
+    server = await startLoginServer({
+      identityProviders: [{ name: 'htpasswd', mappingMethod: 'claim', htpasswd: { file: '/users' } }],
+      files: { '/users': FILE },
+      clock: {
+        nowMs: () => systemClock.nowMs() + skewMs,
+        monotonicMs: () => systemClock.monotonicMs(),
+        setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
+      },
+    });
+  });
+  after(() => server.stop());
+
+  it('publishes metadata with the name that the client used, and only S256', async () => {
+    const { code, body } = await server.call<Record<string, unknown>>(
+      'GET',
+      '/.well-known/oauth-authorization-server',
+      { as: null },
+    );
+    assert.equal(code, 200);
+    assert.equal(body['issuer'], `https://127.0.0.1:${server.port}`);
+    assert.deepEqual(body['code_challenge_methods_supported'], ['S256']);
+  });
+
+  it('challenges clients that send X-CSRF-Token, and no others', async () => {
+    const query = new URLSearchParams({
+      client_id: CHALLENGING,
+      response_type: 'token',
+      redirect_uri: implicitUri(server),
+    }).toString();
+    const asked = await server.call('GET', `/oauth/authorize?${query}`, { as: null, headers: { 'x-csrf-token': '1' } });
+    assert.deepEqual([asked.code, asked.headers['www-authenticate']], [401, 'Basic realm="openshift"']);
+    const page = await server.call('GET', `/oauth/authorize?${query}`, { as: null });
+    assert.deepEqual([page.code, page.headers['www-authenticate']], [401, undefined]);
+    const implicit = await authorize(server, 'dev', 'password1', {
+      client_id: CHALLENGING,
+      response_type: 'token',
+      redirect_uri: implicitUri(server),
+    });
+    const [address, fragment] = String(implicit.headers.location).split('#');
+    assert.equal(address, implicitUri(server));
+    const fields = new URLSearchParams(fragment);
+    assert.deepEqual([fields.get('token_type'), fields.get('expires_in')], ['Bearer', '86400']);
+    assert.equal(await whoami(server, fields.get('access_token') ?? ''), 'dev');
+  });
+
+  it('gives a token by the code flow, and stores its hash alone', async () => {
+    const hashed = server.verifyMs();
+    const began = performance.now();
+    const { token } = await login(server, 'dev', 'password1');
+    const ms = performance.now() - began - (server.verifyMs() - hashed);
+    console.log(`login: ${ms.toFixed(1)} ms from password to token beyond the hash`);
+    assert.match(token, /^sha256~[A-Za-z0-9_-]{43}$/);
+    assert.equal(await whoami(server, token), 'dev');
+    const stored = await server.call('GET', TOKENS);
+    assert.ok(stored.text.includes(nameOf(token)));
+    assert.ok(!stored.text.includes(token.slice('sha256~'.length)));
+    const user = await withToken<{ groups: string[]; identities: string[] }>(server, token, 'GET', `${USERS}/~`);
+    assert.deepEqual(user.body.identities, ['htpasswd:dev']);
+    assert.deepEqual(user.body.groups, ['system:authenticated', 'system:authenticated:oauth']);
+  });
+
+  it('answers users without a User object with one that is not stored', async () => {
+    const { body } = await server.call<{ metadata: { name: string }; groups: string[] }>('GET', `${USERS}/~`);
+    assert.equal(body.metadata.name, 'system:admin');
+    assert.ok(body.groups.includes('system:masters'));
+  });
+
+  it('takes groups from Group objects, at once', async () => {
+    const { token } = await login(server, 'dev', 'password1');
+    const groups = async () =>
+      (await withToken<{ groups: string[] }>(server, token, 'GET', `${USERS}/~`)).body.groups.includes('devs');
+    assert.equal(await groups(), false);
+    const group = { apiVersion: 'user.openshift.io/v1', kind: 'Group', metadata: { name: 'devs' }, users: ['dev'] };
+    assert.equal((await server.call('POST', '/apis/user.openshift.io/v1/groups', { body: group })).code, 201);
+    assert.equal(await groups(), true);
+  });
+
+  it('ends tokens by logout, and shows each user the own ones', async () => {
+    const [mine, other] = [await login(server, 'dev', 'password1'), await login(server, 'sha', 'password1')];
+    const list = await withToken<{ items: { userName: string }[] }>(server, mine.token, 'GET', OWN_TOKENS);
+    assert.equal(list.code, 200);
+    assert.deepEqual([...new Set(list.body.items.map(({ userName }) => userName))], ['dev']);
+    for (const method of ['GET', 'DELETE'])
+      assert.equal((await withToken(server, mine.token, method, `${OWN_TOKENS}/${nameOf(other.token)}`)).code, 404);
+    assert.equal((await withToken(server, mine.token, 'DELETE', `${OWN_TOKENS}/${nameOf(mine.token)}`)).code, 200);
+    assert.equal(await whoami(server, mine.token), '401');
+    assert.equal(await whoami(server, other.token), 'sha');
+  });
+
+  it('narrows rights to the scopes of the token', async () => {
+    const { token } = await login(server, 'dev', 'password1', 'user:info');
+    assert.equal(await whoami(server, token), 'dev');
+    const own = await withToken<{ message: string }>(server, token, 'GET', OWN_TOKENS);
+    assert.equal(own.code, 403);
+    assert.match(own.body.message, /scopes \[user:info\] prevent this action/);
+    assert.equal((await withToken(server, token, 'GET', '/apis')).code, 200);
+  });
+
+  it('refuses a replayed code and revokes its token', async () => {
+    const { token, code, verifier } = await login(server, 'dev', 'password1');
+    const again = await exchange(server, code, verifier);
+    assert.deepEqual([again.code, again.body.error], [400, 'invalid_grant']);
+    assert.equal(await whoami(server, token), '401');
+  });
+
+  it('refuses a downgrade of PKCE in each form', async () => {
+    const base = { client_id: CHALLENGING, response_type: 'code', redirect_uri: implicitUri(server) };
+    const { verifier, challenge } = newVerifier();
+    for (const more of [
+      {},
+      { code_challenge: challenge },
+      { code_challenge: verifier, code_challenge_method: 'plain' },
+    ]) {
+      const answer = await authorize(server, 'dev', 'password1', { ...base, ...more });
+      assert.equal(new URL(String(answer.headers.location)).searchParams.get('error'), 'invalid_request');
+    }
+    for (const wrong of ['', newVerifier().verifier]) {
+      const answer = await authorize(server, 'dev', 'password1', {
+        ...base,
+        code_challenge: challenge,
+        code_challenge_method: 'S256',
+      });
+      const code = new URL(String(answer.headers.location)).searchParams.get('code') ?? '';
+      assert.equal((await exchange(server, code, wrong)).code, 400);
+    }
+  });
+
+  it('never redirects to an address that the client did not register', async () => {
+    const own = implicitUri(server);
+    for (const target of [
+      'https://evil.example/oauth/token/implicit',
+      `${own}/../x`,
+      `${own}?x=1`,
+      own.replace('127.0.0.1', 'evil.example'),
+      `https://127.0.0.1:${server.port}@evil.example/oauth/token/implicit`,
+      'javascript:alert(1)',
+    ]) {
+      const answer = await authorize(server, 'dev', 'password1', {
+        client_id: CHALLENGING,
+        response_type: 'token',
+        redirect_uri: target,
+      });
+      assert.deepEqual([answer.code, answer.headers.location], [400, undefined], target);
+    }
+  });
+
+  it('refuses tokens of a deleted user, also when the user comes again', async () => {
+    const { token } = await login(server, 'sha', 'password1');
+    assert.equal(await whoami(server, token), 'sha');
+    assert.equal((await server.call('DELETE', `${USERS}/sha`)).code, 200);
+    assert.equal(await whoami(server, token), '401');
+    await server.call('DELETE', '/apis/user.openshift.io/v1/identities/htpasswd:sha');
+    const again = await login(server, 'sha', 'password1');
+    assert.equal(await whoami(server, again.token), 'sha');
+    assert.equal(await whoami(server, token), '401');
+  });
+
+  it('expires tokens by age, and lets users log in whatever the clock says', async () => {
+    const { token } = await login(server, 'dev', 'password1');
+    skewMs = 86_401_000;
+    assert.equal(await whoami(server, token), '401');
+    const later = await login(server, 'dev', 'password1');
+    assert.equal(await whoami(server, later.token), 'dev');
+    skewMs = -10 * 365 * 86_400_000;
+    const earlier = await login(server, 'dev', 'password1');
+    assert.equal(await whoami(server, earlier.token), 'dev');
+    skewMs = 0;
+  });
+
+  it('logs in by the page without scripts, and follows own paths alone', async () => {
+    const { verifier, challenge } = newVerifier();
+    const then = `/oauth/authorize?${new URLSearchParams({
+      client_id: 'openshift-cli-client',
+      response_type: 'code',
+      redirect_uri: 'http://127.0.0.1:45678/callback',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    }).toString()}`;
+    const first = await server.call('GET', then, { as: null });
+    assert.equal(first.headers.location, `/login?${new URLSearchParams([['then', then]]).toString()}`);
+    const page = await server.call('GET', String(first.headers.location), { as: null });
+    const cookie = String(page.headers['set-cookie']).split(';')[0] ?? '';
+    const csrf = cookie.slice('csrf='.length);
+    assert.ok(page.text.includes(csrf) && !/<script/i.test(page.text));
+    const post = (fields: Record<string, string>, to = then) =>
+      server.call(
+        'POST',
+        '/login',
+        form(
+          Object.fromEntries([['then', to], ['username', 'dev'], ['password', 'password1'], ...Object.entries(fields)]),
+          { cookie },
+        ),
+      );
+    assert.equal((await post({ csrf: 'x' })).code, 403);
+    for (const evil of ['//evil.example', 'https://evil.example', '/\\evil.example', '/%0d%0a/../..//evil', '\t//evil'])
+      assert.match(String((await post({ csrf }, evil)).headers.location), /^\/(?![/\\])/, evil);
+    const done = await post({ csrf });
+    assert.deepEqual([done.code, done.headers.location], [302, then]);
+    const session = String(done.headers['set-cookie']).split(';')[0] ?? '';
+    const granted = await server.call('GET', then, { as: null, headers: { cookie: session } });
+    const target = new URL(String(granted.headers.location));
+    assert.equal(target.origin + target.pathname, 'http://127.0.0.1:45678/callback');
+    const token = await server.call<{ access_token: string }>(
+      'POST',
+      '/oauth/token',
+      form({
+        grant_type: 'authorization_code',
+        client_id: 'openshift-cli-client',
+        code: target.searchParams.get('code') ?? '',
+        redirect_uri: 'http://127.0.0.1:45678/callback',
+        code_verifier: verifier,
+      }),
+    );
+    assert.equal(await whoami(server, token.body.access_token), 'dev');
+  });
+
+  it('limits failures of a source for a user, without locking out another user', async () => {
+    const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
+    const codes: number[] = [];
+    for (let attempt = 0; attempt < 12; attempt++) codes.push((await authorize(server, 'victim', 'wrong', base)).code);
+    assert.deepEqual([codes[0], codes.at(-1)], [401, 429]);
+    assert.equal((await authorize(server, 'dev', 'password1', base)).code, 302);
+  });
+
+  it('logs in kubeadmin until its secret is deleted', async () => {
+    const password = 'abcde-fghij-klmno-pqrst';
+    const secret = (hash: string) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'kubeadmin', namespace: 'kube-system' },
+      data: { kubeadmin: Buffer.from(hash).toString('base64') },
+    });
+    const secrets = '/api/v1/namespaces/kube-system/secrets';
+    assert.equal((await server.call('POST', secrets, { body: secret(hashSync(password, 6)) })).code, 201);
+    const { token } = await login(server, 'kubeadmin', password);
+    assert.equal(await whoami(server, token), 'kube:admin');
+    assert.equal((await withToken(server, token, 'GET', secrets)).code, 200);
+    await server.call('DELETE', `${secrets}/kubeadmin`);
+    assert.equal(await whoami(server, token), '401');
+    await assert.rejects(login(server, 'kubeadmin', password), /401/);
+    assert.equal((await server.call('POST', secrets, { body: secret(hashSync('short', 6)) })).code, 201);
+    await assert.rejects(login(server, 'kubeadmin', 'short'), /401/);
+    await server.call('DELETE', `${secrets}/kubeadmin`);
+  });
+});

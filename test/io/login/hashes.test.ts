@@ -1,0 +1,36 @@
+/** Hashes of htpasswd files, compared with those that openssl and bcryptjs make. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { hashSync } from 'bcryptjs';
+import { matches } from '../../../src/io/login/hashes.ts';
+
+describe('hashes of passwords', () => {
+  it('takes apr1 as openssl makes it, for passwords of all lengths', () => {
+    for (const password of ['x', 'password1', 'sixteen-letters!', 'seventeen-letters', 'ä'.repeat(40)]) {
+      const hash = execFileSync('openssl', ['passwd', '-apr1', '-salt', 'a.b/c', '-stdin'], {
+        input: `${password}\n`,
+        encoding: 'utf8',
+      }).trim();
+      assert.equal(matches(password, hash), true, password);
+      assert.equal(matches(`${password}x`, hash), false, password);
+    }
+  });
+
+  it('takes bcrypt in all its spellings, up to a bounded cost', () => {
+    const hash = hashSync('password1', 4);
+    for (const spelling of ['$2a$', '$2b$', '$2y$']) {
+      assert.equal(matches('password1', hash.replace('$2b$', spelling)), true, spelling);
+      assert.equal(matches('password2', hash.replace('$2b$', spelling)), false, spelling);
+    }
+    assert.equal(matches('password1', hash.replace('$04$', '$31$')), false);
+  });
+
+  it('takes SHA, and no text that is not a hash', () => {
+    const hash = `{SHA}${createHash('sha1').update('password1').digest('base64')}`;
+    assert.deepEqual([matches('password1', hash), matches('password2', hash)], [true, false]);
+    for (const other of ['', 'password1', '$1$x$y', '{SHA}', '$2b$10$short'])
+      assert.equal(matches('password1', other), false, other);
+  });
+});
