@@ -8,6 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import type { ApiServerConfig } from '../config.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -38,7 +39,7 @@ import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
-import { okdPlugins, openshiftPlugins } from './openshift.ts';
+import { OKD_PLUGINS, okdPlugins, openshiftPlugins } from './openshift.ts';
 import { ownerReferences } from './owner-references.ts';
 import { pluginTimes } from './plugin-metrics.ts';
 import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
@@ -84,8 +85,6 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
-  /** Security context constraints are enforced. */
-  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
   /** Of routes without a host; default: OpenShift's layer's. */
   readonly domain?: string | undefined;
@@ -96,6 +95,11 @@ export interface ChainDeps {
   rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
+}
+
+/** Constraints and restrictions of bindings are enforced by profile okd alone. */
+export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
+  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : OKD_PLUGINS)]);
 }
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
@@ -158,7 +162,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    ...(deps.enforcesConstraints ? okdPlugins(cache, authorization, deps.clock) : []),
+    ...okdPlugins(cache, authorization, deps.clock),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,

@@ -10,9 +10,12 @@ import type { Kinds } from '../pipeline/kinds.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { clusterResourceQuota } from './quota/index.ts';
-import { type RestrictionSources, restrictSubjectBindings } from './role-binding-restriction.ts';
-
-import { securityContextConstraint } from './security-context-constraints.ts';
+import {
+  type RestrictionSources,
+  restrictSubjectBindings,
+  SUBJECT_BINDINGS_PLUGIN,
+} from './role-binding-restriction.ts';
+import { execRestrictions, SCC_PLUGINS, securityContextConstraint } from './security-context-constraints.ts';
 
 interface Deps {
   readonly cache: WatchCache;
@@ -20,10 +23,15 @@ interface Deps {
   kinds(): Kinds;
 }
 
+/** Their names. */
+export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN];
+
 /** Under the profile okd. */
 export function okdPlugins(cache: WatchCache, authorization: Authorization, clock: Clock): AdmissionPlugin[] {
+  const constraints = constraintSources(cache, authorization, clock);
   return [
-    securityContextConstraint(constraintSources(cache, authorization, clock)),
+    securityContextConstraint(constraints),
+    execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
     restrictSubjectBindings(sourcesOf(cache)),
   ];
 }

@@ -14,9 +14,11 @@ export interface RestrictionSources extends KnownSubjects {
   restrictions(namespace: string): readonly CachedObject[];
 }
 
+export const SUBJECT_BINDINGS_PLUGIN = 'RestrictSubjectBindings';
+
 export function restrictSubjectBindings(sources: RestrictionSources): AdmissionPlugin {
   return {
-    name: 'RestrictSubjectBindings',
+    name: SUBJECT_BINDINGS_PLUGIN,
     validate(request) {
       const { object, old, namespace, user } = request;
       if (object === undefined || !isFor(request, 'rbac.authorization.k8s.io', 'rolebindings')) return;

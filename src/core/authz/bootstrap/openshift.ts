@@ -197,7 +197,6 @@ export const OPENSHIFT_CLUSTER_ROLES: readonly ClusterRole[] = [
   clusterRole('cluster-status', [urlRule('get', '/healthz /healthz/'), DISCOVERY]),
   clusterRole('system:openshift:discovery', [DISCOVERY]),
   clusterRole('system:image-auditor', [rule(`${READ} patch update`, IMAGE, 'images')]),
-  clusterRole('system:image-puller', [rule('get', IMAGE, 'imagestreams/layers')]),
   clusterRole('system:image-pusher', [rule('get update', IMAGE, 'imagestreams/layers')]),
   clusterRole(
     'system:image-builder',
