@@ -31,7 +31,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
-import { type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
+import { makeVolumeRoot, type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -352,7 +352,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
   }
   const directories = new PodDirectories(config.paths, deps.trees);
-  await deps.files.pods.makeDirectory(config.paths.volumes, 0o750);
+  await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
   const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
   const cgroups = await startCgroups(deps, hostInfo, allocatable);
@@ -387,7 +387,6 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       mounts: deps.mounts,
       config: configObjects,
       plugins: volumes.plugins,
-      ...{ root: config.paths.volumes, tools: deps.volumes.tools },
       tokens,
       clock,
       allocatable: () => allocatable,

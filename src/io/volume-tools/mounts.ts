@@ -82,9 +82,13 @@ export async function mountOf(path: string): Promise<MountPoint> {
   return deepest;
 }
 
-/** On hosts whose root is not shared, as systemd makes it, the directory becomes a shared mount of its own. */
+/**
+ * On hosts whose root is not shared, as systemd makes it, the directory becomes a shared mount of its own. Mounts that
+ * are there already would be hidden, so that such a directory stays as it is until the next boot.
+ */
 export async function shareMounts(directory: string): Promise<void> {
   if ((await mountOf(directory)).isShared) return;
-  await run('mount', ['--rbind', directory, directory]);
+  if ((await mountPoints()).some(({ target }) => target.startsWith(`${directory}/`))) return;
+  await run('mount', ['--bind', directory, directory]);
   await run('mount', ['--make-rshared', directory]);
 }

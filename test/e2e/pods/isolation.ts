@@ -67,11 +67,11 @@ export function securityTests(lab: () => PodLab): void {
       refused('apparmor', { appArmorProfile: { type: 'RuntimeDefault' } }),
       refused('userns', {}, { hostUsers: false }),
     );
-    const messageOf = async (name: string): Promise<string> => {
+    const messageOf = async (name: string, reason = 'CreateContainerConfigError'): Promise<string> => {
       const waiting = await lab().until(
         name,
         'refused',
-        (each) => each.status?.containerStatuses?.[0]?.state?.waiting?.reason === 'CreateContainerConfigError',
+        (each) => each.status?.containerStatuses?.[0]?.state?.waiting?.reason === reason,
       );
       return waiting.status?.containerStatuses?.[0]?.state?.waiting?.message ?? '';
     };
@@ -80,7 +80,7 @@ export function securityTests(lab: () => PodLab): void {
       /^container has runAsNonRoot and image will run as root \(pod: "as-root_default\([-0-9a-f]+\)", container: main\)$/,
     );
     assert.match(await messageOf('as-zero'), /^container's runAsUser breaks non-root policy/);
-    assert.match(await messageOf('profile'), /^cannot load seccomp profile "mine.json"/);
+    assert.match(await messageOf('profile', 'CreateContainerError'), /seccomp.*mine\.json/);
     const reasonOf = async (name: string): Promise<unknown> => {
       const { status } = await lab().until(name, 'blocked', (each) => each.status?.reason !== undefined);
       return [status?.phase, status?.reason, status?.containerStatuses?.[0]?.state?.waiting?.reason];

@@ -8,6 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
+import type { ApiServerConfig } from '../config.ts';
 import { constraintSources } from '../constraints/sources.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
@@ -52,7 +53,7 @@ import { resourceQuota } from './quota/index.ts';
 import { rigClaimGates } from './rig-claims.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
-import { securityContextConstraint } from './security-context-constraints.ts';
+import { execRestrictions, SCC_PLUGINS, securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -85,8 +86,6 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
-  /** Security context constraints are enforced. */
-  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
   /** Of routes without a host; default: OpenShift's layer's. */
   readonly domain?: string | undefined;
@@ -97,6 +96,11 @@ export interface ChainDeps {
   rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
+}
+
+/** Constraints are enforced by profile okd alone. */
+export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
+  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : SCC_PLUGINS)]);
 }
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
@@ -116,6 +120,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     nowMs: () => deps.clock.monotonicMs(),
   });
   const { settings } = deps;
+  const constraints = constraintSources(cache, authorization, deps.clock);
   const nowMs = (): number => deps.clock.monotonicMs();
   const policySources = { kinds: deps.kinds, namespaces, access: authorization, metrics: deps.metrics, nowMs };
   const node = (name: string) => cache.kind('minions').get('', name);
@@ -159,9 +164,8 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    ...(deps.enforcesConstraints
-      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
-      : []),
+    securityContextConstraint(constraints),
+    execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,

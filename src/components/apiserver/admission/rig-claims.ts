@@ -39,7 +39,7 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
       pod.spec.schedulingGates = [...(pod.spec.schedulingGates ?? []), { name: gateOf(name) }];
     },
     validate(request) {
-      if (!isFor(request, '', 'pods') || request.subresource !== '') return;
+      if (request.operation === 'DELETE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod;
       const name = claimNameOf(pod);
       if (request.operation === 'CREATE') {

@@ -15,7 +15,7 @@ import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { Question } from './reviews.ts';
+import type { Question } from './question.ts';
 
 const GROUP = 'project.openshift.io';
 const TEMPLATE_NAMESPACE = 'openshift-config';

@@ -1,6 +1,7 @@
 /** Makes the parts of the node's volumes and introduces them to each other. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
 import type { Trees } from '../../../io/trees/port.ts';
@@ -25,6 +26,21 @@ import { type MountRecord, MountRecords } from './records.ts';
 import type { TokenSource } from './tokens.ts';
 import type { VolumeTools } from './tools-port.ts';
 import { VolumeUsages } from './usage.ts';
+
+/** Makes the directory of all volumes, whose mounts reach the containers of CSI drivers and the other way round. */
+export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRootDeps): Promise<void> {
+  await files.pods.makeDirectory(config.paths.volumes, 0o750);
+  await volumes.tools.shareMounts(config.paths.volumes).catch((error: unknown) => {
+    log.warn('mounts of CSI drivers in containers do not reach pods', { error: messageOf(error) });
+  });
+}
+
+interface VolumeRootDeps {
+  readonly config: { readonly paths: { readonly volumes: string } };
+  readonly files: Pick<KubeletFiles, 'pods'>;
+  readonly volumes: { readonly tools: Pick<VolumeTools, 'shareMounts'> };
+  readonly log: Log;
+}
 
 /** What volumes need from outside of the kubelet. */
 export interface VolumeDeps {

@@ -44,9 +44,6 @@ export interface VolumeManagerOptions {
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
   readonly features: RuntimeFeatures;
-  /** The kubelet's directory. */
-  readonly root: string;
-  readonly tools: Pick<VolumeTools, 'shareMounts'>;
 }
 
 /** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
@@ -161,7 +158,6 @@ export class VolumeManager {
           );
         }
       }
-      if (mount.mountPropagation === 'Bidirectional') await this.#share(hostPath);
       mounts.push({
         hostPath,
         containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
@@ -218,15 +214,6 @@ export class VolumeManager {
     const { files, mounts } = this.options;
     await files.makeDirectory(path);
     if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
-  }
-
-  /** What drivers mount in their containers has to reach the pods. */
-  async #share(hostPath: string): Promise<void> {
-    const { root, directories, tools } = this.options;
-    const known = [root, directories.driverRoot];
-    if (known.some((each) => `${hostPath}/`.startsWith(`${each}/`) || each.startsWith(`${hostPath}/`))) {
-      await tools.shareMounts(root);
-    }
   }
 
   /** Returns whether it was made now. */
