@@ -70,7 +70,7 @@ function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, 
   splice(client, server, backend.options.tunnelTimeoutMs);
 }
 
-/** Ends of one side reach the other; both close when either closes, or after `idleMs` without a byte, or a quarter more. */
+/** Ends of one side reach the other; both close when either closes, or at most 1.25 × `idleMs` after the last byte. */
 export function splice(a: Duplex, b: Socket, idleMs: number): void {
   const close = (): void => {
     a.destroy();
