@@ -152,8 +152,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const kubelet = await restartableKubelet(() => hostKubelet({ ...parts, addresses, time }), log.named('kubelet'));
   await kubelet.start();
   certificates.start(kubelet);
-  const onRenewed = (): void => void kubelet.reloadCertificate();
-  const named = { reinstall: prepared.reinstall, onRenewed, log };
+  const named = { reinstall: prepared.reinstall, onRenewed: (): void => void kubelet.reloadCertificate(), log };
   const own = followOwnAddress({ settings, reload: options.reload, addresses, gossip, time, ...named });
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
   const sharedAddress = holdAddresses(settings, informers, nodeName, log);

@@ -18,7 +18,6 @@ import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
-import type { VolumeTools } from './tools-port.ts';
 
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
