@@ -1,22 +1,24 @@
 /** Fixtures of test rigs: a pod gets its board and nothing else, the second one waits, an unplugged one ends its pod. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { eventually } from './harness.ts';
+import { eventually, executable } from './harness.ts';
 import { idle, PodLab, pod } from './pods/lab.ts';
 
 const GOAL_MS = 30_000;
 let lab: PodLab;
 let board: ChildProcess;
 let console1: string;
+let console2: string;
+let second: ChildProcess | undefined;
 
 /** A board: a pseudo-terminal that repeats what it is sent. */
-async function plug(): Promise<ChildProcess> {
-  const child = spawn('socat', ['-d', `PTY,link=${console1},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
+async function plug(path = console1): Promise<ChildProcess> {
+  const child = spawn('socat', ['-d', `PTY,link=${path},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
   await eventually('the board', 5_000, async () =>
-    (await lab.appliance.inside('test', ['-c', console1])).code === 0 ? true : undefined,
+    (await lab.appliance.inside('test', ['-c', path])).code === 0 ? true : undefined,
   );
   return child;
 }
@@ -25,6 +27,7 @@ before(
   async () => {
     lab = await PodLab.create(async (root) => {
       console1 = join(root, 'board-1');
+      console2 = join(root, 'board-2');
       await mkdir(join(root, 'etc/origin'), { recursive: true });
       await writeFile(
         join(root, 'etc/origin/bootstrap.yaml'),
@@ -34,17 +37,23 @@ before(
           'fixtures:',
           `  board-1: {type: serial, path: ${console1}}`,
           '  disk-1: {type: block, path: /dev/loop7}',
+          `  board-2: {type: serial, path: ${console2}}`,
+          'rigPower:',
+          '  psu-on: [/bin/echo, "supply on; $(reboot)"]',
+          '  psu-off: [/bin/false]',
           '',
         ].join('\n'),
       );
     });
     board = await plug();
+    second = await plug(console2);
   },
   { timeout: 90_000 },
 );
 after(
   async () => {
     board?.kill();
+    second?.kill();
     await lab?.stop();
   },
   { timeout: 90_000 },
@@ -135,4 +144,109 @@ test('claims of two pods on one board: the second is Pending with the reason unt
   const claim = JSON.parse(await lab.kubectl('get', 'resourceclaim', 'one', '-o', 'json'));
   assert.equal(claim.status.allocation.devices.results[0].device, 'board-1');
   assert.equal(claim.status.reservedFor[0].name, 'claims-one');
+});
+
+const RIG_API = 'rig.hyperedge.dev/v1alpha1';
+const rigClaim = (name: string, duration?: string) => ({
+  ...{ apiVersion: RIG_API, kind: 'RigClaim' },
+  metadata: { name, namespace: 'default' },
+  spec: { rigName: 'bench', ...(duration === undefined ? {} : { duration }) },
+});
+const onRig = (name: string, claim: string) => {
+  const made = pod(name, { containers: [wants('rig.hyperedge.dev/board-2')], terminationGracePeriodSeconds: 1 });
+  return { ...made, metadata: { ...made.metadata, annotations: { 'rig.hyperedge.dev/claim': claim } } };
+};
+const statusOf = async (kind: string, name: string) =>
+  JSON.parse(await lab.kubectl('get', kind, name, '-o', 'json')).status ?? {};
+const phase = (name: string, wanted: string) =>
+  eventually(`claim ${name} to be ${wanted}`, GOAL_MS, async () => {
+    const status = await statusOf('rigclaim', name);
+    return status.phase === wanted ? status : undefined;
+  });
+
+test('two claims on one rig: the pod of the second starts when the first is released, and ends with its lease', {
+  timeout: 180_000,
+}, async () => {
+  await lab.apply({
+    ...{ apiVersion: RIG_API, kind: 'Rig' },
+    metadata: { name: 'bench' },
+    spec: {
+      fixtures: [{ name: 'board', fixture: 'board-2', role: 'serial' }],
+      maxLease: '1h',
+      console: { fixture: 'board' },
+      power: { on: { command: 'psu-on' }, off: { command: 'psu-off' } },
+    },
+  });
+  await assert.rejects(
+    lab.apply(pod('bare', { containers: [wants('rig.hyperedge.dev/board-2')] })),
+    /fixture "board-2" belongs to rig "bench"; claim the rig with a RigClaim/,
+  );
+  await lab.apply(rigClaim('one'));
+  await phase('one', 'Granted');
+  await lab.apply(rigClaim('two', '20s'));
+  const queued = await eventually('the second to have its place', GOAL_MS, async () => {
+    const status = await statusOf('rigclaim', 'two');
+    return status.position === 1 ? status : undefined;
+  });
+  assert.equal(queued.phase, 'Queued');
+  await lab.apply(onRig('with-one', 'one'));
+  await lab.apply(onRig('with-two', 'two'));
+  await lab.ready('with-one');
+  assert.equal((await statusOf('pod', 'with-two')).conditions[0].reason, 'SchedulingGated');
+  await assert.rejects(
+    lab.kubectl('patch', 'pod', 'with-two', '--type=merge', '-p', '{"spec":{"schedulingGates":[]}}'),
+    /RigClaim "two" is not granted; wait for its turn/,
+  );
+  assert.match(
+    await lab.kubectl('get', 'rigs'),
+    /NAME +NODE +HOLDER +QUEUE +EXPIRES +AGE\nbench +\S+ +default\/one +1 /,
+  );
+  assert.match(await lab.kubectl('get', 'rigclaims'), /one +bench +Granted .*\ntwo +bench +Queued +1 /);
+  await lab.kubectl('delete', 'rigclaim', 'one', '--wait=true');
+  await assert.rejects(lab.kubectl('get', 'pod', 'with-one'), /not found/);
+  await phase('two', 'Granted');
+  await lab.ready('with-two');
+  const expired = await phase('two', 'Expired');
+  assert.equal(expired.conditions[0].reason, 'LeaseExpired');
+  await eventually('the pod of the lease to end', GOAL_MS, async () =>
+    (await lab.kubectl('get', 'pods', '-o', 'name')).includes('with-two') ? undefined : true,
+  );
+  assert.match(
+    await lab.kubectl('get', 'events', '--field-selector=reason=RigLeaseExpired'),
+    /RigClaim two: the lease of rig bench has ended/,
+  );
+  await lab.kubectl('delete', 'rigclaim', 'two', '--wait=true');
+});
+
+test('the console echoes and is recorded, power runs the command of the host, and both need the claim', {
+  timeout: 120_000,
+}, async () => {
+  const kubeconfig = join(lab.appliance.root, 'etc/origin/master/admin.kubeconfig');
+  const rig = (...args: string[]) => lab.appliance.hyperedge(['rig', ...args, '--kubeconfig', kubeconfig]);
+  await lab.apply(rigClaim('mine'));
+  await phase('mine', 'Granted');
+  await lab.apply(rigClaim('waiting'));
+  assert.match((await rig('power', 'on', 'waiting')).stderr, /RigClaim "waiting" is Queued; wait until it is Granted/);
+  const on = await rig('power', 'on', 'mine');
+  assert.deepEqual([on.code, on.stdout], [0, 'supply on; $(reboot)\n'], on.stderr);
+  assert.match((await rig('power', 'off', 'mine')).stderr, /power off: command psu-off: exit code 1/);
+  assert.match((await rig('console', 'waiting')).stderr, /console not opened/);
+  const session = lab.appliance.spawnInside(executable, ['rig', 'console', 'mine', '--kubeconfig', kubeconfig]);
+  let shown = '';
+  session.stdout?.on('data', (chunk: Buffer) => {
+    shown += chunk.toString();
+  });
+  session.stdin?.write('hello board\n');
+  await eventually('the echo', GOAL_MS, async () => (shown.includes('hello board') ? true : undefined));
+  const directory = join(lab.appliance.root, 'var/log/origin/rigs/bench');
+  await eventually('the recording', GOAL_MS, async () => {
+    const [name] = await readdir(directory);
+    return name !== undefined && (await readFile(join(directory, name), 'utf8')).includes('hello board')
+      ? true
+      : undefined;
+  });
+  await lab.kubectl('delete', 'rigclaim', 'mine', '--wait=true');
+  await eventually('the console to close', GOAL_MS, async () => (session.exitCode === null ? undefined : true));
+  assert.match((await rig('list')).stdout, /bench +\S+ +default\/waiting +0 /);
+  assert.equal((await rig('release', 'waiting')).code, 0);
 });

@@ -127,9 +127,11 @@ export function operationsOf(
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** What is answered to a list of a virtual kind is no list of its objects. */
+/** What is answered to a list of a virtual kind that is created is no list of its objects. */
 function describable(kind: KindDefinition): KindDefinition {
-  return kind.virtual === true ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') } : kind;
+  return kind.virtual === true && kind.verbs.includes('create')
+    ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') }
+    : kind;
 }
 
 /** Parameters that all operations of a path take are the path's. `kind`: what `{name}` is the name of. */

@@ -41,7 +41,9 @@ export function isHostRootImage(image: string): boolean {
  * pods of `oc debug node/NAME`. The image shows it nothing more, so that any source may name it there.
  */
 export function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'volumeMounts'>): boolean {
-  if (container.securityContext?.privileged !== true) return false;
+  // With user namespaces, root of the container is not root of the host.
+  const { hostUsers } = (pod.spec ?? {}) as { readonly hostUsers?: boolean };
+  if (container.securityContext?.privileged !== true || hostUsers === false) return false;
   const roots = new Set(
     (pod.spec?.volumes ?? []).filter((each) => each.hostPath?.path === '/').map(({ name }) => name),
   );

@@ -1,6 +1,6 @@
 /** Kinds of OpenShift's groups, served under both profiles. */
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
-import { clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
+import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
 import { images } from '../kinds/images/index.ts';
 import {
@@ -34,6 +34,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   roleBindingRestrictions,
   routes,
   clusterResourceQuotas,
+  appliedClusterResourceQuotas,
   ...configKinds,
   securityContextConstraints,
   rangeAllocations,

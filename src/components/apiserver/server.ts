@@ -8,7 +8,7 @@ import { switchVersions } from '../../api/registry/runtime-config.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
-import { createAdmissionChain } from './admission/chain.ts';
+import { createAdmissionChain, disabledPlugins } from './admission/chain.ts';
 import type { QuotaStore } from './admission/quota/accessor.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import { AuthenticationMap } from './aggregation/authentication-map.ts';
@@ -262,10 +262,9 @@ class Server implements ApiServer {
       authorization,
       clock,
       random,
-      disabled: new Set(config.disabledAdmission),
+      disabled: disabledPlugins(config),
       enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
-      enforcesConstraints: config.openshift?.profile === 'okd',
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,

@@ -52,6 +52,8 @@ export interface ControllersOptions {
   readonly localVolumes: boolean;
   /** Ranges of the addresses of load balancers; empty: those of the nodes. */
   readonly loadBalancerAddresses: readonly string[];
+  /** Whether service accounts have secrets with tokens, as under OpenShift. */
+  readonly accountSecrets: boolean;
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];
 }
@@ -69,6 +71,7 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   serviceCidrGraceMs: 10_000,
   localVolumes: true,
   loadBalancerAddresses: [],
+  accountSecrets: false,
   disabled: [],
 };
 

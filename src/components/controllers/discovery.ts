@@ -51,7 +51,7 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
         const path = slash < 0 ? `/api/${groupVersion}` : `/apis/${groupVersion}`;
         const list = await client.request<ResourceList>('GET', path, undefined, options);
         for (const each of list.resources ?? []) {
-          if (each.name.includes('/')) continue;
+          if (each.name.includes('/') || isAlias(group, each.name)) continue;
           const { name: plural, kind, namespaced } = each;
           kinds.push({ group, version, kind, plural, namespaced, verbs: new Set(each.verbs) });
         }
@@ -63,6 +63,18 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
   );
   return { kinds, errors };
 }
+
+/**
+ * Objects that OpenShift's groups show under another name. Controllers know each object once, by its own kind: twice
+ * counted, it would be deleted and charged twice.
+ */
+const ALIASES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ['project.openshift.io', new Set(['projects', 'projectrequests'])],
+  ['authorization.openshift.io', new Set(['clusterrolebindings', 'clusterroles', 'rolebindings', 'roles'])],
+  ['quota.openshift.io', new Set(['appliedclusterresourcequotas'])],
+]);
+
+const isAlias = (group: string, plural: string): boolean => ALIASES.get(group)?.has(plural) === true;
 
 export function collectionPathOf(kind: ResourceType, namespace: string): string {
   const root = kind.group === '' ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`;

@@ -31,6 +31,7 @@ import {
 } from '../../core/routing/index.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
 
 const GROUP = 'gateway.networking.k8s.io';
 const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
@@ -83,38 +84,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
   const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
   const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
-  const names = [`*.${facts.domain}`, facts.domain];
-
-  const ensureCertificate = async (): Promise<void> => {
-    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
-    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
-    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
-    const { certPem, keyPem } = await facts.issue(names);
-    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
-    const client = handle.writer(resources.secrets);
-    const secret: Secret = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { ...CERTIFICATE },
-      type: 'kubernetes.io/tls',
-      data,
-    };
-    if (present === undefined) await unlessPresent(() => client.create(secret));
-    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
-  };
-
-  const writeStatus = async (type: ResourceType, object: KubeObject, status: object): Promise<void> => {
-    const { name = '', namespace, resourceVersion } = object.metadata ?? {};
-    const change = { metadata: { resourceVersion }, status };
-    await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
-  };
-
-  const addressesOf = (): string[] =>
-    nodes
-      .list()
-      .filter(isReady)
-      .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
-      .sort();
+  const ensureCertificate = certificateKeeper(handle, facts, secrets);
+  const ensureKinds = kindsKeeper(handle, classes);
 
   const reconcile = async (): Promise<void> => {
     const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
@@ -134,24 +105,11 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
-      if (wanted !== undefined) await writeStatus(resources.routes, route, { ingress: wanted });
+      if (wanted !== undefined) await writeStatus(handle, resources.routes, route, { ingress: wanted });
     }
-    const addresses = addressesOf();
-    for (const ingress of ingresses.list()) await reportIngress(ingress, ingressClasses, addresses);
+    const addresses = addressesOf(nodes.list());
+    for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
     await reportGateways(addresses, plan.refused, now);
-  };
-
-  const reportIngress = async (
-    ingress: Ingress,
-    ingressClasses: readonly IngressClass[],
-    addresses: readonly string[],
-  ): Promise<void> => {
-    if (!isServed(ingress, ingressClasses)) return;
-    const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
-    if (present.join() === addresses.join()) return;
-    await writeStatus(resources.ingresses, ingress, {
-      loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
-    });
   };
 
   const reportGateways = async (
@@ -169,44 +127,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
         }
       if (found.length === 0) continue;
       const status = httpRouteStatus(route, found, refused.get(`httproute/${objectKey(route)}`), now);
-      if (!sameStatus(route.status, status)) await writeStatus(httpRoutes, route, status);
+      if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
     }
     for (const each of allGateways()) {
       if (each.spec?.gatewayClassName !== ROUTER_CLASS) continue;
       const key = objectKey(each);
       const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, now);
-      if (!sameStatus(each.status, status)) await writeStatus(gateways, each, status);
+      if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
     }
-  };
-
-  const ensureKinds = async (): Promise<void> => {
-    await Promise.all([
-      ...gatewayDefinitions.map((each) =>
-        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
-      ),
-      classes.synced.then(() => ensureClass()),
-    ]);
-    const spec = { controllerName: ROUTER_CONTROLLER };
-    const gatewayClass = {
-      apiVersion: `${GROUP}/v1`,
-      kind: 'GatewayClass',
-      metadata: { name: ROUTER_CLASS },
-      spec,
-    } as KubeObject;
-    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
-  };
-  /** The default class, unless there is one. */
-  const ensureClass = async (): Promise<void> => {
-    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
-    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
-    await unlessPresent(() =>
-      handle.writer(resources.ingressClasses).create({
-        apiVersion: 'networking.k8s.io/v1',
-        kind: 'IngressClass',
-        metadata: { name: ROUTER_CLASS, annotations },
-        spec: { controller: ROUTER_CONTROLLER },
-      }),
-    );
   };
 
   return async (scope) => {
@@ -253,4 +181,94 @@ async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
+}
+
+/** The default certificate: made once, and again before it ends or when its names or authority change. */
+function certificateKeeper(
+  handle: ControllerHandle,
+  facts: RouterFacts,
+  secrets: Informer<Secret>,
+): () => Promise<void> {
+  const names = [`*.${facts.domain}`, facts.domain];
+  return async () => {
+    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
+    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
+    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
+    const { certPem, keyPem } = await facts.issue(names);
+    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
+    const client = handle.writer(resources.secrets);
+    const secret: Secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { ...CERTIFICATE },
+      type: 'kubernetes.io/tls',
+      data,
+    };
+    if (present === undefined) await unlessPresent(() => client.create(secret));
+    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
+  };
+}
+
+/** The classes of the router and the Gateway API's kinds. */
+function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>): () => Promise<void> {
+  /** The default class, unless there is one. */
+  const ensureClass = async (): Promise<void> => {
+    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
+    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
+    await unlessPresent(() =>
+      handle.writer(resources.ingressClasses).create({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'IngressClass',
+        metadata: { name: ROUTER_CLASS, annotations },
+        spec: { controller: ROUTER_CONTROLLER },
+      }),
+    );
+  };
+  return async () => {
+    await Promise.all([
+      ...gatewayDefinitions.map((each) =>
+        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
+      ),
+      classes.synced.then(() => ensureClass()),
+    ]);
+    const spec = { controllerName: ROUTER_CONTROLLER };
+    const gatewayClass = {
+      apiVersion: `${GROUP}/v1`,
+      kind: 'GatewayClass',
+      metadata: { name: ROUTER_CLASS },
+      spec,
+    } as KubeObject;
+    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
+  };
+}
+
+async function writeStatus(
+  handle: ControllerHandle,
+  type: ResourceType,
+  object: KubeObject,
+  status: object,
+): Promise<void> {
+  const { name = '', namespace, resourceVersion } = object.metadata ?? {};
+  const change = { metadata: { resourceVersion }, status };
+  await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
+}
+
+const addressesOf = (nodes: readonly Node[]): string[] =>
+  nodes
+    .filter(isReady)
+    .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
+    .sort();
+
+async function reportIngress(
+  handle: ControllerHandle,
+  ingress: Ingress,
+  ingressClasses: readonly IngressClass[],
+  addresses: readonly string[],
+): Promise<void> {
+  if (!isServed(ingress, ingressClasses)) return;
+  const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+  if (present.join() === addresses.join()) return;
+  await writeStatus(handle, resources.ingresses, ingress, {
+    loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
+  });
 }

@@ -8,6 +8,7 @@ import { csrApprovingController } from './certificatesigningrequest-approving.ts
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
 import { csrSigningController } from './certificatesigningrequest-signing.ts';
 import { clusterInfoController } from './cluster-info.ts';
+import { clusterResourceQuotaController } from './cluster-resource-quota.ts';
 import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { cronJobController } from './cronjob.ts';
 import { daemonSetController } from './daemonset.ts';
@@ -18,6 +19,7 @@ import { endpointsController } from './endpoints.ts';
 import { endpointSliceController } from './endpointslice.ts';
 import { endpointSliceMirroringController } from './endpointslice-mirroring.ts';
 import { ephemeralVolumeController } from './ephemeral-volume.ts';
+import { fixtureClassesController } from './fixture-classes.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { horizontalPodAutoscalerController } from './horizontalpodautoscaler.ts';
@@ -45,6 +47,7 @@ import { rootCaController } from './root-ca-certificate-publisher.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceLbController } from './service-lb.ts';
 import { serviceAccountController } from './serviceaccount.ts';
+import { accountSecretsController } from './serviceaccount-secrets.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
 import { taintEvictionController } from './taint-eviction.ts';
@@ -82,7 +85,9 @@ export const controllers: readonly ControllerSpec[] = [
   taintEvictionController,
   csrCleanerController,
   tokenSecretController,
+  accountSecretsController,
   resourceQuotaController,
+  clusterResourceQuotaController,
   volumeBinderController,
   ephemeralVolumeController,
   localVolumeProvisioner,
@@ -105,4 +110,5 @@ export const controllers: readonly ControllerSpec[] = [
   imageTriggerController,
   templateInstanceController,
   rigController,
+  fixtureClassesController,
 ];

@@ -449,8 +449,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     pods: manager,
     view: services.view,
     runtime,
-    streaming: deps.streaming,
-    devices: services.devices,
+    ...{ streaming: deps.streaming, devices: services.devices },
     stats: new StatsProvider(services, manager, (uid) => volumes.usages.ofPod(uid)),
     config,
     ...{ probeMetrics: () => services.prober.metrics(), hostLogs: deps.hostLogs },
@@ -484,6 +483,7 @@ function nodeDevices(
     ...{ nodeName: config.nodeName, files, clock, log },
     pods: () => parts().manager.activePods(),
     onChanged: () => parts().reportNode.current(),
+    node: () => parts().services.node(),
     warn: (reason, message) => {
       const node = parts().services.node();
       if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);

@@ -13,7 +13,7 @@ export interface PullSpec {
 }
 
 const REPOSITORY = /^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*$/;
-const DOMAIN = /^[a-zA-Z0-9.-]+(?::\d{1,5})?$/;
+const DOMAIN = /^[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::\d{1,5})?$/;
 const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const MAX_LENGTH = 400;

@@ -134,4 +134,4 @@ const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\
 /** In single quotes HAProxy takes everything literally. */
 const quoted = (text: string): string => `'${text.replace(/'/g, `'"'"'`)}'`;
 
-export const backendText = ({ id, host, path }: Backend): string => `${id} ${host}${path}`;
+const backendText = ({ id, host, path }: Backend): string => `${id} ${host}${path}`;

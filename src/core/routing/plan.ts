@@ -1,4 +1,4 @@
-/** Objects in, routing table and verdicts out. Each host process and the leader's controller come to the same result. */
+/** Objects in, routing table and verdicts out. Each host and the leader's controller come to the same result. */
 import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
 import { type Gateway, type HttpRoute, rowsOfHttpRoute } from './gateways.ts';

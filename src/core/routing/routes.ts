@@ -1,6 +1,6 @@
 /**
- * Routes as rows of the table, and why a route is rejected. Source: openshift/router pkg/router/controller (unique host,
- * extended validation, status).
+ * Routes as rows of the table, and why a route is rejected. Source: openshift/router pkg/router/controller (unique
+ * host, extended validation, status).
  */
 import type { Route, RouteTarget } from '../../api/kinds/routes/types.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';

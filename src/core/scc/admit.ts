@@ -13,12 +13,6 @@ import { fillPod, podErrors } from './pod-context.ts';
 /** The constraints that admitted a pod. */
 export const SCC_ANNOTATION = 'openshift.io/scc';
 
-export interface Candidate {
-  readonly scc: SecurityContextConstraints;
-  /** The requester, or the service account of the pod, may use it. */
-  readonly isUsable: boolean;
-}
-
 /**
  * What the constraints may change: everything of a new pod, its new debuggers (ephemeral containers), or nothing, where
  * the pod as it is has to comply.
@@ -27,25 +21,29 @@ export type Scope = 'pod' | 'debuggers' | 'nothing';
 
 export type Verdict =
   | { readonly name: string; readonly pod: Pod }
-  /** Why each candidate does not admit the pod, in their order. */
+  /** Why none of the constraints admits the pod, in their order. */
   | { readonly errors: readonly FieldError[] };
 
 const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
-/** `candidates` in the order in which they are tried; the one named `hint` is tried first. */
-export function admitPod(
+/**
+ * `constraints` in the order in which they are tried; the one named `hint` is tried first. Yields each before it is
+ * tried, and is answered with the namespace of the pod, or undefined where neither the requester nor the service
+ * account of the pod may use it.
+ */
+export function* admitPod(
   pod: Pod,
-  candidates: readonly Candidate[],
-  namespace: NamespaceValues,
+  constraints: readonly SecurityContextConstraints[],
   scope: Scope,
   hint = '',
-): Verdict {
+): Generator<SecurityContextConstraints, Verdict, NamespaceValues | undefined> {
   const errors: FieldError[] = [];
-  const isHinted = ({ scc }: Candidate): boolean => hint !== '' && scc.metadata?.name === hint;
-  const ordered = [...candidates.filter(isHinted), ...candidates.filter((each) => !isHinted(each))];
-  for (const { scc, isUsable } of ordered) {
+  const isHinted = ({ metadata }: SecurityContextConstraints): boolean => hint !== '' && metadata?.name === hint;
+  const ordered = [...constraints.filter(isHinted), ...constraints.filter((each) => !isHinted(each))];
+  for (const scc of ordered) {
     const name = scc.metadata?.name ?? '';
-    if (!isUsable) {
+    const namespace = yield scc;
+    if (namespace === undefined) {
       errors.push(fieldError.forbidden(`provider ${JSON.stringify(name)}`, 'not usable by user or serviceaccount'));
       continue;
     }

@@ -2,11 +2,8 @@
  * Users, groups and SELinux levels that a namespace has been allocated, which constraints without values of their own
  * take. Source: openshift/apiserver-library-go pkg/securitycontextconstraints/sccmatching.
  */
+import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../api/kinds/namespaces/security.ts';
 import type { IdRange, SecurityContextConstraints } from '../../api/kinds/securitycontextconstraints/types.ts';
-
-export const UID_RANGE = 'openshift.io/sa.scc.uid-range';
-export const SUPPLEMENTAL_GROUPS = 'openshift.io/sa.scc.supplemental-groups';
-export const MCS = 'openshift.io/sa.scc.mcs';
 
 /** Largest ID that the kernel and the API accept. */
 const MAX_ID = 2_147_483_647;

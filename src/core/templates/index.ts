@@ -1,1 +1,2 @@
 export { type ProcessedTemplate, processTemplate, type TemplateBody } from './process.ts';
+export { nameRefusal, projectObjects } from './project.ts';

@@ -1,7 +1,7 @@
 /** A request of a client as the proxy sees it, whichever version of HTTP it came by. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { RequestFacts } from '../../core/routing/port.ts';
+import type { Backend, Choice, RequestFacts } from '../../core/routing/port.ts';
 import { asObject, type RawHeaders } from './headers.ts';
 import { page } from './pages.ts';
 
@@ -11,6 +11,18 @@ export type ClientResponse = ServerResponse | Http2ServerResponse;
 export interface Target extends RequestFacts {
   /** As the client wrote it, with its port. */
   readonly authority: string;
+}
+
+/** One request on its way. */
+export interface Exchange {
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
+  readonly target: Target;
+  readonly backend: Backend;
+  readonly path: string;
+  readonly source: string;
+  readonly cookie: string | undefined;
+  readonly tried: Set<string>;
 }
 
 /** RFC 3986 host and port; an underscore is in use, though no DNS name has one. */
@@ -88,4 +100,16 @@ export function answer(response: ClientResponse, status: number, more: RawHeader
   writeHead(response, status, '', [...type, 'Content-Length', String(body.length), ...more]);
   // A compat response of HTTP/2 and one of HTTP/1 share this signature, but not its type.
   (response as ServerResponse).end(body);
+}
+
+/** Sticky cookie and HSTS. */
+export function ownHeaders({ backend, target, cookie: sent }: Omit<Exchange, 'response'>, choice: Choice): RawHeaders {
+  const { cookie, hsts } = backend.options;
+  const result: RawHeaders = [];
+  if (cookie !== undefined && sent !== choice.cookie) {
+    const secure = target.secure ? `; Secure; SameSite=${cookie.sameSite}` : '';
+    result.push('Set-Cookie', `${cookie.name}=${choice.cookie}; Path=/; HttpOnly${secure}`);
+  }
+  if (hsts !== undefined && target.secure) result.push('Strict-Transport-Security', hsts);
+  return result;
 }

@@ -8,8 +8,9 @@ import {
   answer,
   type ClientRequest,
   type ClientResponse,
+  type Exchange,
   framing,
-  type Target,
+  ownHeaders,
   targetOf,
   writeHead,
 } from './exchange.ts';
@@ -32,18 +33,6 @@ export interface ProxyParts {
   nowMs(): number;
   /** Of the client behind balancers that speak the PROXY protocol. */
   sourceOf(socket: Socket): string;
-}
-
-/** One request on its way. */
-export interface Exchange {
-  readonly request: ClientRequest;
-  readonly response: ClientResponse;
-  readonly target: Target;
-  readonly backend: Backend;
-  readonly path: string;
-  readonly source: string;
-  readonly cookie: string | undefined;
-  readonly tried: Set<string>;
 }
 
 export class HttpProxy {
@@ -212,7 +201,7 @@ export class HttpProxy {
         response.destroy();
         return;
       }
-      // Only what no server has seen is sent again: a request on a kept connection that was closed meanwhile, without body.
+      // Sent again is only what no server has seen: without a body, on a kept connection that was closed meanwhile.
       const isStale = upstream.reusedSocket && !body.hasBody && !timedOut && isRepeatable(request.method);
       if (!isConnected && !timedOut) this.#attempt(exchange, body);
       else if (isStale && exchange.tried.size < ATTEMPTS) {
@@ -260,18 +249,6 @@ export class HttpProxy {
       }),
     );
   }
-}
-
-/** Sticky cookie and HSTS. */
-export function ownHeaders({ backend, target, cookie: sent }: Exchange, choice: Choice): RawHeaders {
-  const { cookie, hsts } = backend.options;
-  const result: RawHeaders = [];
-  if (cookie !== undefined && sent !== choice.cookie) {
-    const secure = target.secure ? `; Secure; SameSite=${cookie.sameSite}` : '';
-    result.push('Set-Cookie', `${cookie.name}=${choice.cookie}; Path=/; HttpOnly${secure}`);
-  }
-  if (hsts !== undefined && target.secure) result.push('Strict-Transport-Security', hsts);
-  return result;
 }
 
 const hostNetwork = (address: string): string => `${address}/${address.includes(':') ? 128 : 32}`;

@@ -2,9 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { type ClientHttp2Session, constants, Http2ServerResponse, type OutgoingHttpHeaders } from 'node:http2';
 import type { Choice } from '../../core/routing/port.ts';
-import { answer, writeHead } from './exchange.ts';
+import { answer, type Exchange, ownHeaders, writeHead } from './exchange.ts';
 import { asObject, type RawHeaders, returned } from './headers.ts';
-import { type Exchange, ownHeaders } from './http-proxy.ts';
 import type { RouteMetrics } from './metrics.ts';
 
 export interface Http2Forwarding {

@@ -2,8 +2,9 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ownHeaders } from './exchange.ts';
 import { forwarded, type RawHeaders, returned } from './headers.ts';
-import { type HttpProxy, ownHeaders, type ProxyParts } from './http-proxy.ts';
+import type { HttpProxy, ProxyParts } from './http-proxy.ts';
 import { page, reasonOf } from './pages.ts';
 import { splice } from './splice.ts';
 
@@ -68,7 +69,7 @@ export function upgrade(
       server.setTimeout(0);
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
       const upgraded = ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? ''];
-      const own = ownHeaders({ ...exchange, response: undefined as never }, choice);
+      const own = ownHeaders(exchange, choice);
       client.write(headText(101, incoming.statusMessage ?? '', [...upgraded, ...passed, ...own]));
       if (first.length > 0) client.write(first);
       if (head.length > 0) server.write(head);

@@ -1,5 +1,5 @@
 /** Requests to servers: HTTP/1.1 over kept connections, HTTP/2 where the server speaks only that. */
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ConnectionOptions } from 'node:tls';
@@ -79,10 +79,3 @@ export class Upstreams {
     this.#sessions.clear();
   }
 }
-
-/** True where nothing of the request has been processed by the server. */
-export function isUntouched(request: ClientRequest, connected: boolean): boolean {
-  return !connected || request.reusedSocket;
-}
-
-export type UpstreamResponse = IncomingMessage;

@@ -157,11 +157,12 @@ const electorOf = (
   log: Log,
 ): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, identity, clock, random, log });
 
-function optionsOf({ controllerConfig, networkConfig }: MasterConfig): Partial<ControllersOptions> {
+function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig): Partial<ControllersOptions> {
   const { localVolumes = true, serviceLoadBalancer } = controllerConfig ?? {};
   const clusters = networkConfig?.clusterNetworks ?? [];
   const serviceCidr = networkConfig?.serviceNetworkCIDR;
   return {
+    accountSecrets: openshift?.profile === 'okd',
     localVolumes,
     loadBalancerAddresses: serviceLoadBalancer?.addresses ?? [],
     disabled: serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],

@@ -366,6 +366,18 @@ const CONTENTS: Readonly<Record<string, object>> = {
       versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
     },
   },
+  Rig: {
+    spec: {
+      fixtures: [
+        { name: 'board', fixture: 'board-1', role: 'serial' },
+        { name: 'supply', fixture: 'relay-1', role: 'relay' },
+      ],
+      maxLease: '2h',
+      console: { fixture: 'board' },
+      power: { on: { fixture: 'supply', channel: 2 }, off: { command: 'psu-off' } },
+    },
+  },
+  RigClaim: { spec: { rigName: 'bench', duration: '30m' } },
 };
 
 export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);

@@ -65,6 +65,26 @@ describe('the reserved image of the host root', () => {
     assert.deepEqual(hostRootFields({}), []);
   });
 
+  it('may be named by containers that have all of the host anyway', () => {
+    const debug = {
+      name: 'c',
+      image: HOST_ROOT_IMAGE,
+      securityContext: { privileged: true },
+      volumeMounts: [{ name: 'host', mountPath: '/host' }],
+    };
+    const volumes = [{ name: 'host', hostPath: { path: '/' } }];
+    const fields = (container: object, spec: object = {}): string[] =>
+      hostRootFields({ spec: { volumes, containers: [container], ...spec } } as Pod);
+    assert.deepEqual(fields(debug), []);
+    const refused = ['spec.containers[0].image'];
+    assert.deepEqual(fields({ ...debug, securityContext: { privileged: false } }), refused);
+    assert.deepEqual(fields({ ...debug, securityContext: undefined }), refused);
+    assert.deepEqual(fields({ ...debug, volumeMounts: [] }), refused);
+    assert.deepEqual(fields({ ...debug, volumeMounts: [{ name: 'host', mountPath: '/h', subPath: 'tmp' }] }), refused);
+    assert.deepEqual(fields(debug, { volumes: [{ name: 'host', hostPath: { path: '/tmp' } }] }), refused);
+    assert.deepEqual(fields(debug, { hostUsers: false }), refused);
+  });
+
   it('is for the manifest directory alone', () => {
     assert.deepEqual((['file', 'http', 'api'] as const).map(mayUseHostRoot), [true, false, false]);
   });

@@ -107,6 +107,25 @@ describe('node authorizer', () => {
     assert.equal(may('get', 'secrets', 'storage', 'stage'), false);
   });
 
+  it('lets nodes read the secrets that ingresses name, one by one, as long as one does', () => {
+    const nodes = createNodeAuthorizer();
+    const user = { name: 'system:node:n1', groups: ['system:nodes'] };
+    const may = (name: string, verb = 'get'): boolean | undefined =>
+      nodes.authorize(user, { verb, group: '', resource: 'secrets', subresource: '', namespace: 'a', name })?.allowed;
+    const ingress = (name: string) => ({ metadata: { name, namespace: 'a' }, spec: { tls: [{ secretName: 'tls' }] } });
+    assert.equal(may('tls'), false);
+    nodes.setIngress(ingress('one'));
+    nodes.setIngress(ingress('two'));
+    nodes.setIngress(ingress('two'));
+    assert.equal(may('tls'), true);
+    assert.equal(may('other'), false);
+    assert.equal(may('', 'list'), false);
+    nodes.deleteIngress('a', 'one');
+    assert.equal(may('tls'), true);
+    nodes.deleteIngress('a', 'two');
+    assert.equal(may('tls'), false);
+  });
+
   it('learns nothing from mirror pods, which nodes write themselves', () => {
     const authorizer = createNodeAuthorizer();
     const mirror = { ...pod, metadata: { ...pod.metadata, annotations: { 'kubernetes.io/config.mirror': 'hash' } } };

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { securityContextConstraints } from '../../../src/api/kinds/securitycontextconstraints/index.ts';
 import type { SecurityContextConstraints } from '../../../src/api/kinds/securitycontextconstraints/types.ts';
-import { admitPod, errorsText, isSameToConstraints } from '../../../src/core/scc/admit.ts';
+import { admitPod, errorsText, isSameToConstraints, type Scope, type Verdict } from '../../../src/core/scc/admit.ts';
 import { DEFAULT_CONSTRAINTS } from '../../../src/core/scc/defaults.ts';
 import { parseBlock } from '../../../src/core/scc/namespace-values.ts';
 import { inOrder } from '../../../src/core/scc/order.ts';
@@ -36,9 +36,31 @@ function stored(change: Loose = {}, name = 'custom', from = 'restricted'): Secur
 
 const named = (name: string): SecurityContextConstraints => stored({}, name, name);
 
+interface Candidate {
+  readonly scc: SecurityContextConstraints;
+  readonly isUsable: boolean;
+}
+
+function tried(
+  of: Pod,
+  candidates: readonly Candidate[],
+  namespace: typeof NAMESPACE,
+  scope: Scope,
+  hint = '',
+): Verdict {
+  const constraints = candidates.map(({ scc }) => scc);
+  const trial = admitPod(of, constraints, scope, hint);
+  let step = trial.next();
+  while (step.done !== true) {
+    const { value } = step;
+    step = trial.next(candidates.find(({ scc }) => scc === value)?.isUsable === true ? namespace : undefined);
+  }
+  return step.value;
+}
+
 function admit(of: Pod, usable: readonly SecurityContextConstraints[], namespace = NAMESPACE) {
   const candidates = inOrder(usable).map((scc) => ({ scc, isUsable: true }));
-  return admitPod(of, candidates, namespace, 'pod');
+  return tried(of, candidates, namespace, 'pod');
 }
 
 function refusal(of: Pod, scc: SecurityContextConstraints): string {
@@ -387,7 +409,7 @@ describe('the choice of constraints', () => {
 
   it('takes the first that is usable and admits', () => {
     const chosen = (of: Pod, ...usable: string[]) => {
-      const verdict = admitPod(of, candidates(...usable), NAMESPACE, 'pod');
+      const verdict = tried(of, candidates(...usable), NAMESPACE, 'pod');
       return 'name' in verdict ? verdict.name : undefined;
     };
     assert.equal(chosen(pod(), 'restricted-v2', 'privileged'), 'restricted-v2');
@@ -397,7 +419,7 @@ describe('the choice of constraints', () => {
   });
 
   it('names every candidate in a refusal', () => {
-    const verdict = admitPod(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
+    const verdict = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
     assert.ok('errors' in verdict);
     const text = errorsText(verdict.errors);
     assert.match(
@@ -409,34 +431,34 @@ describe('the choice of constraints', () => {
 
   it('changes nothing where it may not', () => {
     const usable = candidates('restricted-v2', 'anyuid');
-    assert.ok('errors' in admitPod(pod(), usable, NAMESPACE, 'nothing'));
-    const first = admitPod(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');
+    assert.ok('errors' in tried(pod(), usable, NAMESPACE, 'nothing'));
+    const first = tried(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');
     assert.ok('pod' in first);
     assert.equal(first.name, 'restricted-v2');
-    const again = admitPod(first.pod, usable, NAMESPACE, 'nothing', 'restricted-v2');
+    const again = tried(first.pod, usable, NAMESPACE, 'nothing', 'restricted-v2');
     assert.ok('name' in again && again.name === 'restricted-v2');
   });
 
   it('completes a new debugger and nothing else', () => {
     const usable = candidates('restricted-v2');
-    const first = admitPod(pod(), usable, NAMESPACE, 'pod');
+    const first = tried(pod(), usable, NAMESPACE, 'pod');
     assert.ok('pod' in first);
     const debugged = structuredClone(first.pod);
     if (debugged.spec !== undefined) debugged.spec.ephemeralContainers = [{ name: 'd' }];
-    const verdict = admitPod(debugged, usable, NAMESPACE, 'debuggers');
+    const verdict = tried(debugged, usable, NAMESPACE, 'debuggers');
     assert.ok('pod' in verdict);
     assert.equal(verdict.pod.spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
-    assert.ok('errors' in admitPod(pod({ ephemeralContainers: [{ name: 'd' }] }), usable, NAMESPACE, 'debuggers'));
+    assert.ok('errors' in tried(pod({ ephemeralContainers: [{ name: 'd' }] }), usable, NAMESPACE, 'debuggers'));
   });
 
   it('needs what the namespace has been allocated, and still admits by constraints that do not', () => {
     const bare = { name: 'shop', annotations: {} as typeof NAMESPACE.annotations };
-    const refused = admitPod(pod(), candidates('restricted-v2'), bare, 'pod');
+    const refused = tried(pod(), candidates('restricted-v2'), bare, 'pod');
     assert.ok('errors' in refused);
     assert.match(errorsText(refused.errors), /unable to find annotation openshift\.io\/sa\.scc\.uid-range/);
-    assert.ok('name' in admitPod(pod(), candidates('restricted-v2', 'privileged'), bare, 'pod'));
+    assert.ok('name' in tried(pod(), candidates('restricted-v2', 'privileged'), bare, 'pod'));
     const wrong = { ...bare, annotations: { ...NAMESPACE.annotations, 'openshift.io/sa.scc.uid-range': '0/x' } };
-    assert.ok('errors' in admitPod(pod(), candidates('restricted-v2'), wrong, 'pod'));
+    assert.ok('errors' in tried(pod(), candidates('restricted-v2'), wrong, 'pod'));
   });
 
   it('does not judge updates of labels', () => {

@@ -69,3 +69,20 @@ export const clusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
   statusStrategy,
   columns,
 };
+
+/** In a project: the quotas that hold for it. */
+export const appliedClusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
+  group: 'quota.openshift.io',
+  version: 'v1',
+  kind: 'AppliedClusterResourceQuota',
+  plural: 'appliedclusterresourcequotas',
+  singular: 'appliedclusterresourcequota',
+  listKind: 'AppliedClusterResourceQuotaList',
+  namespaced: true,
+  verbs: ['get', 'list'],
+  schemaName: 'com.github.openshift.api.quota.v1.AppliedClusterResourceQuota',
+  storagePrefix: '',
+  virtual: true,
+  strategy: {},
+  columns,
+};

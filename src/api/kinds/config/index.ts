@@ -1,6 +1,6 @@
 /**
- * Configuration of the cluster: one object of each kind, `cluster`. Source: openshift/api config/v1 of release 4.10, and
- * openshift-kube-apiserver/admission/customresourcevalidation of openshift/kubernetes.
+ * Configuration of the cluster: one object of each kind, `cluster`. Source: openshift/api config/v1 of release 4.10,
+ * and openshift-kube-apiserver/admission/customresourcevalidation of openshift/kubernetes.
  */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';

@@ -20,9 +20,6 @@ export interface Image extends KubeObject {
   signatures?: KubeObject[];
 }
 
-/** Which hosts have the image under which names: JSON of names by node. */
-export const IMAGE_HOSTS = 'image.hyperedge.io/hosts';
-
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 export const images: KindDefinition<Image> = {

@@ -6,7 +6,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
-import { project } from './project.ts';
+import { project, validateProjectUpdate } from './project.ts';
 
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 const FINALIZER = 'kubernetes';
@@ -78,7 +78,7 @@ export const namespaces: KindDefinition<Namespace> = {
     metadata.labels ??= {};
     metadata.labels[NAME_LABEL] = name;
   },
-  strategy,
+  strategy: { ...strategy, validateVersion: validateProjectUpdate },
   statusStrategy,
   returnsDeleted: 'undocumented',
   finalization: {

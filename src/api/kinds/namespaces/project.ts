@@ -1,9 +1,35 @@
 /** Projects: namespaces as OpenShift's users see them. Source: openshift/api project/v1; `oc get projects`. */
 import type { Namespace } from 'kubernetes-types/core/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias } from '../../registry/definition.ts';
 
 const DISPLAY_NAME = 'openshift.io/display-name';
+const DESCRIPTION = 'openshift.io/description';
+const API_VERSION = 'project.openshift.io/v1';
+
+/**
+ * Administrators of a project may not change what decides about its pods: other labels and annotations need the right
+ * to the namespace. Source: openshift/openshift-apiserver pkg/project/apis/project/validation.
+ */
+export function validateProjectUpdate(
+  apiVersion: string,
+  project: Namespace,
+  old: Namespace | undefined,
+): FieldError[] {
+  if (apiVersion !== API_VERSION || old === undefined) return [];
+  return (['annotations', 'labels'] as const).flatMap((field) => {
+    const [now, before] = [project.metadata?.[field] ?? {}, old.metadata?.[field] ?? {}];
+    return [...new Set([...Object.keys(before), ...Object.keys(now)])]
+      .filter(
+        (key) => now[key] !== before[key] && (field === 'labels' || (key !== DISPLAY_NAME && key !== DESCRIPTION)),
+      )
+      .map((key) => {
+        const path = `metadata.${field}[${key}]`;
+        return fieldError.invalid(path, now[key] ?? '', 'field is immutable, try updating the namespace');
+      });
+  });
+}
 
 export const project: KindAlias<Namespace> = {
   group: 'project.openshift.io',

@@ -8,7 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
-import { constraintSources } from '../constraints/sources.ts';
+import type { ApiServerConfig } from '../config.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -39,6 +39,7 @@ import { mirrorPods } from './mirror-pods.ts';
 import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
+import { OKD_PLUGINS, okdPlugins, openshiftPlugins } from './openshift.ts';
 import { ownerReferences } from './owner-references.ts';
 import { pluginTimes } from './plugin-metrics.ts';
 import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
@@ -52,7 +53,6 @@ import { resourceQuota } from './quota/index.ts';
 import { rigClaimGates } from './rig-claims.ts';
 import { routeHosts } from './route-hosts.ts';
 import { runtimeClass } from './runtime-class.ts';
-import { securityContextConstraint } from './security-context-constraints.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
@@ -85,8 +85,6 @@ export interface ChainDeps {
   /** Names of those that run only where they are asked for. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
-  /** Security context constraints are enforced. */
-  readonly enforcesConstraints: boolean;
   kinds(): Kinds;
   /** Of routes without a host; default: OpenShift's layer's. */
   readonly domain?: string | undefined;
@@ -97,6 +95,11 @@ export interface ChainDeps {
   rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
+}
+
+/** Constraints and restrictions of bindings are enforced by profile okd alone. */
+export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
+  return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : OKD_PLUGINS)]);
 }
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
@@ -159,9 +162,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
-    ...(deps.enforcesConstraints
-      ? [securityContextConstraint(constraintSources(cache, authorization, deps.clock))]
-      : []),
+    ...okdPlugins(cache, authorization, deps.clock),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
@@ -213,6 +214,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       limited: settings.limitedResources ?? new Map(),
       clock: deps.clock,
     }),
+    ...openshiftPlugins(deps),
   ];
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
   return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);

@@ -39,7 +39,8 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
       pod.spec.schedulingGates = [...(pod.spec.schedulingGates ?? []), { name: gateOf(name) }];
     },
     validate(request) {
-      if (request.operation === 'DELETE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
+      if (!isFor(request, '', 'pods') || request.subresource !== '') return;
+      if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
       const pod = request.object as Pod;
       const name = claimNameOf(pod);
       if (request.operation === 'CREATE') {
@@ -54,7 +55,6 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
           throw forbid(request, 'spec.nodeName: a pod of a RigClaim is placed by the scheduler; remove the field');
         return;
       }
-      if (request.operation !== 'UPDATE') return;
       const old = request.old as Pod;
       const before = claimNameOf(old);
       if (name !== before)

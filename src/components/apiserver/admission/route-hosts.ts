@@ -1,6 +1,6 @@
 /**
- * Hosts and certificates of routes: a route without a host gets one below the cluster's domain, and setting either needs
- * `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
+ * Hosts and certificates of routes: a route without a host gets one below the cluster's domain, and setting either
+ * needs `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
  */
 import type { Route } from '../../../api/kinds/routes/types.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';

@@ -7,10 +7,16 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { errorsText, isSameToConstraints, SCC_ANNOTATION, type Scope } from '../../../core/scc/admit.ts';
 import { type ConstraintSources, reviewPod, serviceAccountUser } from '../constraints/review.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
+const SCC_PLUGIN = 'security.openshift.io/SecurityContextConstraint';
+const EXEC_PLUGIN = 'security.openshift.io/SCCExecRestrictions';
+/** The plug-ins of profile okd alone. */
+export const SCC_PLUGINS: readonly string[] = [SCC_PLUGIN, EXEC_PLUGIN];
 const AUDIT = 'securitycontextconstraints.admission.openshift.io/';
+const COMMANDS = new Set(['attach', 'exec']);
 const DEBUGGERS = 'ephemeralcontainers';
 /**
  * Namespaces of the platform, where constraints do not apply. Source: openshift/kubernetes
@@ -22,7 +28,7 @@ const NODES = 'system:nodes';
 
 export function securityContextConstraint(sources: ConstraintSources): AdmissionPlugin {
   return {
-    name: 'security.openshift.io/SecurityContextConstraint',
+    name: SCC_PLUGIN,
     resources: ['pods'],
     mutate(request): void | Promise<void> {
       if (!concerns(request)) return;
@@ -31,7 +37,7 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
       const before = old?.metadata?.annotations?.[SCC_ANNOTATION];
       if (request.subresource === '' && old !== undefined) annotate(pod, before);
       if (isExempt(request, sources) || (old !== undefined && isSameToConstraints(pod, old))) return;
-      return admit(request, sources, scopeOf(request), before ?? '').then((admitted) => {
+      return admit(request, sources, pod, scopeOf(request), before ?? '').then((admitted) => {
         if (admitted.pod.spec !== undefined) pod.spec = admitted.pod.spec;
         if (request.subresource === '') annotate(pod, admitted.name);
       });
@@ -41,9 +47,42 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
       const pod = request.object as Pod;
       if (request.operation === 'UPDATE' && isSameToConstraints(pod, request.old as Pod)) return;
       const hint = pod.metadata?.annotations?.[SCC_ANNOTATION] ?? '';
-      return admit(request, sources, 'nothing', hint).then(({ name }) => request.annotate?.(`${AUDIT}chosen`, name));
+      return admit(request, sources, pod, 'nothing', hint).then(({ name }) =>
+        request.annotate?.(`${AUDIT}chosen`, name),
+      );
     },
   };
+}
+
+/**
+ * Only users who could create a pod with access to its host may run commands in it; the service account of the pod does
+ * not count. Source: openshift/apiserver-library-go pkg/securitycontextconstraints/sccadmission, SCCExecRestrictions.
+ */
+export function execRestrictions(
+  sources: ConstraintSources,
+  podOf: (namespace: string, name: string) => CachedObject | undefined,
+): AdmissionPlugin {
+  return {
+    name: EXEC_PLUGIN,
+    resources: ['pods'],
+    takesBodies: true,
+    validate(request): void | Promise<void> {
+      if (request.operation !== 'CONNECT' || !COMMANDS.has(request.subresource)) return;
+      const pod = podOf(request.namespace, request.name)?.shared<Pod>();
+      if (pod === undefined || !reachesHost(pod) || isExempt(request, sources)) return;
+      return admit(request, sources, pod, 'nothing', pod.metadata?.annotations?.[SCC_ANNOTATION] ?? '').then(() => {});
+    },
+  };
+}
+
+function reachesHost({ spec }: Pod): boolean {
+  if (spec?.hostPID === true || spec?.hostIPC === true) return true;
+  const containers = [
+    ...(spec?.initContainers ?? []),
+    ...(spec?.containers ?? []),
+    ...(spec?.ephemeralContainers ?? []),
+  ];
+  return containers.some(({ securityContext }) => securityContext?.privileged === true);
 }
 
 function concerns(request: AdmissionRequest): boolean {
@@ -68,11 +107,11 @@ function scopeOf({ operation, subresource }: AdmissionRequest): Scope {
 async function admit(
   request: AdmissionRequest,
   sources: ConstraintSources,
+  pod: Pod,
   scope: Scope,
   hint: string,
 ): Promise<{ readonly name: string; readonly pod: Pod }> {
-  const pod = request.object as Pod;
-  const account = pod.spec?.serviceAccountName ?? '';
+  const account = request.operation === 'CONNECT' ? '' : (pod.spec?.serviceAccountName ?? '');
   const verdict = await reviewPod(sources, {
     pod,
     namespace: request.namespace,

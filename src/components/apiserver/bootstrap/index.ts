@@ -30,6 +30,7 @@ const NAMESPACES = [
   'kube-public',
   'kube-node-lease',
   'openshift',
+  'openshift-config',
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',
@@ -38,7 +39,7 @@ const NAMESPACES = [
 /** OKD's identity of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
 
-/** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, so that no registry is needed. */
+/** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, which need no registry. */
 const HOST_STREAMS = ['tools', 'must-gather'];
 
 const hostStream = (name: string): KubeObject => {

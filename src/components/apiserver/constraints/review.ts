@@ -3,12 +3,13 @@
  * the reviews of security.openshift.io share.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
+import { UID_RANGE } from '../../../api/kinds/namespaces/security.ts';
 import type { SecurityContextConstraints } from '../../../api/kinds/securitycontextconstraints/types.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Action, Decision } from '../../../core/authz/types.ts';
-import { admitPod, type Candidate, type Scope, type Verdict } from '../../../core/scc/admit.ts';
-import { needsNamespace, UID_RANGE } from '../../../core/scc/namespace-values.ts';
+import { admitPod, type Scope, type Verdict } from '../../../core/scc/admit.ts';
+import { type NamespaceValues, needsNamespace } from '../../../core/scc/namespace-values.ts';
 import { inOrder } from '../../../core/scc/order.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 
@@ -41,11 +42,14 @@ export interface PodReview {
 export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<Verdict | undefined> {
   const all = inOrder(sources.constraints().map((each) => each.shared<SecurityContextConstraints>()));
   if (all.length === 0) return undefined;
-  const candidates: Candidate[] = [];
-  for (const scc of all) candidates.push({ scc, isUsable: await mayUse(sources, scc, review) });
-  const waits = candidates.some(({ scc, isUsable }) => isUsable && needsNamespace(scc));
-  const annotations = await namespaceAnnotations(sources, review, waits);
-  return admitPod(review.pod, candidates, { name: review.namespace, annotations }, review.scope, review.hint);
+  const trial = admitPod(review.pod, all, review.scope, review.hint);
+  let step = trial.next();
+  while (step.done !== true) {
+    const scc = step.value;
+    const isUsable = await mayUse(sources, scc, review);
+    step = trial.next(isUsable ? await namespaceValues(sources, review, needsNamespace(scc)) : undefined);
+  }
+  return step.value;
 }
 
 export function serviceAccountUser(namespace: string, name: string): UserInfo {
@@ -70,15 +74,16 @@ async function mayUse(
 }
 
 /** A namespace gets its users from a controller, moments after its creation. */
-async function namespaceAnnotations(
+async function namespaceValues(
   { namespace, clock }: ConstraintSources,
   review: PodReview,
   waits: boolean,
-): Promise<Readonly<Record<string, string>>> {
+): Promise<NamespaceValues> {
   const endMs = Math.min(clock.monotonicMs() + WAIT_MS, review.deadlineMs ?? Number.POSITIVE_INFINITY);
   for (;;) {
     const annotations = namespace(review.namespace)?.shared().metadata?.annotations ?? {};
-    if (!waits || annotations[UID_RANGE] !== undefined || clock.monotonicMs() >= endMs) return annotations;
+    if (!waits || annotations[UID_RANGE] !== undefined || clock.monotonicMs() >= endMs)
+      return { name: review.namespace, annotations };
     await new Promise<void>((resolve) => {
       clock.setTimer(INTERVAL_MS, resolve);
     });

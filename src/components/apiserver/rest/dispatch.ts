@@ -10,6 +10,7 @@ import { isResourceMetrics, resourceMetrics } from '../resourcemetrics/handler.t
 import { stream, switchRig } from '../streaming/index.ts';
 import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
+import { appliedQuotas, isAppliedQuota } from '../virtual/applied-quotas.ts';
 import { ask, review } from '../virtual/handler.ts';
 import type { RestContext } from './context.ts';
 import { get } from './get.ts';
@@ -33,6 +34,7 @@ export function dispatch(
   if (warning !== undefined) exchange.warnings.push(warning);
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
+  if (isAppliedQuota(kind)) return appliedQuotas(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
   if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   if (kind.definition.virtual === true) {

@@ -8,7 +8,7 @@ import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { type Action, PRIVILEGED_GROUP } from '../../../core/authz/types.ts';
 import type { RestContext } from '../rest/context.ts';
-import type { Question } from './reviews.ts';
+import type { Question } from './question.ts';
 
 const API_VERSION = 'authorization.openshift.io/v1';
 

@@ -1,4 +1,6 @@
 /** Handlers of the virtual kinds of OpenShift's groups, by kind and group. */
+import { createLoginObjects } from '../login-objects.ts';
+import { mapIdentity } from './identity-mappings.ts';
 import {
   localResourceAccessReview,
   localSubjectAccessReview,
@@ -7,15 +9,20 @@ import {
   subjectAccessReview,
   subjectRulesReview,
 } from './openshift-reviews.ts';
+import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
 import { requestProject } from './project-requests.ts';
-import type { Handler } from './reviews.ts';
+import type { Handler } from './question.ts';
 
 export const openshiftHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['LocalResourceAccessReview.authorization.openshift.io', localResourceAccessReview],
   ['LocalSubjectAccessReview.authorization.openshift.io', localSubjectAccessReview],
+  ['PodSecurityPolicyReview.security.openshift.io', podReview],
+  ['PodSecurityPolicySelfSubjectReview.security.openshift.io', podSelfSubjectReview],
+  ['PodSecurityPolicySubjectReview.security.openshift.io', podSubjectReview],
   ['ProjectRequest.project.openshift.io', requestProject],
   ['ResourceAccessReview.authorization.openshift.io', resourceAccessReview],
   ['SelfSubjectRulesReview.authorization.openshift.io', selfSubjectRulesReview],
   ['SubjectAccessReview.authorization.openshift.io', subjectAccessReview],
   ['SubjectRulesReview.authorization.openshift.io', subjectRulesReview],
+  ['UserIdentityMapping.user.openshift.io', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);

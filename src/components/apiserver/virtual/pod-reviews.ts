@@ -15,7 +15,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { reviewPod, serviceAccountUser } from '../constraints/review.ts';
 import { constraintSources } from '../constraints/sources.ts';
 import type { RestContext } from '../rest/context.ts';
-import type { Question } from './reviews.ts';
+import type { Question } from './question.ts';
 
 const DEFAULT_ACCOUNT = 'default';
 const REFUSED = 'CantAssignSecurityContextConstraintProvider';

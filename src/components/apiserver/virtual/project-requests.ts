@@ -7,7 +7,7 @@ import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { nameRefusal, type ProjectTemplate, projectObjects } from '../../../core/projects/plan.ts';
+import { nameRefusal, projectObjects, type TemplateBody } from '../../../core/templates/index.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import { fromStored, type ServedKind } from '../pipeline/kinds.ts';
@@ -15,7 +15,8 @@ import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { Question } from './reviews.ts';
+import type { Question } from './question.ts';
+import { secretUniform } from './uniform.ts';
 
 const GROUP = 'project.openshift.io';
 const TEMPLATE_NAMESPACE = 'openshift-config';
@@ -88,6 +89,7 @@ export async function requestProject(
     await undo(context, name);
     throw new ApiError('InternalError', `Internal error occurred: ${messageOf(error)}`);
   }
+  await context.cache.freshen();
   if (content.some((each) => each.kind.definition.kind === 'RoleBinding')) await untilVisible(context, user, name);
   const made = kind.cache?.get('', name);
   if (made === undefined) throw errors.notFound(subject, name);
@@ -100,13 +102,14 @@ function planOf(context: RestContext, object: ProjectRequest, user: UserInfo) {
   const stored = from === '' ? undefined : templates?.get(TEMPLATE_NAMESPACE, from);
   if (from !== '' && stored === undefined)
     throw errors.notFound({ group: 'template.openshift.io', plural: 'templates' }, from);
-  const planned = projectObjects(stored?.parse<KubeObject & ProjectTemplate>(), {
+  const parameters = {
     PROJECT_NAME: object.metadata?.name ?? '',
     PROJECT_DISPLAYNAME: object.displayName ?? '',
     PROJECT_DESCRIPTION: object.description ?? '',
     PROJECT_ADMIN_USER: user.name,
     PROJECT_REQUESTING_USER: user.name,
-  });
+  };
+  const planned = projectObjects(stored?.parse<KubeObject & TemplateBody>(), parameters, secretUniform(context.random));
   if (typeof planned === 'string') throw broken(from, planned);
   return { ...planned, from };
 }
@@ -161,7 +164,6 @@ async function undo(context: RestContext, name: string): Promise<void> {
 async function untilVisible(context: RestContext, user: UserInfo, name: string): Promise<void> {
   const action = { verb: 'get', group: GROUP, resource: 'projects', subresource: '', namespace: name, name };
   const endMs = context.clock.monotonicMs() + VISIBLE_MS;
-  await context.cache.freshen();
   while (!context.authorization.allows(user, action) && context.clock.monotonicMs() < endMs) {
     await new Promise<void>((resolve) => {
       context.clock.setTimer(LOOK_MS, resolve);

@@ -12,27 +12,12 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
-import { createLoginObjects } from '../login-objects.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
-import { mapIdentity } from './identity-mappings.ts';
 import { openshiftHandlers } from './openshift.ts';
-import { podReview, podSelfSubjectReview, podSubjectReview } from './pod-reviews.ts';
+import type { Handler, Question } from './question.ts';
 import { selectorTerms } from './review-selectors.ts';
-
-export interface Question {
-  readonly user: UserInfo;
-  /** '' for cluster-scoped kinds. */
-  readonly namespace: string;
-  readonly dryRun: boolean;
-}
-
-export type Handler = (
-  context: RestContext,
-  object: KubeObject,
-  question: Question,
-) => KubeObject | Promise<KubeObject>;
 
 const toUserInfo = (user: UserInfo) => ({
   username: user.name,
@@ -181,13 +166,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectAccessReview', selfSubjectAccessReview],
   ['SelfSubjectRulesReview', selfSubjectRulesReview],
   ['SelfSubjectReview', selfSubjectReview],
-  ['PodSecurityPolicySubjectReview', podSubjectReview],
-  ['PodSecurityPolicySelfSubjectReview', podSelfSubjectReview],
-  ['PodSecurityPolicyReview', podReview],
-  ['UserIdentityMapping', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);
 
-/** OpenShift's kinds have their own, for some are called as those of Kubernetes. */
+/** Some of OpenShift's kinds are called as those of Kubernetes, and have their own. */
 export function virtualHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
-  return group.endsWith('.openshift.io') ? openshiftHandlers.get(`${kind}.${group}`) : HANDLERS.get(kind);
+  return openshiftHandlers.get(`${kind}.${group}`) ?? HANDLERS.get(kind);
 }

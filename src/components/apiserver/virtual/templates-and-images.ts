@@ -7,17 +7,13 @@ import { addSignature, importImages, mapImage } from '../images/imports.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
+import { secretUniform } from './uniform.ts';
 
 type Handler = (context: RestContext, object: KubeObject, request: WriteRequest) => KubeObject | Promise<KubeObject>;
 
-/** Values that are generated are passwords as a rule, so their randomness is the cryptographic one. */
 function processedTemplate({ random }: RestContext, object: KubeObject, request: WriteRequest): KubeObject {
-  const uniform = (): number => {
-    const [a = 0, b = 0, c = 0, d = 0] = random.bytes(4);
-    return (a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d) / 2 ** 32;
-  };
   const template = object as Template;
-  const result = processTemplate(template, uniform);
+  const result = processTemplate(template, secretUniform(random));
   if ('errors' in result) throw invalid(request.kind.definition, template.metadata?.name ?? '', [...result.errors]);
   const { message, objects, parameters, labels } = result.processed;
   return {

@@ -1,5 +1,5 @@
 /** Everything about devices that the kubelet's other parts ask for. */
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Node, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -10,12 +10,16 @@ import type { KubeletFiles } from '../files-port.ts';
 import type { Rejection } from '../pods/admission.ts';
 import { ClaimManager, type OwnDriver } from './claims.ts';
 import { FixtureSlices } from './fixture-slices.ts';
-import { type FixtureState, Fixtures, RIG_DRIVER } from './fixtures.ts';
+import { type FixtureState, Fixtures, RIG_DRIVER, resourceOf } from './fixtures.ts';
 import type { Fixture, FixtureScanner } from './fixtures-port.ts';
 import { DeviceManager } from './manager.ts';
 import { PluginRegistry } from './plugin-registry.ts';
 import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
 import type { RigHost } from './rigs-port.ts';
+
+/** A pod is failed without the Node's report after this time. */
+const REPORT_MS = 5_000;
+const REPORT_CHECK_MS = 50;
 
 /** What the composition hands to the kubelet for devices. */
 export interface KubeletDevices {
@@ -36,6 +40,8 @@ export interface NodeDevicesOptions extends KubeletDevices {
   /** Pods that hold resources of the node. */
   readonly pods: () => readonly Pod[];
   readonly onChanged: () => void;
+  /** The Node as the API server has it; undefined: not known. */
+  readonly node: () => Node | undefined;
   readonly warn: (reason: string, message: string) => void;
   readonly failPod: (uid: string, reason: string, message: string) => void;
 }
@@ -177,7 +183,19 @@ export class NodeDevices {
     }));
   }
 
-  #unplugged({ name, node, link }: Fixture, uids: readonly string[]): void {
+  /** The Node is reported first: a pod that replaces the failed one must not be placed on the fixture again. */
+  #unplugged(fixture: Fixture, uids: readonly string[]): void {
+    const { clock, node } = this.#options;
+    const deadlineMs = clock.monotonicMs() + REPORT_MS;
+    const look = (): void => {
+      const allocatable = node()?.status?.allocatable?.[resourceOf(fixture)] ?? '0';
+      if (allocatable === '0' || clock.monotonicMs() >= deadlineMs) this.#fail(fixture, uids);
+      else clock.setTimer(REPORT_CHECK_MS, look);
+    };
+    look();
+  }
+
+  #fail({ name, node, link }: Fixture, uids: readonly string[]): void {
     const message = `fixture ${name} was unplugged: ${node?.hostPath ?? link ?? 'its device'} is gone`;
     for (const uid of uids) this.#options.failPod(uid, 'FixtureUnplugged', message);
   }

@@ -23,6 +23,15 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
+  // OpenShift's name.
+  [
+    'cluster-quota-reconciliation-controller',
+    [
+      rule('list watch', '*', '*'),
+      rule('get list watch', 'quota.openshift.io', 'clusterresourcequotas'),
+      rule('update', 'quota.openshift.io', 'clusterresourcequotas/status'),
+    ],
+  ],
   [
     'certificate-controller',
     [

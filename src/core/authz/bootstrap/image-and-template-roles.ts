@@ -1,4 +1,4 @@
-/** Rules and roles of the groups image.openshift.io and template.openshift.io. Source: openshift/openshift-apiserver. */
+/** Rules and roles of image.openshift.io and template.openshift.io. Source: openshift/openshift-apiserver. */
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { aggregateTo, clusterRole, eventsRule, READ, rule, WRITE } from './notation.ts';
 
@@ -26,8 +26,6 @@ export const imageAndTemplateRoles: readonly ClusterRole[] = [
     ],
     aggregateTo('view'),
   ),
-  // Streams of namespace openshift are for every user, as on OpenShift.
-  clusterRole('system:image-puller', [rule('get', IMAGE, 'imagestreams/layers')]),
 ];
 
 /** By the service account, as the rules of the other controllers. */

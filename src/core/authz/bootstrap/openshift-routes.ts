@@ -1,6 +1,6 @@
 /**
  * What OpenShift's router and users of routes may do. Source: openshift/openshift-apiserver
- * pkg/bootstrappolicy/policy.go (system:router; rules of admin, edit and view for routes).
+ * pkg/bootstrappolicy/policy.go (rules of admin, edit and view for routes stand in openshift.ts).
  */
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import {
@@ -21,7 +21,8 @@ const ROUTES = 'route.openshift.io';
 const GATEWAYS = 'gateway.networking.k8s.io';
 const NETWORKING = 'networking.k8s.io';
 const NODES = group('system:nodes');
-const ROUTER = 'system:router';
+/** OpenShift's own `system:router` writes status, which no node may. */
+const ROUTER = 'system:node-router';
 const CONTROLLER = 'system:controller:ingress-router';
 const AGGREGATE = 'system:openshift:aggregate-routes-to';
 
@@ -52,26 +53,12 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule('patch update', GATEWAYS, 'gatewayclasses/status gateways/status httproutes/status'),
     eventsRule,
   ]),
-  clusterRole(
-    `${AGGREGATE}-edit`,
-    [
-      rule(`${READ} ${WRITE}`, ROUTES, 'routes'),
-      rule('create', ROUTES, 'routes/custom-host'),
-      rule(READ, ROUTES, 'routes/status'),
-      rule(`${READ} ${WRITE}`, GATEWAYS, 'httproutes'),
-    ],
-    aggregateTo('edit'),
-  ),
-  clusterRole(
-    `${AGGREGATE}-view`,
-    [rule(READ, ROUTES, 'routes routes/status'), rule(READ, GATEWAYS, 'gateways httproutes')],
-    aggregateTo('view'),
-  ),
-  clusterRole(`${AGGREGATE}-admin`, [rule('update', ROUTES, 'routes/custom-host routes/status')], aggregateTo('admin')),
+  clusterRole(`${AGGREGATE}-edit`, [rule(`${READ} ${WRITE}`, GATEWAYS, 'httproutes')], aggregateTo('edit')),
+  clusterRole(`${AGGREGATE}-view`, [rule(READ, GATEWAYS, 'gateways httproutes')], aggregateTo('view')),
 ];
 
 export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
-  clusterRoleBinding(ROUTER, [NODES], 'system:routers'),
+  clusterRoleBinding(ROUTER, [NODES], 'system:node-routers'),
   clusterRoleBinding(CONTROLLER, [user('system:kube-controller-manager')]),
 ];
 

@@ -197,7 +197,6 @@ export const OPENSHIFT_CLUSTER_ROLES: readonly ClusterRole[] = [
   clusterRole('cluster-status', [urlRule('get', '/healthz /healthz/'), DISCOVERY]),
   clusterRole('system:openshift:discovery', [DISCOVERY]),
   clusterRole('system:image-auditor', [rule(`${READ} patch update`, IMAGE, 'images')]),
-  clusterRole('system:image-puller', [rule('get', IMAGE, 'imagestreams/layers')]),
   clusterRole('system:image-pusher', [rule('get update', IMAGE, 'imagestreams/layers')]),
   clusterRole(
     'system:image-builder',
@@ -205,14 +204,6 @@ export const OPENSHIFT_CLUSTER_ROLES: readonly ClusterRole[] = [
     { ...aggregateTo('admin'), ...aggregateTo('edit') },
   ),
   clusterRole('system:oauth-token-deleter', [rule('delete', OAUTH, 'oauthaccesstokens oauthauthorizetokens')]),
-  clusterRole('system:router', [
-    rule('list watch', 'discovery.k8s.io', 'endpointslices'),
-    rule('list watch', 'core', 'endpoints services'),
-    rule('create', 'authentication.k8s.io', 'tokenreviews'),
-    rule('create', 'authorization.k8s.io', 'subjectaccessreviews'),
-    rule('list watch', ROUTE, 'routes'),
-    rule('update', ROUTE, 'routes/status'),
-  ]),
   clusterRole('system:node-admin', [
     rule(READ, 'core', 'nodes'),
     rule('proxy', 'core', 'nodes'),

@@ -3,8 +3,8 @@
  * openshift/cluster-policy-controller pkg/security/controller, openshift/library-go pkg/security/{uid,mcs}.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
+import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../../api/kinds/namespaces/security.ts';
 import type { RangeAllocation } from '../../../api/kinds/rangeallocations/index.ts';
-import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../scc/namespace-values.ts';
 
 export const SCC_UID = 'scc-uid';
 const FIRST_UID = 1_000_000_000;

@@ -178,6 +178,33 @@ describe('security context constraints, profile okd', () => {
     assert.equal(namespace.code, 403);
   });
 
+  it('do not let administrators of a project change what decides about its pods', async () => {
+    const lead = await cluster.server.user('lead', 'system:authenticated');
+    await cluster.call('POST', `${RBAC}/clusterrolebindings`, {
+      metadata: { name: 'lead' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
+      subjects: [{ kind: 'User', name: 'lead' }],
+    });
+    const patch = (metadata: object) =>
+      cluster.server.call<Body>('PATCH', '/apis/project.openshift.io/v1/projects/shop', {
+        raw: JSON.stringify({ metadata }),
+        type: 'application/merge-patch+json',
+        as: lead,
+      });
+    for (const metadata of [
+      { labels: { 'openshift.io/run-level': '0' } },
+      { labels: { 'pod-security.kubernetes.io/enforce': 'privileged' } },
+      { annotations: { 'openshift.io/sa.scc.uid-range': '0/10000' } },
+      { annotations: { 'openshift.io/sa.scc.uid-range': null } },
+    ]) {
+      const refused = await patch(metadata);
+      assert.equal(refused.code, 422, refused.text);
+      assert.match(refused.body.message ?? '', /field is immutable, try updating the namespace/);
+    }
+    const named = await patch({ annotations: { 'openshift.io/display-name': 'Shop' } });
+    assert.equal(named.code, 200, named.text);
+  });
+
   it('judge debuggers of running pods', async () => {
     const debug = (name: string, securityContext?: object) =>
       cluster.server.call<Body>('PATCH', '/api/v1/namespaces/shop/pods/p/ephemeralcontainers', {
@@ -200,6 +227,20 @@ describe('security context constraints, profile okd', () => {
     const made = await debug('good');
     assert.equal(made.code, 200, made.text);
     assert.equal(made.body.spec?.ephemeralContainers?.[0]?.securityContext?.['runAsUser'], MIN);
+  });
+
+  it('keep users out of pods that reach their host', async () => {
+    const made = await cluster.pod('shop', 'deep', { ...plain, hostPID: true });
+    assert.equal(made.code, 201, made.text);
+    assert.equal(sccOf(made), 'hostaccess');
+    const exec = (name: string, as?: KeyPair) =>
+      cluster.call('POST', `/api/v1/namespaces/shop/pods/${name}/exec?command=id&stdout=true`, undefined, as);
+    const refused = await exec('deep', cluster.dev);
+    assert.equal(refused.code, 403, refused.text);
+    assert.match(refused.body.message ?? '', /Host PID is not allowed to be used/);
+    // Neither pod runs: what is left is an error of another kind.
+    for (const other of [await exec('deep'), await exec('p', cluster.dev)])
+      assert.doesNotMatch(other.body.message ?? '', /security context constraint/);
   });
 
   it('do not concern the platform and mirror pods of nodes', async () => {
@@ -274,7 +315,8 @@ describe('security context constraints, profile okd', () => {
     });
     assert.equal(label.code, 200, label.text);
     assert.equal((await cluster.pod('kube-system', 'next', privileged)).code, 201);
-    assert.equal((await cluster.call('DELETE', '/api/v1/namespaces/shop/pods/p?gracePeriodSeconds=0')).code, 200);
+    const gone = await cluster.call('DELETE', '/api/v1/namespaces/shop/pods/p?gracePeriodSeconds=0');
+    assert.equal(gone.code, 200, gone.text);
   });
 });
 

@@ -85,6 +85,57 @@ describe('projects', { concurrency: false }, () => {
     await configure({ projectRequestTemplate: null });
   });
 
+  test('the template of the cluster makes them, whole or not at all', async () => {
+    const parameter = (name: string): string => `$\{${name}}`;
+    const project = {
+      apiVersion: 'project.openshift.io/v1',
+      kind: 'Project',
+      metadata: { name: parameter('PROJECT_NAME'), labels: { team: parameter('TEAM') } },
+    };
+    const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+    const store = (name: string, objects: object[]) =>
+      server.call('POST', '/apis/template.openshift.io/v1/namespaces/openshift-config/templates', {
+        body: {
+          apiVersion: 'template.openshift.io/v1',
+          kind: 'Template',
+          metadata: { name },
+          objects: [project, ...objects],
+          parameters: [{ name: 'PROJECT_NAME' }, { name: 'TEAM', value: 'blue' }],
+        },
+      });
+    const clusterWide = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'sneaks' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }],
+    };
+    for (const [name, objects] of Object.entries({
+      good: [map('settings')],
+      wide: [map('settings'), clusterWide],
+      broken: [map('settings'), map('Bad_Name')],
+    })) {
+      const stored = await store(name, objects);
+      assert.equal(stored.code, 201, stored.text);
+      await configure({ projectRequestTemplate: { name } });
+      const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request(`by-${name}`) });
+      assert.equal(code, name === 'good' ? 201 : 500, text);
+      if (name === 'wide')
+        assert.match(text, /ClusterRoleBinding specified in project template is not namespace scoped/);
+    }
+    const labels = async (name: string) =>
+      (await server.call<{ metadata: { labels: Record<string, string> } }>('GET', `/api/v1/namespaces/${name}`)).body
+        .metadata.labels;
+    assert.equal((await labels('by-good'))['team'], 'blue');
+    assert.equal((await server.call('GET', '/api/v1/namespaces/by-good/configmaps/settings')).code, 200);
+    assert.equal((await server.call('GET', '/api/v1/namespaces/by-wide')).code, 404);
+    // No controller runs here that would empty it.
+    const undone = await server.call<{ status: { phase: string } }>('GET', '/api/v1/namespaces/by-broken');
+    assert.equal(undone.body.status.phase, 'Terminating');
+    assert.equal((await server.call('GET', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sneaks')).code, 404);
+    await configure({ projectRequestTemplate: null });
+  });
+
   test('reviews say who can, and whether', async () => {
     const action = { verb: 'get', resource: 'pods', resourceAPIGroup: '' };
     const review = (kind: string, body: object) =>
@@ -134,6 +185,31 @@ describe('projects', { concurrency: false }, () => {
     // What ann may not do in her project she cannot give by the older name either.
     const more = { ...binding, metadata: { name: 'more' }, roleRef: { name: 'cluster-admin' } };
     assert.equal((await server.call('POST', at, { body: more, as: ann })).code, 403);
+  });
+
+  test('restrictions say whom role bindings may name', async () => {
+    const restriction = {
+      apiVersion: 'authorization.openshift.io/v1',
+      kind: 'RoleBindingRestriction',
+      metadata: { name: 'few' },
+      spec: { userrestriction: { users: ['bob'] } },
+    };
+    const path = `${REVIEWS}/namespaces/shop/rolebindingrestrictions`;
+    const stored = await server.call('POST', path, { body: restriction });
+    assert.equal(stored.code, 201, stored.text);
+    const bind = (name: string) =>
+      server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
+        as: ann,
+        body: {
+          metadata: { name: `edit-${name}` },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
+          subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name }],
+        },
+      });
+    assert.equal((await bind('bob')).code, 201);
+    const refused = await bind('eve');
+    assert.equal(refused.code, 403);
+    assert.match(refused.text, /rolebindings to User \\"eve\\" are not allowed in project \\"shop\\"/);
   });
 
   test('the configuration of the cluster is there with true values, and stays as it is changed', async () => {

@@ -1,1 +1,2 @@
+export { clusterQuotasOf, clusterResourceQuota } from './cluster-quota.ts';
 export { resourceQuota } from './quota.ts';

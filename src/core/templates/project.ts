@@ -2,7 +2,8 @@
  * What a request for a project makes. Source: openshift/openshift-apiserver
  * pkg/project/apiserver/registry/projectrequest/delegated.
  */
-import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import type { JsonObject } from '../../api/meta/object.ts';
+import { processTemplate, type TemplateBody } from './process.ts';
 
 const FORBIDDEN_NAMES = ['openshift', 'kubernetes', 'kube'];
 const FORBIDDEN_PREFIXES = ['openshift-', 'kubernetes-', 'kube-'];
@@ -23,33 +24,31 @@ export interface ProjectParameters {
   readonly PROJECT_REQUESTING_USER: string;
 }
 
+/** How a template names a parameter within a text. */
+const parameter = (name: keyof ProjectParameters): string => `$\{${name}}`;
+
 /** Where no template is configured: the project, and its requester as administrator. */
 const DEFAULT_OBJECTS: readonly JsonObject[] = [
   {
     apiVersion: 'project.openshift.io/v1',
     kind: 'Project',
     metadata: {
-      name: '${PROJECT_NAME}',
+      name: parameter('PROJECT_NAME'),
       annotations: {
-        'openshift.io/description': '${PROJECT_DESCRIPTION}',
-        'openshift.io/display-name': '${PROJECT_DISPLAYNAME}',
-        'openshift.io/requester': '${PROJECT_REQUESTING_USER}',
+        'openshift.io/description': parameter('PROJECT_DESCRIPTION'),
+        'openshift.io/display-name': parameter('PROJECT_DISPLAYNAME'),
+        'openshift.io/requester': parameter('PROJECT_REQUESTING_USER'),
       },
     },
   },
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'RoleBinding',
-    metadata: { name: 'admin', namespace: '${PROJECT_NAME}' },
+    metadata: { name: 'admin', namespace: parameter('PROJECT_NAME') },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: '${PROJECT_ADMIN_USER}' }],
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: parameter('PROJECT_ADMIN_USER') }],
   },
 ];
-
-export interface ProjectTemplate {
-  readonly objects?: readonly JsonObject[];
-  readonly parameters?: readonly { readonly name?: string; readonly value?: string }[];
-}
 
 export interface ProjectObjects {
   readonly project: JsonObject;
@@ -60,26 +59,27 @@ export interface ProjectObjects {
 const isProject = ({ apiVersion, kind }: JsonObject): boolean =>
   kind === 'Project' && apiVersion === 'project.openshift.io/v1';
 
-/** A text: what is wrong with the template. */
+/** A text: what is wrong with the template. `random`: uniform in [0, 1), for values that it generates. */
 export function projectObjects(
-  template: ProjectTemplate | undefined,
+  template: TemplateBody | undefined,
   parameters: ProjectParameters,
+  random: () => number,
 ): ProjectObjects | string {
-  const values = new Map<string, string>();
-  for (const { name = '', value = '' } of template?.parameters ?? []) values.set(name, value);
-  for (const [name, value] of Object.entries(parameters)) values.set(name, value);
-  const objects = (template?.objects ?? DEFAULT_OBJECTS).map((each) => filled(each, values) as JsonObject);
+  const own = new Map<string, string>(Object.entries(parameters));
+  const declared = template?.parameters ?? [...own.keys()].map((name) => ({ name }));
+  const body = {
+    ...template,
+    objects: template?.objects ?? DEFAULT_OBJECTS,
+    parameters: declared.map((each) => {
+      const value = own.get(each.name ?? '');
+      return value === undefined ? each : { name: each.name ?? '', value };
+    }),
+  };
+  const result = processTemplate(body, random);
+  if ('errors' in result) return result.errors.map(({ field, message }) => `${field}: ${message}`).join(', ');
+  const { objects } = result.processed;
   const [project, ...further] = objects.filter(isProject);
   if (project === undefined) return 'must contain a project resource';
   if (further.length > 0) return 'must contain only one project resource';
   return { project, content: objects.filter((each) => !isProject(each)) };
-}
-
-/** Parameters within texts, once: a value that looks like a parameter stays as it is. */
-function filled(value: JsonValue, values: ReadonlyMap<string, string>): JsonValue {
-  if (typeof value === 'string')
-    return value.replace(/\$\{([A-Za-z0-9_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
-  if (Array.isArray(value)) return value.map((each) => filled(each, values));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filled(each ?? null, values)]));
 }

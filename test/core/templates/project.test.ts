@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { nameRefusal, projectObjects } from '../../../src/core/projects/plan.ts';
+import { nameRefusal, projectObjects } from '../../../src/core/templates/project.ts';
+
+const parameter = (name: string): string => `$\{${name}}`;
 
 const PARAMETERS = {
   PROJECT_NAME: 'shop',
-  PROJECT_DISPLAYNAME: 'Shop ${PROJECT_NAME}',
+  PROJECT_DISPLAYNAME: `Shop ${parameter('PROJECT_NAME')}`,
   PROJECT_DESCRIPTION: '',
   PROJECT_ADMIN_USER: 'ann',
   PROJECT_REQUESTING_USER: 'ann',
 };
+
+const random = (): number => 0.5;
 
 describe('project requests', () => {
   test('names of the system cannot be requested', () => {
@@ -18,14 +22,14 @@ describe('project requests', () => {
   });
 
   test('the default is the project and its administrator', () => {
-    const made = projectObjects(undefined, PARAMETERS);
+    const made = projectObjects(undefined, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.project['metadata'], {
       name: 'shop',
       annotations: {
         'openshift.io/description': '',
         // A value that looks like a parameter is not filled in again.
-        'openshift.io/display-name': 'Shop ${PROJECT_NAME}',
+        'openshift.io/display-name': `Shop ${parameter('PROJECT_NAME')}`,
         'openshift.io/requester': 'ann',
       },
     });
@@ -36,13 +40,20 @@ describe('project requests', () => {
   });
 
   test('a template has exactly one project', () => {
-    const project = { apiVersion: 'project.openshift.io/v1', kind: 'Project', metadata: { name: '${PROJECT_NAME}' } };
-    const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'of-${TEAM}' } };
-    const parameters = [{ name: 'TEAM', value: 'blue' }];
-    const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS);
+    const project = {
+      apiVersion: 'project.openshift.io/v1',
+      kind: 'Project',
+      metadata: { name: parameter('PROJECT_NAME') },
+    };
+    const quota = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: `of-${parameter('TEAM')}` } };
+    const parameters = [{ name: 'TEAM', value: 'blue' }, { name: 'PROJECT_NAME' }];
+    const made = projectObjects({ objects: [quota, project], parameters }, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.content, [{ ...quota, metadata: { name: 'of-blue' } }]);
-    assert.equal(projectObjects({ objects: [quota] }, PARAMETERS), 'must contain a project resource');
-    assert.equal(projectObjects({ objects: [project, project] }, PARAMETERS), 'must contain only one project resource');
+    assert.equal(projectObjects({ objects: [quota] }, PARAMETERS, random), 'must contain a project resource');
+    assert.equal(
+      projectObjects({ objects: [project, project] }, PARAMETERS, random),
+      'must contain only one project resource',
+    );
   });
 });

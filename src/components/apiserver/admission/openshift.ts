@@ -1,0 +1,60 @@
+/** Plug-ins of OpenShift's. */
+
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Labels } from '../../../base/selector.ts';
+import type { GroupResource } from '../../../core/quota/evaluators.ts';
+import type { Authorization } from '../authorization/index.ts';
+import { constraintSources } from '../constraints/sources.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { AdmissionPlugin } from './admission.ts';
+import { clusterResourceQuota } from './quota/index.ts';
+import {
+  type RestrictionSources,
+  restrictSubjectBindings,
+  SUBJECT_BINDINGS_PLUGIN,
+} from './role-binding-restriction.ts';
+import { execRestrictions, SCC_PLUGINS, securityContextConstraint } from './security-context-constraints.ts';
+
+interface Deps {
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  kinds(): Kinds;
+}
+
+/** Their names. */
+export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN];
+
+/** Under the profile okd. */
+export function okdPlugins(cache: WatchCache, authorization: Authorization, clock: Clock): AdmissionPlugin[] {
+  const constraints = constraintSources(cache, authorization, clock);
+  return [
+    securityContextConstraint(constraints),
+    execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
+    restrictSubjectBindings(sourcesOf(cache)),
+  ];
+}
+
+/** Behind all others, for what a quota sets aside is then as good as used. */
+export function openshiftPlugins({ cache, clock, kinds }: Deps): AdmissionPlugin[] {
+  const objectsOf = ({ group, plural }: GroupResource) =>
+    kinds().all.find((kind) => kind.group === group && kind.plural === plural && kind.alias === undefined)?.cache;
+  return [clusterResourceQuota({ cache, clock, objectsOf })];
+}
+
+function sourcesOf(cache: WatchCache): RestrictionSources {
+  const labelsOf = (prefix: string, name: string): Labels | undefined => cache.kind(prefix).get('', name)?.labels();
+  return {
+    restrictions: (namespace) => {
+      const restrictions = cache.kind('openshift.io/rolebindingrestrictions');
+      return restrictions.size === 0 ? [] : restrictions.list(namespace);
+    },
+    userLabels: (name) => labelsOf('openshift.io/users', name),
+    groupLabels: (name) => labelsOf('openshift.io/groups', name),
+    groupsOf: (user) =>
+      [...cache.kind('openshift.io/groups')]
+        .filter((each) => each.shared<KubeObject & { users?: string[] | null }>().users?.includes(user) === true)
+        .map(({ name }) => name),
+  };
+}

@@ -1,0 +1,118 @@
+/**
+ * ClusterResourceQuota: refuses what is more than projects may use together. What is used is reckoned from the cache
+ * for each request, and requests under such quotas follow one another, so that none counts without those before it.
+ * Several API servers may exceed a quota by what they store at once. Source: openshift/apiserver-library-go
+ * pkg/admission/quota/clusterresourcequota.
+ */
+import type { Namespace } from 'kubernetes-types/core/v1';
+import type { ClusterResourceQuota } from '../../../../api/kinds/clusterresourcequotas/index.ts';
+import type { KubeObject } from '../../../../api/meta/object.ts';
+import { ApiError } from '../../../../api/meta/status.ts';
+import type { Clock } from '../../../../base/clock.ts';
+import { amountsOf } from '../../../../core/quota/amounts.ts';
+import { checkRequest, type QuotaState } from '../../../../core/quota/check.ts';
+import { asResourceQuota, clusterTotals, holdsFor } from '../../../../core/quota/cluster.ts';
+import { evaluatorOf, type GroupResource } from '../../../../core/quota/evaluators.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { CachedObject } from '../../watchcache/cached-object.ts';
+import type { KindCache } from '../../watchcache/kind-cache.ts';
+import type { WatchCache } from '../../watchcache/watch-cache.ts';
+import type { AdmissionPlugin } from '../admission.ts';
+import { forbid, forbidPlainly } from '../subject.ts';
+
+const TIMEOUT_MS = 10_000;
+
+export interface ClusterQuotaDeps {
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  /** The cached objects of a kind; undefined: there is no such kind. */
+  objectsOf(kind: GroupResource): KindCache | undefined;
+}
+
+export const QUOTA_PREFIX = 'openshift.io/clusterresourcequotas';
+
+/** The quotas that hold for a namespace. */
+export function clusterQuotasOf(cache: WatchCache, namespace: string): readonly ClusterResourceQuota[] {
+  const quotas = cache.kind(QUOTA_PREFIX);
+  const stored = quotas.size === 0 ? undefined : cache.kind('namespaces').get('', namespace)?.shared<Namespace>();
+  if (stored === undefined) return [];
+  return [...quotas]
+    .map((each: CachedObject) => each.shared<ClusterResourceQuota>() as ClusterResourceQuota)
+    .filter((each) => holdsFor(each, stored as Namespace));
+}
+
+export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
+  const { cache, clock } = deps;
+  /** Settles when the request before has been stored or given up. */
+  let last: Promise<void> = Promise.resolve();
+
+  /** Resolves with the function that lets the next one go on. */
+  async function turn(): Promise<() => void> {
+    let release = (): void => {};
+    const before = last;
+    const mine = new Promise<void>((resolve) => {
+      const timer = clock.setTimer(TIMEOUT_MS, resolve);
+      release = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    last = before.then(() => mine);
+    await before;
+    return release;
+  }
+
+  function stateOf(quota: ClusterResourceQuota, kind: GroupResource): QuotaState {
+    const namespaces = [...cache.kind('namespaces')]
+      .filter((each) => holdsFor(quota, each.shared<Namespace>() as Namespace))
+      .map(({ name }) => name);
+    const counted = deps.objectsOf(kind);
+    const objects = (asked: GroupResource, namespace: string): readonly KubeObject[] | undefined =>
+      asked.group === kind.group && asked.plural === kind.plural
+        ? counted?.list(namespace).map((each) => each.shared<KubeObject>() as KubeObject)
+        : undefined;
+    const { total } = clusterTotals(quota, namespaces, objects, clock.nowMs());
+    return { name: quota.metadata?.name ?? '', quota: asResourceQuota(quota), used: amountsOf(total?.used as never) };
+  }
+
+  async function settle(request: AdmissionRequest, object: KubeObject): Promise<void> {
+    const { definition, plural } = request.kind;
+    const kind = { group: definition.group, plural };
+    const evaluator = evaluatorOf(kind);
+    if (evaluator === undefined) return;
+    const release = await turn();
+    try {
+      await cache.freshen();
+      const states = clusterQuotasOf(cache, request.namespace).map((each) => stateOf(each, kind));
+      const question = { evaluator, object, old: request.old, limited: [], nowMs: clock.nowMs() };
+      const verdict = checkRequest(states, question);
+      if (verdict.kind === 'refused')
+        throw verdict.plain === true ? forbidPlainly(request, verdict.message) : forbid(request, verdict.message);
+      const mustHold = verdict.charges.size > 0 && !request.dryRun && request.reservations !== undefined;
+      if (!mustHold) return release();
+      request.reservations?.push({
+        used: () => release(),
+        refund: () => Promise.resolve(release()),
+      });
+    } catch (error) {
+      release();
+      // What the quota of the namespace has set aside is not going to be stored.
+      for (const reservation of request.reservations?.splice(0) ?? []) await reservation.refund();
+      if (error instanceof ApiError) throw error;
+      throw new ApiError('InternalError', 'Internal error occurred: cluster resource quota evaluation failed');
+    }
+  }
+
+  return {
+    name: 'ClusterResourceQuota',
+    validate(request) {
+      const { object, old, operation, subresource, namespace } = request;
+      const { definition, plural } = request.kind;
+      if (object === undefined || namespace === '' || !definition.namespaced || definition.virtual === true) return;
+      if (clusterQuotasOf(cache, namespace).length === 0) return;
+      const evaluator = evaluatorOf({ group: definition.group, plural });
+      if (evaluator?.handles({ operation, subresource, object, old }) !== true) return;
+      return settle(request, object);
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** `hyperedge haproxy-config --routes`: the routing table of this cluster, as HAProxy would serve it. */
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { gateways, httpRoutes, objectsByService, printedRoutes } from '../../core/routing/index.ts';
+import { nodeFiles } from '../../io/pki/index.ts';
+import { createCertificateJudge } from '../../io/routing/index.ts';
+import { openClient } from '../api-access.ts';
+import { loadSettings } from '../config/settings.ts';
+import { systemClock as clock, createProcessLog, systemRandom as random } from '../process.ts';
+
+export interface RouteConfigOptions {
+  readonly root: string | undefined;
+  readonly config: string | undefined;
+  /** Directory of HAProxy's certificates; undefined: TLS is not ended. */
+  readonly certificates: string | undefined;
+  readonly ca: string | undefined;
+}
+
+/** Throws CodedErrors where the API server cannot be read. */
+export async function routeConfig(options: RouteConfigOptions): Promise<string> {
+  const settings = await loadSettings({ root: options.root, config: options.config });
+  const log = createProcessLog('haproxy-config', settings.logLevel);
+  const files = nodeFiles(settings.root);
+  const api = await openClient(files.kubeconfig, 'haproxy-config/hyperedge', { clock, random, log });
+  const all = async <T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> => {
+    try {
+      return (await api.client.resource(type).list()).items;
+    } catch (error) {
+      // The Gateway API's kinds may not exist.
+      if (isApiError(error, 'NotFound')) return [];
+      throw error;
+    }
+  };
+  try {
+    const [routes, ingresses, ingressClasses, services, slices, foundGateways, foundHttpRoutes] = await Promise.all([
+      all(resources.routes),
+      all(resources.ingresses),
+      all(resources.ingressClasses),
+      all(resources.services),
+      all(resources.endpointSlices),
+      all(gateways),
+      all(httpRoutes),
+    ]);
+    const { httpPort: http, httpsPort: https } = settings.router;
+    return printedRoutes(
+      {
+        ...objectsByService(services, slices),
+        routes,
+        ingresses,
+        ingressClasses,
+        httpRoutes: foundHttpRoutes,
+        gateway: (key) =>
+          foundGateways.find(({ metadata }) => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}` === key),
+        certificate: () => undefined,
+        check: createCertificateJudge(),
+        ports: { http, https },
+      },
+      { certificates: options.certificates, ca: options.ca ?? files.clientCa },
+    );
+  } finally {
+    await api.close();
+  }
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { rigClaimGates } from '../../../../src/components/apiserver/admission/rig-claims.ts';
+
+const rig = { metadata: { name: 'bench' }, spec: { fixtures: [{ name: 'board', fixture: 'board-1' }] } };
+const pod = (claim: string | undefined, gates: string[], fixture = 'board-1', nodeName = '') => ({
+  metadata: {
+    ...{ name: 'p', namespace: 'lab' },
+    ...(claim === undefined ? {} : { annotations: { 'rig.hyperedge.dev/claim': claim } }),
+  },
+  spec: {
+    ...(nodeName === '' ? {} : { nodeName }),
+    containers: [{ name: 'c', resources: { limits: { [`rig.hyperedge.dev/${fixture}`]: '1' } } }],
+    schedulingGates: gates.map((name) => ({ name })),
+  },
+});
+const plugin = (phase: string) =>
+  rigClaimGates({
+    rigs: () => [{ shared: () => rig }] as never,
+    claim: (namespace, name) =>
+      namespace === 'lab' && name === 'mine'
+        ? ({ shared: () => ({ status: { phase, rig: 'bench' } }) } as never)
+        : undefined,
+  });
+const request = (operation: string, object: object | undefined, old?: object) =>
+  ({
+    ...{ operation, object, old, namespace: 'lab', name: 'p', subresource: '' },
+    kind: { plural: 'pods', definition: { group: '' } },
+  }) as never;
+const GATE = 'rig.hyperedge.dev/mine';
+
+test('a pod that names a claim gets its gate, once', () => {
+  const made = pod('mine', []);
+  plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
+  plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
+  assert.deepEqual(made.spec.schedulingGates, [{ name: GATE }]);
+});
+
+test('fixtures of a rig need a claim; others and deletes do not', () => {
+  const check = (operation: string, object?: object) => () =>
+    plugin('Queued').validate?.(request(operation, object, pod(undefined, [])));
+  assert.throws(check('CREATE', pod(undefined, [])), /fixture "board-1" belongs to rig "bench"; claim the rig/);
+  assert.throws(check('CREATE', pod('mine', [GATE], 'board-1', 'n1')), /placed by the scheduler; remove the field/);
+  assert.throws(check('CREATE', pod('No Name', [])), /is no name of a RigClaim/);
+  assert.doesNotThrow(check('CREATE', pod(undefined, [], 'board-2')));
+  assert.doesNotThrow(check('CREATE', pod('mine', [GATE])));
+  assert.doesNotThrow(check('DELETE'));
+});
+
+test('a gate is removed only when the claim is granted, and the claim of a pod stays', () => {
+  const update = (phase: string, to: object) => () =>
+    plugin(phase).validate?.(request('UPDATE', to, pod('mine', [GATE])));
+  assert.throws(update('Queued', pod('mine', [])), /RigClaim "mine" is not granted; wait for its turn/);
+  assert.throws(update('Expired', pod('mine', [])), /is not granted/);
+  assert.throws(update('Granted', pod('other', [GATE])), /cannot be changed; create another pod/);
+  assert.doesNotThrow(update('Granted', pod('mine', [])));
+  assert.doesNotThrow(update('Queued', pod('mine', [GATE])));
+});

@@ -1,0 +1,58 @@
+/** Hosts and certificates of routes at admission. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Route } from '../../../../src/api/kinds/routes/types.ts';
+import { Mutation } from '../../../../src/components/apiserver/admission/admission.ts';
+import { routeHosts } from '../../../../src/components/apiserver/admission/route-hosts.ts';
+import type { AdmissionRequest } from '../../../../src/components/apiserver/pipeline/admission.ts';
+
+/** `verbs`: what the user may do with routes/custom-host. */
+async function admitted(route: Route, verbs: readonly string[], old?: Route): Promise<Route> {
+  const plugin = routeHosts(
+    {
+      authorize: (_user, action) => ({
+        allowed: 'subresource' in action && action.subresource === 'custom-host' && verbs.includes(action.verb),
+        reason: '',
+      }),
+    },
+    'apps.lab',
+  );
+  const request = {
+    operation: old === undefined ? 'CREATE' : 'UPDATE',
+    kind: { plural: 'routes', definition: { group: 'route.openshift.io', kind: 'Route' } },
+    ...{ subresource: '', namespace: 'shop', name: 'web', user: { name: 'dev', groups: [] } },
+    ...{ object: route, old, dryRun: false, warnings: [] },
+  } as unknown as AdmissionRequest;
+  await plugin.mutate?.(request, new Mutation());
+  await plugin.validate?.(request);
+  return route;
+}
+
+const web = (spec: Route['spec'] = {}): Route => ({ metadata: { name: 'web', namespace: 'shop' }, spec });
+
+test('a route without a host gets one below the domain', async () => {
+  const route = await admitted(web(), []);
+  assert.equal(route.spec?.host, 'web-shop.apps.lab');
+  assert.equal(route.metadata?.annotations?.['openshift.io/host.generated'], 'true');
+  assert.equal((await admitted(web({ subdomain: 'www' }), ['create'])).spec?.host, 'www.apps.lab');
+});
+
+test('a host or a certificate needs routes/custom-host', async () => {
+  const own = await admitted(web({ host: 'own.test' }), ['create']);
+  assert.equal(own.spec?.host, 'own.test');
+  assert.equal(own.metadata?.annotations, undefined);
+  await assert.rejects(admitted(web({ host: 'own.test' }), []), /do not have permission to set the host field/);
+  await assert.rejects(
+    admitted(web({ tls: { termination: 'edge', key: 'k' } }), []),
+    /do not have permission to set certificate fields/,
+  );
+});
+
+test('a host is immutable without update, a certificate changes with create', async () => {
+  const old = web({ host: 'a.test', tls: { key: 'old' } });
+  await assert.rejects(admitted(web({ host: 'b.test', tls: { key: 'old' } }), ['create'], old), /field is immutable/);
+  await admitted(web({ host: 'b.test', tls: { key: 'old' } }), ['update'], old);
+  await admitted(web({ host: 'a.test', tls: { key: 'new' } }), ['create'], old);
+  await assert.rejects(admitted(web({ host: 'a.test', tls: { key: 'new' } }), [], old), /update certificate fields/);
+  await admitted(web({ host: 'a.test', path: '/x', tls: { key: 'old' } }), [], old);
+});

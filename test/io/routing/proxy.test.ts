@@ -1,0 +1,353 @@
+/** The proxy with real sockets on loopback: TLS, framing, time limits, upgrades. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer as createHttp, type IncomingMessage, type Server } from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2 } from 'node:http2';
+import { createServer as createHttps, request as httpsRequest } from 'node:https';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import type { Route } from '../../../src/api/kinds/routes/types.ts';
+import type { Log } from '../../../src/base/log.ts';
+import type { RoutingProxy } from '../../../src/components/openshift/router/port.ts';
+import { Balancer, planRouting } from '../../../src/core/routing/index.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { createCertificateJudge, proxyFactory } from '../../../src/io/routing/index.ts';
+import { freePort } from '../../ports.ts';
+
+const silent = {
+  info() {},
+  warn() {},
+  error() {},
+  v() {},
+  named: () => silent,
+} as Partial<Log> as Log;
+
+interface Given {
+  readonly routes: readonly Route[];
+  /** Port of the server behind each service. */
+  readonly servers: Readonly<Record<string, { readonly port: number; readonly appProtocol?: string }>>;
+}
+
+const slice = (port: number, appProtocol?: string) => ({
+  addressType: 'IPv4',
+  metadata: {},
+  ports: [{ port, protocol: 'TCP', ...(appProtocol === undefined ? {} : { appProtocol }) }],
+  endpoints: [{ addresses: ['127.0.0.1'] }],
+});
+
+const route = (name: string, spec: NonNullable<Route['spec']>, annotations: Record<string, string> = {}): Route => ({
+  metadata: { name, namespace: 'shop', creationTimestamp: '2026-01-01T00:00:00Z', annotations },
+  spec: { wildcardPolicy: 'None', to: { kind: 'Service', name, weight: 100 }, host: `${name}.apps.test`, ...spec },
+});
+
+describe('proxy', { timeout: 60_000 }, () => {
+  let proxy: RoutingProxy;
+  let httpPort: number;
+  let httpsPort: number;
+  const closing: { close(): unknown }[] = [];
+  let ca: Awaited<ReturnType<typeof createAuthority>>;
+  let defaultPair: Awaited<ReturnType<typeof issue>>;
+
+  const leaf = (name: string) =>
+    issue(ca, {
+      subject: { commonName: name },
+      usages: ['server'],
+      names: { dns: [name], ips: [] },
+      validity: lifetimeFrom(Date.now(), 10),
+    });
+  const listen = async (server: Server | ReturnType<typeof createServer>): Promise<number> => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.push(server);
+    return (server.address() as AddressInfo).port;
+  };
+  const use = ({ routes, servers }: Given): void => {
+    const { table, rejected } = planRouting({
+      routes,
+      ingresses: [],
+      ingressClasses: [],
+      httpRoutes: [],
+      gateway: () => undefined,
+      service: () => undefined,
+      slices: (key) => {
+        const found = servers[key.split('/')[1] ?? ''];
+        return found === undefined ? [] : [slice(found.port, found.appProtocol)];
+      },
+      certificate: () => undefined,
+      check: createCertificateJudge(),
+      ports: { http: httpPort, https: httpsPort },
+    });
+    assert.deepEqual([...rejected], []);
+    proxy.swap(table);
+  };
+  /** Bytes as they are; everything that comes until the server closes or `until` matches. */
+  const raw = (bytes: string, until?: RegExp, port = httpPort): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1');
+      let text = '';
+      const timer = setTimeout(() => reject(new Error(`no answer but ${JSON.stringify(text)}`)), 8_000);
+      const done = (): void => {
+        clearTimeout(timer);
+        socket.destroy();
+        resolve(text);
+      };
+      socket.on('data', (chunk) => {
+        text += chunk.toString('latin1');
+        if (until?.test(text)) done();
+      });
+      socket.on('close', done);
+      socket.on('error', () => {});
+      socket.write(bytes);
+    });
+  const get = (host: string, path = '/', headers = ''): Promise<string> =>
+    raw(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`);
+  const getSecure = (
+    host: string,
+    path = '/',
+  ): Promise<{ status: number; body: string; headers: IncomingMessage['headers'] }> =>
+    new Promise((resolve, reject) => {
+      const request = httpsRequest(
+        { host: '127.0.0.1', port: httpsPort, servername: host, path, headers: { host }, ca: ca.certPem, agent: false },
+        async (response) => {
+          let body = '';
+          for await (const chunk of response) body += chunk;
+          resolve({ status: response.statusCode ?? 0, body, headers: response.headers });
+        },
+      );
+      request.on('error', reject);
+      request.end();
+    });
+
+  before(async () => {
+    ca = await createAuthority('test-ca', lifetimeFrom(Date.now(), 10));
+    defaultPair = await leaf('*.apps.test');
+    [httpPort, httpsPort] = [await freePort(), await freePort()];
+    proxy = proxyFactory(silent, '127.0.0.1').create(
+      {
+        ...{ httpPort, httpsPort, statsPort: undefined, proxyProtocol: false, accessLog: false },
+        clusterCa: async () => ca.certPem,
+      },
+      new Balancer(() => 0.5),
+    );
+    proxy.useDefaultCertificate({ certificate: defaultPair.certPem, key: defaultPair.keyPem });
+    await proxy.start();
+  });
+  after(async () => {
+    await proxy.stop();
+    for (const each of closing) each.close();
+  });
+
+  const echo = async (seen: IncomingMessage[] = []): Promise<number> =>
+    listen(
+      createHttp((request, response) => {
+        seen.push(request);
+        let size = 0;
+        request.on('data', (chunk: Buffer) => (size += chunk.length));
+        request.on('end', () => {
+          const { method, url, headers } = request;
+          response.end(JSON.stringify({ method, url, headers, size }));
+        });
+      }),
+    );
+
+  test('an insecure route carries requests with X-Forwarded headers and a sticky cookie', async () => {
+    use({ routes: [route('web', { path: '/a' })], servers: { web: { port: await echo() } } });
+    const text = await get('web.apps.test', '/a/b?c=d', 'X-Forwarded-Proto: https\r\nX-Forwarded-For: 192.0.2.1\r\n');
+    assert.match(text, /^HTTP\/1\.1 200 /);
+    assert.match(text, /Set-Cookie: [0-9a-f]{16}=[0-9a-f]{16}; Path=\/; HttpOnly\r\n/);
+    const { url, headers } = JSON.parse(text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1));
+    assert.equal(url, '/a/b?c=d');
+    assert.equal(headers['x-forwarded-proto'], 'http');
+    assert.equal(headers['x-forwarded-for'], '192.0.2.1, 127.0.0.1');
+    assert.match(await get('web.apps.test', '/ab'), /^HTTP\/1\.1 503 /);
+    assert.match(await get('other.apps.test', '/a'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('requests with ambiguous framing are refused and never reach a server', async () => {
+    const seen: IncomingMessage[] = [];
+    use({ routes: [route('web', {})], servers: { web: { port: await echo(seen) } } });
+    const start = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\n';
+    for (const bytes of [
+      `${start}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: web.apps.test\r\n\r\n`,
+      `${start}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde`,
+      `${start}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
+      `${start}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
+      `${start}Content-Length: +4\r\n\r\nabcd`,
+      'GET / HTTP/1.1\r\nHost: web.apps.test\r\nHost: other.apps.test\r\n\r\n',
+      'GET http://other.apps.test/ HTTP/1.1\r\nHost: web.apps.test\r\n\r\n',
+      'GET / HTTP/1.1\nHost: web.apps.test\nX: a\r\n b\n\n',
+    ]) {
+      const text = await raw(bytes);
+      assert.match(text, /^HTTP\/1\.1 400 /, JSON.stringify(bytes));
+    }
+    assert.equal(seen.length, 0);
+  });
+
+  test('a chunked body passes, and a kept connection carries the next request', async () => {
+    use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
+    const post = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
+    const text = await raw(`${post}GET /next HTTP/1.1\r\nHost: web.apps.test\r\n\r\n`, /next/);
+    assert.match(text, /"size":5/);
+    assert.match(text, /"url":"\/next"/);
+  });
+
+  test('a server that never answers is 504 within the timeout, a route without servers 503', async () => {
+    const mute = await listen(createServer(() => {}));
+    const annotations = { 'haproxy.router.openshift.io/timeout': '300ms' };
+    use({ routes: [route('mute', {}, annotations), route('none', {})], servers: { mute: { port: mute } } });
+    const since = performance.now();
+    assert.match(await get('mute.apps.test'), /^HTTP\/1\.1 504 /);
+    assert.ok(performance.now() - since < 5_000);
+    assert.match(await get('none.apps.test'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('edge: the default certificate, one of the route, redirect, HSTS', async () => {
+    const own = await leaf('own.apps.test');
+    const port = await echo();
+    const hsts = { 'haproxy.router.openshift.io/hsts_header': 'max-age=31536000;includeSubDomains' };
+    const redirect = { termination: 'edge', insecureEdgeTerminationPolicy: 'Redirect' };
+    use({
+      routes: [
+        route('edge', { tls: redirect }, hsts),
+        route('own', { tls: { termination: 'edge', certificate: own.certPem, key: own.keyPem } }),
+      ],
+      servers: { edge: { port }, own: { port } },
+    });
+    const found = await getSecure('edge.apps.test', '/x');
+    assert.equal(found.status, 200);
+    assert.equal(found.headers['strict-transport-security'], 'max-age=31536000;includeSubDomains');
+    assert.equal(JSON.parse(found.body).headers['x-forwarded-proto'], 'https');
+    assert.equal((await getSecure('own.apps.test')).status, 200);
+    assert.match(
+      await get('edge.apps.test', '/x?y'),
+      new RegExp(`302 .*Location: https://edge.apps.test:${httpsPort}/x\\?y`, 's'),
+    );
+    assert.match(await get('own.apps.test'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('passthrough reaches the server with the TLS of the client', async () => {
+    const pair = await leaf('pass.apps.test');
+    const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) =>
+      response.end('by server'),
+    );
+    const port = await listen(server);
+    use({ routes: [route('pass', { tls: { termination: 'passthrough' } })], servers: { pass: { port } } });
+    const found = await getSecure('pass.apps.test');
+    assert.equal(found.body, 'by server');
+    assert.match(proxy.metrics(), /haproxy_backend_sessions_total\{namespace="shop",route="pass"\} 1/);
+  });
+
+  test('re-encryption verifies the server by the CA of the route', async () => {
+    const pair = await leaf('whatever');
+    const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) =>
+      response.end('sealed'),
+    );
+    const other = await createAuthority('other', lifetimeFrom(Date.now(), 10));
+    const tls = (pem: string) => ({ termination: 'reencrypt', destinationCACertificate: pem });
+    const port = await listen(server);
+    use({
+      routes: [route('good', { tls: tls(ca.certPem) }), route('bad', { tls: tls(other.certPem) })],
+      servers: { good: { port }, bad: { port } },
+    });
+    assert.equal((await getSecure('good.apps.test')).body, 'sealed');
+    assert.equal((await getSecure('bad.apps.test')).status, 503);
+  });
+
+  test('an upgrade becomes a tunnel, in the clear and over TLS', async () => {
+    const server = createHttp();
+    server.on('upgrade', (_request, socket: Socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
+      socket.on('data', (chunk) => socket.write(`echo ${chunk}`));
+    });
+    const tls = { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow' };
+    use({ routes: [route('ws', { tls })], servers: { ws: { port: await listen(server) } } });
+    const head = 'GET / HTTP/1.1\r\nHost: ws.apps.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+    assert.match(await raw(`${head}ping`, /echo ping/), /^HTTP\/1\.1 101 .*echo ping$/s);
+    const [, socket] = await new Promise<[IncomingMessage, Socket]>((resolve, reject) => {
+      const headers = { host: 'ws.apps.test', connection: 'Upgrade', upgrade: 'websocket' };
+      const request = httpsRequest({
+        port: httpsPort,
+        host: '127.0.0.1',
+        servername: 'ws.apps.test',
+        headers,
+        ca: ca.certPem,
+      });
+      request.on('upgrade', (response, upgraded: Socket) => resolve([response, upgraded]));
+      request.on('error', reject);
+      request.end();
+    });
+    socket.write('over TLS');
+    const [chunk] = await once(socket, 'data');
+    assert.equal(String(chunk), 'echo over TLS');
+    socket.destroy();
+  });
+
+  test('HTTP/2 to clients: gRPC with trailers, smuggled headers refused', async () => {
+    const server = createHttp2();
+    server.on('stream', (stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+      stream.on('error', () => {});
+      stream.pipe(stream);
+    });
+    const grpcPort = await listen(server as unknown as Server);
+    const seen: IncomingMessage[] = [];
+    const tls = { termination: 'edge' };
+    use({
+      routes: [route('grpc', { tls }), route('web', { tls })],
+      servers: { grpc: { port: grpcPort, appProtocol: 'kubernetes.io/h2c' }, web: { port: await echo(seen) } },
+    });
+    const session = connectHttp2(`https://grpc.apps.test:${httpsPort}`, {
+      ca: ca.certPem,
+      createConnection: undefined as never,
+      lookup: (_name: string, _options: unknown, callback: (...args: unknown[]) => void) =>
+        callback(null, [{ address: '127.0.0.1', family: 4 }]),
+    } as never);
+    const call = session.request({
+      ':method': 'POST',
+      ':path': '/s/m',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    call.end('message');
+    const trailers = once(call, 'trailers');
+    let body = '';
+    call.setEncoding('utf8');
+    call.on('data', (chunk) => (body += chunk));
+    const [got] = await trailers;
+    assert.equal(got['grpc-status'], '0');
+    assert.equal(body, 'message');
+    const plain = session.request({ ':path': '/plain', ':authority': 'web.apps.test' });
+    const [headers] = await once(plain, 'response');
+    assert.equal(headers[':status'], 200);
+    plain.resume();
+    await once(plain, 'end');
+    const count = seen.length;
+    const odd = session.request({ ':path': '/a b\tc', ':authority': 'web.apps.test' });
+    odd.on('error', () => {});
+    const [refused] = await once(odd, 'response').catch(() => []);
+    assert.notEqual(refused?.[':status'], 200);
+    assert.equal(seen.length, count);
+    session.destroy();
+  });
+
+  test('connections of one source that send nothing are bounded', async () => {
+    use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
+    const slow = await Promise.all(
+      Array.from({ length: 300 }, async () => {
+        const socket = connect(httpPort, '127.0.0.1');
+        socket.on('error', () => {});
+        await once(socket, 'connect');
+        socket.write('GET / HT');
+        return socket;
+      }),
+    );
+    const open = (): number => slow.filter(({ readyState, closed }) => readyState === 'open' && !closed).length;
+    for (let tries = 0; open() > 256 && tries < 50; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(open(), 256);
+    assert.match(proxy.metrics(), /hyperedge_router_refused_connections_total [1-9]/);
+    for (const socket of slow) socket.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.match(await get('web.apps.test'), /^HTTP\/1\.1 200 /);
+  });
+});
