@@ -5,6 +5,8 @@ import type { Backend, Balancing, Choice } from '../../core/routing/port.ts';
 import type { RouteMetrics } from './metrics.ts';
 
 const ATTEMPTS = 3;
+/** Of a tunnel within its idle time. */
+const CHECKS = 4;
 
 export interface SpliceParts {
   readonly backend: Backend;
@@ -68,29 +70,25 @@ function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, 
   splice(client, server, backend.options.tunnelTimeoutMs);
 }
 
-/** Ends of one side reach the other; both close when either closes, or after `idleMs` without a byte. */
-export function splice(a: Duplex & Partial<Pick<Socket, 'setTimeout'>>, b: Socket, idleMs: number): void {
+/** Ends of one side reach the other; both close when either closes, or at most 1.25 × `idleMs` after the last byte. */
+export function splice(a: Duplex, b: Socket, idleMs: number): void {
   const close = (): void => {
     a.destroy();
     b.destroy();
   };
-  let activeMs = performance.now();
-  const onBytes = (): void => {
-    activeMs = performance.now();
-  };
-  a.on('data', onBytes);
-  b.on('data', onBytes);
-  // Both sides are idle together: bytes of one direction keep the tunnel.
-  const check = (): void => {
-    const leftMs = idleMs - (performance.now() - activeMs);
-    if (leftMs <= 0) close();
-    else timer = setTimeout(check, leftMs).unref();
-  };
-  let timer = setTimeout(check, idleMs).unref();
+  // Counted by the socket itself: a listener per chunk would cost throughput. Bytes of one direction keep both.
+  let seen = -1;
+  let quiet = 0;
+  const timer = setInterval(() => {
+    const bytes = b.bytesRead + b.bytesWritten;
+    quiet = bytes === seen ? quiet + 1 : 0;
+    seen = bytes;
+    if (quiet >= CHECKS) close();
+  }, idleMs / CHECKS).unref();
   for (const side of [a, b]) {
     side.on('error', close);
     side.once('close', () => {
-      clearTimeout(timer);
+      clearInterval(timer);
       close();
     });
   }

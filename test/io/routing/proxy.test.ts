@@ -282,6 +282,27 @@ describe('proxy', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
+  test('an idle tunnel ends by its timeout, a busy one stays', async () => {
+    const server = await listen(createServer((socket) => socket.on('error', () => {}).pipe(socket)));
+    const annotations = { 'haproxy.router.openshift.io/timeout-tunnel': '400ms' };
+    const seen = createHttp();
+    seen.on('upgrade', (_request, socket: Socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+      socket.pipe(connect(server, '127.0.0.1')).on('error', () => {});
+      socket.on('error', () => {});
+    });
+    use({ routes: [route('idle', {}, annotations)], servers: { idle: { port: await listen(seen) } } });
+    const socket = connect(httpPort, '127.0.0.1').on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nHost: idle.apps.test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+    await once(socket, 'data');
+    const since = performance.now();
+    const busy = setInterval(() => socket.write('x'), 50);
+    setTimeout(() => clearInterval(busy), 1_000);
+    await once(socket, 'close');
+    const tookMs = performance.now() - since;
+    assert.ok(tookMs > 1_000 && tookMs < 5_000, `${tookMs} ms`);
+  });
+
   test('HTTP/2 to clients: gRPC with trailers, smuggled headers refused', async () => {
     const server = createHttp2();
     server.on('stream', (stream) => {

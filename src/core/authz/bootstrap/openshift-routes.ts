@@ -21,7 +21,7 @@ const ROUTES = 'route.openshift.io';
 const GATEWAYS = 'gateway.networking.k8s.io';
 const NETWORKING = 'networking.k8s.io';
 const NODES = group('system:nodes');
-/** OpenShift's own `system:router` writes status, which no node may. */
+/** Beside OpenShift's own `system:router`, which writes status too: no node may. */
 const ROUTER = 'system:node-router';
 const CONTROLLER = 'system:controller:ingress-router';
 const AGGREGATE = 'system:openshift:aggregate-routes-to';
@@ -38,6 +38,15 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule(READ, ROUTES, 'routes'),
     rule(READ, NETWORKING, 'ingressclasses ingresses'),
     rule(READ, GATEWAYS, 'gateways httproutes'),
+  ]),
+  // For routers that run as pods.
+  clusterRole('system:router', [
+    rule('list watch', 'core', 'endpoints services'),
+    rule('list watch', 'discovery.k8s.io', 'endpointslices'),
+    rule('create', 'authentication.k8s.io', 'tokenreviews'),
+    rule('create', 'authorization.k8s.io', 'subjectaccessreviews'),
+    rule('list watch', ROUTES, 'routes'),
+    rule('update', ROUTES, 'routes/status'),
   ]),
   clusterRole(CONTROLLER, [
     rule(READ, 'core', 'nodes services'),
