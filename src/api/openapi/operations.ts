@@ -196,6 +196,12 @@ class OperationMaker {
     this.#group = operationGroup(gvk.group);
   }
 
+  /** Of two resources of one kind, the one that is not stored is named by its resource. */
+  get #named(): string {
+    const { kind, singular, virtual } = this.#kind;
+    return virtual === true && singular !== kind.toLowerCase() ? capital(singular) : kind;
+  }
+
   #has(verb: Verb): boolean {
     return this.#kind.verbs.includes(verb);
   }
@@ -213,7 +219,7 @@ class OperationMaker {
     const scope = scoped && this.#kind.namespaced ? 'Namespaced' : '';
     return {
       method,
-      operationId: `${verb}${capital(this.#group)}${capital(version)}${infix}${scope}${this.#kind.kind}${suffix}`,
+      operationId: `${verb}${capital(this.#group)}${capital(version)}${infix}${scope}${this.#named}${suffix}`,
       tag: `${this.#group}_${version}`,
       description,
       parameters,
