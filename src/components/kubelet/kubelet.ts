@@ -31,7 +31,7 @@ import { collectContainers, collectOrphans, ImageCollector } from './upkeep/coll
 import { EvictionManager } from './upkeep/eviction.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
-import { makeVolumeRoot, type NodeVolumes, nodeVolumes } from './volumes/compose.ts';
+import { makeVolumeRoot, type NodeVolumes, nodeVolumes, releaseVolumeRoot } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -197,6 +197,7 @@ class NodeKubelet implements Kubelet {
     services.prober.stop();
     services.config.stop();
     for (const close of this.closers.reverse()) await close();
+    if (options.stopPods === true) await releaseVolumeRoot(this.deps);
   }
 
   private sources(manager: PodManager): ManifestSource[] {

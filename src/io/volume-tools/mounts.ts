@@ -52,6 +52,13 @@ async function isInstalled(program: string): Promise<boolean> {
   return false;
 }
 
+/** Undoes `shareMounts`; a file system that an administrator mounted there stays. */
+export async function unshareMounts(directory: string): Promise<void> {
+  const top = (await layersAt(directory)).at(-1);
+  if (top === undefined || top.root === '/' || !directory.endsWith(top.root)) return;
+  await run('umount', ['--no-canonicalize', '--', directory]);
+}
+
 /** In the order they were mounted. Source: proc_pid_mountinfo(5). */
 export async function mountPoints(): Promise<MountPoint[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').filter((line) => line !== '');

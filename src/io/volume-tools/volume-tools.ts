@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { VolumeTools } from '../../components/kubelet/volumes/tools-port.ts';
 import { iscsiLogin, iscsiLogout } from './iscsi.ts';
 import { attachLoop, detachLoop, makeImage, resizeLoop } from './loop.ts';
-import { mount, shareMounts, unmount } from './mounts.ts';
+import { mount, shareMounts, unmount, unshareMounts } from './mounts.ts';
 import { limitDirectory } from './quota.ts';
 import { run } from './run.ts';
 
@@ -18,6 +18,7 @@ export function createVolumeTools({ log }: { readonly log: Log }): VolumeTools {
     mount,
     unmount,
     shareMounts,
+    unshareMounts,
     makeImage,
     attachLoop,
     resizeLoop,

@@ -29,8 +29,12 @@ function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeOb
   };
 }
 
-/** Addresses are named by themselves. */
-const nameOf = (kind: KindDefinition): string => (kind.nameRule === 'ipAddress' ? '10.9.8.7' : 'one');
+/** Addresses are named by themselves; hashes and pairs of names have a form. */
+function nameOf(kind: KindDefinition): string {
+  if (kind.nameRule === 'ipAddress') return '10.9.8.7';
+  const { name } = sample(sampleNameOf(kind)).metadata;
+  return typeof name === 'string' && /[:~]/.test(name) ? name : 'one';
+}
 
 const listOf = (items: readonly KubeObject[]): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
 

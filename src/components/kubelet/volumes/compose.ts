@@ -35,10 +35,17 @@ export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRoot
   });
 }
 
+/** After the last pod has ended. */
+export async function releaseVolumeRoot({ config, volumes, log }: VolumeRootDeps): Promise<void> {
+  await volumes.tools.unshareMounts(config.paths.volumes).catch((error: unknown) => {
+    log.warn('volume directory stays a mount', { error: messageOf(error) });
+  });
+}
+
 interface VolumeRootDeps {
   readonly config: { readonly paths: { readonly volumes: string } };
   readonly files: Pick<KubeletFiles, 'pods'>;
-  readonly volumes: { readonly tools: Pick<VolumeTools, 'shareMounts'> };
+  readonly volumes: { readonly tools: Pick<VolumeTools, 'shareMounts' | 'unshareMounts'> };
   readonly log: Log;
 }
 

@@ -13,6 +13,8 @@ export interface VolumeTools {
   unmount(target: string): Promise<void>;
   /** Lets mounts that containers make below a directory reach the host. Idempotent. */
   shareMounts(directory: string): Promise<void>;
+  /** Undoes `shareMounts` once nothing is mounted below the directory. */
+  unshareMounts(directory: string): Promise<void>;
   /** A sparse file of at least `bytes`, readable by root only. Never shrinks one that is there. */
   makeImage(path: string, bytes: number): Promise<void>;
   /** The loop device of a file; attached now unless it is already. */
