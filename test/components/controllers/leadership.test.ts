@@ -75,6 +75,8 @@ test('every controller has a name of its own and declares what it works on', () 
   assert.equal(new Set(names).size, names.length);
   for (const controller of controllers) {
     // Which kinds there are to collect is known only at run time.
-    if (controller.name !== 'garbage-collector') assert.ok(controller.reads.length > 0 && controller.writes.length > 0);
+    if (controller.name !== 'garbage-collector') assert.ok(controller.writes.length > 0, controller.name);
+    // Classes of fixtures are the same in every cluster.
+    if (controller.name !== 'fixture-classes') assert.ok(controller.reads.length > 0, controller.name);
   }
 });

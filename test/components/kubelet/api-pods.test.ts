@@ -164,7 +164,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
       const left = (await lab.runtime().listPodSandboxes()).filter((each) => each.name === 'full');
       return left.length === 0 || undefined;
     });
-    assert.doesNotMatch(await readFile('/proc/self/mountinfo', 'utf8'), new RegExp(`${lab.directory}/volumes`));
+    assert.doesNotMatch(await readFile('/proc/self/mountinfo', 'utf8'), new RegExp(`${lab.directory}/volumes/`));
   });
 
   it('say OOMKilled, and wait before the second restart', async () => {
