@@ -82,12 +82,16 @@ export async function stored(ask: Ask): Promise<{ objects: number; bytes: number
   return { objects, bytes };
 }
 
+/** Parts of image streams: a write of one is a change of the stream's specification. */
+const VIEWS = /\/image(?:stream)?tags$/;
+
 /**
  * Everything that is stored: a list and a read of each object say the same, and what was read can be written back and changes nothing.
  */
 export async function checkRoundTrips(ask: Ask): Promise<string[]> {
   const faults: string[] = [];
   for (const { path, namespaced } of await collections(ask)) {
+    if (VIEWS.test(path)) continue;
     const listed = await ask('GET', path);
     if (listed.code !== 200) {
       faults.push(`GET ${path}: ${listed.code} ${listed.body.toString('utf8').slice(0, 300)}`);

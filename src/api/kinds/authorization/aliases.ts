@@ -64,10 +64,10 @@ function bindingAlias<T extends StoredBinding>(kind: string): KindAlias<T> {
 function toBinding(object: ServedBinding): StoredBinding {
   const { userNames, groupNames, subjects, roleRef, ...rest } = object;
   const named = userNames ?? groupNames ?? undefined;
-  const who =
-    named === undefined
-      ? subjects?.map((each) => subjectOf(each))
-      : [...(userNames ?? []).map(userSubject), ...(groupNames ?? []).map(groupSubject)];
+  const given = subjects?.map((each) => subjectOf(each));
+  const listed = [...(userNames ?? []).map(userSubject), ...(groupNames ?? []).map(groupSubject)];
+  // The names count, unless they are those of the subjects, which have an order of their own.
+  const who = named === undefined || areSame(given, listed) ? given : listed;
   const { name = '', namespace = '' } = roleRef ?? {};
   const home = object.metadata?.namespace ?? namespace;
   return {
@@ -75,6 +75,15 @@ function toBinding(object: ServedBinding): StoredBinding {
     ...(who === undefined ? {} : { subjects: who }),
     roleRef: { apiGroup: RBAC_GROUP, kind: kindOfRole(namespace, home), name },
   } as StoredBinding;
+}
+
+function areSame(given: readonly Subject[] | undefined, listed: readonly Subject[]): boolean {
+  const keys = (subjects: readonly Subject[]): string =>
+    subjects
+      .map(({ kind, namespace = '', name }) => `${kind}/${namespace}/${name}`)
+      .sort()
+      .join();
+  return given !== undefined && keys(given) === keys(listed);
 }
 
 /** A role of another namespace cannot be bound: validation refuses what this makes of it. */
