@@ -214,7 +214,7 @@ export const cases: readonly AttackCase[] = [
         file.status?.message ?? '',
         /^spec\.containers\[0\]\.env\[0\]\.valueFrom\.fileKeyRef: not supported/,
       );
-      await lab.pods.event('asks-nfs', 'FailedMount', /nfs volumes are not supported on this node/);
+      await lab.pods.event('asks-nfs', 'FailedMount', /mount\.nfs|mount failed/);
       assert.equal(lab.pods.pod('asks-nfs')?.status?.phase, 'Pending');
       assert.equal(lab.pods.podsOf('asks-').filter(({ metadata }) => metadata?.labels?.['app'] === 'asks').length, 1);
       await lab.pods.kubectl('delete', 'deployment', 'asks', '--wait=false');
