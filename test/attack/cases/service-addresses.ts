@@ -38,7 +38,12 @@ export const cases: readonly AttackCase[] = [
         assert.equal(made.code, 403, made.body);
         assert.match(made.body, /Use of external IPs is denied by admission control/);
       }
-      const plain = await lab.request(tenant, 'POST', at, service('thief', { type: 'LoadBalancer', loadBalancerClass: 'example.com/own' }));
+      const plain = await lab.request(
+        tenant,
+        'POST',
+        at,
+        service('thief', { type: 'LoadBalancer', loadBalancerClass: 'example.com/own' }),
+      );
       assert.equal(plain.code, 201, plain.body);
       const patched = await lab.request(tenant, 'PATCH', `${at}/thief`, { spec: { externalIPs: [node] } });
       assert.equal(patched.code, 403, patched.body);
@@ -72,7 +77,12 @@ export const cases: readonly AttackCase[] = [
         spec: { terminationGracePeriodSeconds: 0, containers: [shell(WEB)] },
       };
       assert.equal((await lab.request(tenant, 'POST', `${at}/pods`, pod)).code, 201);
-      const made = await lab.request(tenant, 'POST', `${at}/services`, service('thief', { type: 'LoadBalancer', loadBalancerClass: 'example.com/own' }));
+      const made = await lab.request(
+        tenant,
+        'POST',
+        `${at}/services`,
+        service('thief', { type: 'LoadBalancer', loadBalancerClass: 'example.com/own' }),
+      );
       assert.equal(made.code, 201, made.body);
       const ingress = [node, kubernetes, '192.0.2.50'].map((ip) => ({ ip }));
       await lab.pods.kubectl(
