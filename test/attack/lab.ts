@@ -25,8 +25,10 @@ export class AttackLab {
     return new AttackLab(await PodLab.create());
   }
 
-  stop(): Promise<void> {
-    return this.pods.stop();
+  async stop(): Promise<void> {
+    const { exitCode, output } = this.appliance;
+    if (exitCode !== undefined) console.log(`the host process ended with ${exitCode}:\n${output.slice(-4000)}`);
+    await this.pods.stop();
   }
 
   get appliance(): PodLab['appliance'] {

@@ -53,7 +53,8 @@ describe('load balancers', { timeout: 240_000 }, () => {
   const fetched = (address: string): Promise<string> =>
     eventually(`answer of ${address}`, 15_000, async () => {
       const ran = await client.inside('curl', ['-s', '-m', '2', `http://${address}/index.html`]);
-      return ran.code === 0 ? ran.stdout.trim() : undefined;
+      // Until the rules of an address are in force, the router of the host answers there.
+      return ran.code === 0 && !ran.stdout.includes('No route') ? ran.stdout.trim() : undefined;
     });
   const event = (reason: string, name: string, text: RegExp): Promise<true> =>
     eventually(`event ${reason}`, 15_000, async () => {

@@ -22,13 +22,14 @@ const TABLE_FAMILIES: Readonly<Record<Family, string>> = { 4: 'ip', 6: 'ip6' };
 
 /** One table for each family that the cluster's services have. */
 export function createFilterMode(deps: Deps): ProxyMode {
-  const { table, clusterCidrs, serviceCidrs, reservedPorts } = deps.config;
+  const { table, clusterCidrs, serviceCidrs, reservedPorts, poolRanges = [] } = deps.config;
   const options = [...new Set(serviceCidrs.map(familyOf))].map(
     (family): NftOptions => ({
       table,
       family,
       clusterCidr: clusterCidrs.find((cidr) => familyOf(cidr) === family),
       reservedPorts,
+      poolRanges: poolRanges.filter((range) => familyOf(range) === family),
     }),
   );
   const tables = options.map((each) => new NftTable(each));

@@ -10,6 +10,8 @@ export interface ProxyConfig {
   readonly mode: 'auto' | 'nftables' | 'userspace';
   /** Ports on which this host itself listens. */
   readonly reservedPorts: readonly ReservedPort[];
+  /** Addresses, ranges and networks of load balancers, at which ports of this host are not reserved. */
+  readonly poolRanges?: readonly string[];
   /** Addresses of this host's links now, without those that are bound for services. */
   readonly hostAddresses: () => readonly string[];
   /** Cluster IPs that the host answers itself (cluster DNS). */

@@ -43,6 +43,8 @@ export interface NftOptions {
   readonly clusterCidr: string | undefined;
   /** Ports on which the host itself listens: at its own addresses they are never looked up. */
   readonly reservedPorts: readonly ReservedPort[];
+  /** Ranges of the family that belong to load balancers, as nft writes them: there they are looked up all the same. */
+  readonly poolRanges?: readonly string[];
 }
 
 export const emptyNftState: NftState = new Map();

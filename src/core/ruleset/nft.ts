@@ -63,7 +63,7 @@ function zoneChains(table: string, ip: string): string[] {
  * not keep this one from the API server, from which it learns the right content. Adds what a new table needs and leaves
  * the elements of an old one.
  */
-export function guardTable({ table: name, reservedPorts, family }: NftOptions): string {
+export function guardTable({ table: name, reservedPorts, poolRanges = [], family }: NftOptions): string {
   const { ip, address, loopback } = WORDS[family];
   const table = `${ip} ${name}`;
   const verdictMap = (map: MapName, type: string): string => `add map ${table} ${map} { type ${type} : verdict; }`;
@@ -71,10 +71,11 @@ export function guardTable({ table: name, reservedPorts, family }: NftOptions): 
   const endpointMap = (map: MapName, key: string): string =>
     `add map ${table} ${map} { typeof ${key} . numgen random mod 2 : ${ip} daddr . th dport; }`;
   const reserved = new Set(reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
+  const own = ['fib daddr type local', ...poolRanges.map((range) => `${ip} daddr != ${range}`)].join(' ');
   const lookUp = (chain: string, ips: MapName, nodePorts: MapName): string[] => [
     `add chain ${table} ${chain}`,
     `flush chain ${table} ${chain}`,
-    `add rule ${table} ${chain} fib daddr type local meta l4proto . th dport @reserved_ports return`,
+    `add rule ${table} ${chain} ${own} meta l4proto . th dport @reserved_ports return`,
     `add rule ${table} ${chain} ${ip} daddr . meta l4proto . th dport vmap @${ips}`,
     `add rule ${table} ${chain} fib daddr type local ${ip} daddr != ${loopback} meta l4proto . th dport vmap @${nodePorts}`,
   ];

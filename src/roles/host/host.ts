@@ -421,6 +421,7 @@ export function hostProxy(
       table: network.nftTable,
       reservedPorts,
       hostServices: [network.dnsIp],
+      poolRanges: settings.serviceLoadBalancer.addresses,
       hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
     },
   });
