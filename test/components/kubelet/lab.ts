@@ -287,7 +287,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
       ]) {
         await removeCgroups(join(root, cgroup));
       }
-      await rm(directory, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
     },
   };
   return lab;

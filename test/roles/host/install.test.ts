@@ -107,9 +107,11 @@ test('the manifests declare the ports of the files that the components read, edi
     assert.deepEqual(await portsOf('controller.yaml'), [9445]);
     assert.ok((await portsOf('etcd.yaml')).includes(12_381));
     const tcp = (port: number) => ({ protocol: 'TCP', port });
+    const router = [80, 443, 1936].map(tcp);
     assert.deepEqual((await ownPorts(written, silentLog)).host, [
       tcp(11_250),
       tcp(7_443),
+      ...router,
       tcp(17_946),
       { protocol: 'UDP', port: 17_946 },
     ]);
@@ -122,7 +124,7 @@ test('the manifests declare the ports of the files that the components read, edi
     await writeFile(written.paths.masterConfig, 'kind: [');
     assert.deepEqual((await ownPorts(written, silentLog)).api, [tcp(9443)]);
     const nodeOnly = { ...written, roles: new Set(['node'] as const), gossip: { ...written.gossip, enabled: false } };
-    assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250), tcp(7_443)]);
+    assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250), tcp(7_443), ...router]);
   }));
 
 test('the API server shows a certificate of the front proxies’ authority, by a name that is allowed, to servers that extend it', () =>
