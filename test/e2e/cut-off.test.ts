@@ -118,7 +118,7 @@ test('a rebooted host without an API server runs its pods with their secrets, se
   assert.doesNotMatch(said(), /pod admitted before network policies are known/);
   const volume = join(root, 'var/lib/origin/openshift.local.volumes/pods', keeper, 'volumes/kubernetes.io~secret/keys');
   assert.equal(await readFile(join(volume, 'password'), 'utf8'), 'correct-horse');
-  await eventually('rules of the services', 10_000, async () =>
+  await eventually('rules of the services', 30_000, async () =>
     (await appliance.inside('nft', ['list', 'ruleset'])).stdout.includes('172.30.77.7') ? true : undefined,
   );
   const routes = await appliance.inside('ip', ['route', 'get', address]);
