@@ -26,7 +26,7 @@ const MAX_REPEATED_FILES = 8;
 /** Many of them wait for timeouts of real processes. */
 const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
 /** Each has its own network namespace and root. */
-const E2E_FILES_AT_ONCE = 3;
+const E2E_FILES_AT_ONCE = 2;
 const SLOWEST_FILES = 12;
 /** Their seeds come from `test/soak.ts`. */
 const SOAKS = ['test/sim/**/simulation.test.ts', 'test/io/sqlite/flipped-bits.test.ts'];
