@@ -179,7 +179,7 @@ export class Appliance {
     }
     const tookMs = performance.now() - begin;
     // Made by the controllers a moment after the namespace: no pod is admitted before.
-    await eventually('default service account', 20_000, async () =>
+    await eventually('default service account', 60_000, async () =>
       (await this.kubectl(['get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
     );
     return tookMs;
