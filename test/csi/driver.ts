@@ -168,7 +168,7 @@ export class TestDriver {
           .message(1, new Writer(32).int(1, 600).int(2, 1000).int(3, 400).int(4, 1).finish())
           .finish();
       default:
-        throw new Error(`${call.method} is not implemented`);
+        throw new Error(`${call.method} is no call of this driver`);
     }
   }
 

@@ -3,6 +3,7 @@ import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateDriverName } from '../../validation/csi.ts';
+import { validateIdRanges } from '../../validation/id-ranges.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 import type { PodSecurityPolicy, PolicySpec, Strategy } from './types.ts';
 
@@ -60,18 +61,7 @@ function strategyErrors(strategy: Strategy | undefined, rules: readonly string[]
   const found = rules.includes(strategy?.rule ?? '')
     ? []
     : [fieldError.notSupported(`${path}.rule`, strategy?.rule ?? '', rules)];
-  return [...found, ...rangeErrors(strategy, path)];
-}
-
-function rangeErrors(strategy: Strategy | undefined, path: string): FieldError[] {
-  const found: FieldError[] = [];
-  for (const [index, { min = 0, max = 0 }] of (strategy?.ranges ?? []).entries()) {
-    const at = `${path}.ranges[${index}]`;
-    if (min < 0) found.push(fieldError.invalid(`${at}.min`, min, 'min cannot be negative'));
-    if (max < 0) found.push(fieldError.invalid(`${at}.max`, max, 'max cannot be negative'));
-    if (min > max) found.push(fieldError.invalid(`${at}.min`, min, 'min cannot be greater than max'));
-  }
-  return found;
+  return [...found, ...validateIdRanges(strategy?.ranges, `${path}.ranges`)];
 }
 
 function runAsGroupErrors(strategy: Strategy): FieldError[] {
@@ -82,7 +72,7 @@ function runAsGroupErrors(strategy: Strategy): FieldError[] {
   if (rule === 'RunAsAny')
     return ranges.length === 0 ? [] : [fieldError.invalid(`${path}.ranges`, ranges, 'Ranges must be empty')];
   if (ranges.length === 0) return [fieldError.invalid(`${path}.ranges`, ranges, 'must provide at least one range')];
-  return rangeErrors(strategy, path);
+  return validateIdRanges(ranges, `${path}.ranges`);
 }
 
 function capabilityErrors(spec: PolicySpec): FieldError[] {

@@ -1,6 +1,7 @@
 /** Source: openshift/apiserver-library-go pkg/securitycontextconstraints, validation of constraints. */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
+import { validateIdRanges } from '../../validation/id-ranges.ts';
 import type { GroupStrategy, SecurityContextConstraints } from './types.ts';
 import { ALL_VOLUMES, FLEX_VOLUME, NO_VOLUMES } from './volumes.ts';
 
@@ -65,13 +66,7 @@ function groupErrors(strategy: GroupStrategy | undefined, path: string): FieldEr
   const found = STRATEGIES.includes(strategy?.type ?? '')
     ? []
     : [fieldError.notSupported(`${path}.type`, strategy?.type ?? '', STRATEGIES)];
-  for (const [index, { min = 0, max = 0 }] of (strategy?.ranges ?? []).entries()) {
-    const at = `${path}.ranges[${index}]`;
-    if (min < 0) found.push(fieldError.invalid(`${at}.min`, min, 'min cannot be negative'));
-    if (max < 0) found.push(fieldError.invalid(`${at}.max`, max, 'max cannot be negative'));
-    if (min > max) found.push(fieldError.invalid(`${at}.min`, min, 'min cannot be greater than max'));
-  }
-  return found;
+  return [...found, ...validateIdRanges(strategy?.ranges, `${path}.ranges`)];
 }
 
 function capabilityErrors(scc: SecurityContextConstraints): FieldError[] {

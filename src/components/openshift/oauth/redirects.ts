@@ -2,15 +2,16 @@
 import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
-const PLACEHOLDER = 'https://placeholder.invalid';
+/** Stands for this server while a relative path is resolved (RFC 2606). */
+const SELF = 'https://self.invalid';
 
 /** A relative path of this server; anything else leads to `/`. */
 export function safePath(path: string | null | undefined): string {
   if (typeof path !== 'string' || !path.startsWith('/') || /^\/[/\\]/.test(path) || /[\\\p{Cc}]/u.test(path))
     return '/';
-  if (!URL.canParse(path, PLACEHOLDER)) return '/';
-  const url = new URL(path, PLACEHOLDER);
-  return url.origin === PLACEHOLDER && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/';
+  if (!URL.canParse(path, SELF)) return '/';
+  const url = new URL(path, SELF);
+  return url.origin === SELF && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/';
 }
 
 /**
