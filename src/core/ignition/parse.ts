@@ -4,7 +4,6 @@
  * Source: Ignition configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
-import { CodedError } from '../../base/errors.ts';
 import { decodeContents, MAX_CONFIG_BYTES } from './contents.ts';
 import { guardedPath, guardedUnit, isCleanPath, isDropinName, isUnitName } from './guarded.ts';
 import { CONFIG, checkShape, type Findings, isRecord } from './schema.ts';
@@ -12,7 +11,7 @@ import type { IgnitionConfig, IgnitionFile, IgnitionOwner, IgnitionUnit, Ignitio
 
 /** What a rendered config says; the newest that OpenShift 4.10 and later read. */
 export const RENDERED_VERSION = '3.2.0';
-export const SSH_USER = 'core';
+const SSH_USER = 'core';
 
 const VERSION = /^3\.[0-4]\.0$/;
 const MAX_MODE = 0o777;
@@ -47,13 +46,6 @@ export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgni
   checkUnits(config.systemd?.units ?? [], `${path}.systemd.units`, found);
   checkUsers(config.passwd?.users ?? [], `${path}.passwd.users`, options.sshUser ?? SSH_USER, found);
   return { config: found.invalid.length > 0 ? undefined : config, ...found };
-}
-
-/** As parseIgnition. Throws CodedError 'bad-ignition' with the first error; what is refused only is returned. */
-export function parseIgnitionOrThrow(value: unknown, options: ParseOptions): IgnitionConfig {
-  const { config, invalid } = parseIgnition(value, options);
-  if (config !== undefined) return config;
-  throw new CodedError('bad-ignition', describeErrors(invalid));
 }
 
 /** One line for any number of errors. */
