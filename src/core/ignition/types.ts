@@ -1,6 +1,7 @@
 /**
  * Ignition configs as they stand in a MachineConfig, with the fields that are honoured. Sections that no host changes
- * in place are kept as they are, so that two configs can be compared. Source: Ignition configuration specification 3.4.0.
+ * in place are kept as they are, so that two configs can be compared. Source: Ignition configuration specification
+ * 3.4.0.
  */
 
 export interface IgnitionConfig {
