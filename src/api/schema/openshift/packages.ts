@@ -4,6 +4,7 @@ import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
@@ -16,6 +17,7 @@ const packages = [
   authorizationPackage,
   configPackage,
   imagePackage,
+  machineConfigurationPackage,
   oauthPackage,
   projectPackage,
   quotaPackage,
