@@ -35,7 +35,7 @@ export interface ParsedIgnition {
 /** `value` is spec.config of a MachineConfig. Never throws for a bad one. */
 export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgnition {
   const found: Findings = { invalid: [], refused: [] };
-  if (value === undefined || value === null) return { config: emptyConfig(), ...found };
+  if (value === undefined || value === null || isEmptyObject(value)) return { config: emptyConfig(), ...found };
   const path = options.path ?? 'spec.config';
   if (!checkVersion(value, path, found)) return { config: undefined, ...found };
   checkShape(value, CONFIG, path, found);
@@ -55,6 +55,9 @@ export function describeErrors(errors: readonly FieldError[]): string {
 }
 
 export const emptyConfig = (): IgnitionConfig => ({ ignition: { version: RENDERED_VERSION } });
+
+/** Of a fragment with kernel arguments alone. */
+const isEmptyObject = (value: unknown): boolean => isRecord(value) && Object.keys(value).length === 0;
 
 function checkVersion(value: unknown, path: string, found: Findings): boolean {
   const section = isRecord(value) ? value['ignition'] : undefined;

@@ -65,10 +65,10 @@ export interface MachineConfigSpec {
   readonly config?: unknown;
   readonly osImageURL?: string;
   readonly baseOSExtensionsContainerImage?: string;
-  readonly kernelArguments?: readonly string[];
+  readonly kernelArguments?: readonly string[] | null;
   readonly kernelType?: string;
   readonly fips?: boolean;
-  readonly extensions?: readonly string[];
+  readonly extensions?: readonly string[] | null;
 }
 
 /** Decompresses gzip (RFC 1952). Throws when the data is not gzip or has more than `maxBytes` bytes. */
