@@ -1,0 +1,4 @@
+/** Files, units and boot loaders of a host that MachineConfigs change. */
+export { createDisk } from './disk.ts';
+export { createHostFiles } from './host-files.ts';
+export { createDirectoryWatch } from './watch.ts';
