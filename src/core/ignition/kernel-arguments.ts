@@ -1,6 +1,6 @@
 /** Kernel arguments in the files of boot loaders. Source: kernel-parameters.txt, `config.txt` of Raspberry Pis. */
 
-export type BootLoader = 'cmdline' | 'extlinux' | 'grub';
+import type { BootLoader } from './port.ts';
 
 /** `present` are the arguments that an earlier config has added. */
 export function withKernelArguments(

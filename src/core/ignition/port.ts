@@ -17,3 +17,6 @@ export type Entry =
 
 /** By absolute path below the host's root. */
 export type Tree = ReadonlyMap<string, Entry>;
+
+/** Raspberry Pi's cmdline.txt, extlinux.conf, or a file of /etc/default/grub.d. */
+export type BootLoader = 'cmdline' | 'extlinux' | 'grub';

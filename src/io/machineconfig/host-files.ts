@@ -21,6 +21,7 @@ const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
 const UNIT_DIRECTORIES = ['/usr/local/lib/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system'];
 const OWN_UNITS = '/etc/systemd/system';
 const MAX_UNIT_BYTES = 1024 * 1024;
+const MAX_UNITS = 4096;
 
 /** What stood at a path before the first config; contents are in the directory of originals. */
 type Original =
@@ -104,9 +105,16 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
     async facts(units) {
       const accounts = await readAccounts(disk);
       const texts = new Map<string, string>();
-      for (const name of units) {
+      const pending = units.flatMap((name) => [name, name.replace(/@[^.]*(?=\.[^.]*$)/, '@')]);
+      const seen = new Set<string>();
+      for (let name = pending.shift(); name !== undefined && seen.size < MAX_UNITS; name = pending.shift()) {
+        if (seen.has(name) || name.includes('/')) continue;
+        seen.add(name);
         const text = await unitTextOf(disk, state, name);
-        if (text !== undefined) texts.set(name, text);
+        if (text === undefined) continue;
+        texts.set(name, text);
+        // Units that are enabled together with this one.
+        for (const [, also = ''] of text.matchAll(/^Also=(.*)$/gm)) pending.push(...also.trim().split(/\s+/));
       }
       return { homeOf: (user) => accounts.homeOf(user), unitText: (name) => texts.get(name) };
     },

@@ -1,1 +1,2 @@
 export { createServiceManager, type ServiceManager, systemdRuns } from './service-manager.ts';
+export { createHostUnits } from './host-units.ts';

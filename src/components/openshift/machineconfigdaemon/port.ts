@@ -1,7 +1,6 @@
 /** What the machine config daemon needs of its host. */
 import type { JsonValue } from '../../../api/meta/object.ts';
-import type { BootLoader } from '../../../core/ignition/kernel-arguments.ts';
-import type { Tree } from '../../../core/ignition/port.ts';
+import type { BootLoader, Tree } from '../../../core/ignition/port.ts';
 
 /** The files that configs have made of this host, and the originals. Calls are made one at a time. */
 export interface HostFiles {
@@ -50,10 +49,22 @@ export interface HostKernel {
   bootId(): Promise<string>;
   /** Arguments of the running kernel. */
   arguments(): Promise<string>;
-  /** Undefined: none that is known; `file` is then where an administrator changes the arguments. */
-  loader(): Promise<
-    { readonly kind: BootLoader; readonly file: string; readonly text: string } | { readonly file: string }
-  >;
-  /** Writes what the boot loader reads from its changed file; nothing for most. */
-  install(kind: BootLoader): Promise<void>;
+  loader(): Promise<BootLoaderFile | UnknownBootLoader>;
+  /** Makes what the boot loader reads from its changed file; nothing for most. Throws CodedErrors. */
+  install(): Promise<void>;
+}
+
+export interface BootLoaderFile {
+  readonly kind: BootLoader;
+  readonly file: string;
+  /** Empty where there is no such file yet. */
+  readonly text: string;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface UnknownBootLoader {
+  /** Where an administrator changes the arguments. */
+  readonly file: string;
 }
