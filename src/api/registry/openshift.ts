@@ -13,6 +13,7 @@ import {
   imageTags,
 } from '../kinds/imagestreams/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -36,6 +37,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   clusterResourceQuotas,
   appliedClusterResourceQuotas,
   ...configKinds,
+  ...operatorKinds,
   securityContextConstraints,
   rangeAllocations,
   podSecurityPolicyReviews,

@@ -5,6 +5,7 @@ import { authorizationPackage } from './authorization.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
 import { oauthPackage } from './oauth.ts';
+import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
@@ -17,6 +18,7 @@ const packages = [
   configPackage,
   imagePackage,
   oauthPackage,
+  operatorPackage,
   projectPackage,
   quotaPackage,
   rigPackage,

@@ -25,6 +25,7 @@ import {
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
@@ -167,6 +168,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...SECURITY_ROLES,
     ...routeClusterRoles,
     ...LOGIN_ROLES,
+    ...OPERATOR_ROLES,
   ]),
   clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
   roles: [...roles, ...routeRoles],
