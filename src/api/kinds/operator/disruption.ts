@@ -21,7 +21,7 @@ export function validateMachineConfiguration(object: MachineConfiguration): Fiel
   ];
 }
 
-export function validateDisruptionPolicies(
+function validateDisruptionPolicies(
   field: string,
   { files = [], units = [], sshkey }: DisruptionPolicies,
 ): FieldError[] {

@@ -10,7 +10,6 @@ import { validateMachineConfiguration } from './disruption.ts';
 import type { OperatorObject, StaticPodOperator } from './types.ts';
 import { validateOperator, validateReported, validateStaticPodOperator } from './validation.ts';
 
-export { validateDisruptionPolicies } from './disruption.ts';
 export type * from './types.ts';
 
 export const OPERATOR_GROUP = 'operator.openshift.io';
@@ -75,11 +74,10 @@ const REVISION_COLUMNS: readonly Column<StaticPodOperator>[] = [
 ];
 
 /** `overridable`: the field of unsupportedConfigOverrides with flags of the component. */
-const staticPod = (kind: string, plural = `${kind.toLowerCase()}s`, overridable?: string) =>
+const staticPod = (kind: string, overridable?: string) =>
   operator(kind, {
-    plural,
     columns: REVISION_COLUMNS as readonly Column<OperatorObject>[],
-    validate: validateStaticPodOperator(overridable),
+    validate: validateStaticPodOperator(overridable, kind !== 'KubeScheduler'),
   });
 
 const reported = (kind: string, differences: Differences = {}) =>
@@ -91,7 +89,7 @@ export const operatorKinds: readonly KindDefinition[] = [
   reported('DNS', { plural: 'dnses', name: 'default' }),
   staticPod('Etcd'),
   reported('IngressController', { name: undefined, namespaced: true }),
-  staticPod('KubeAPIServer', 'kubeapiservers', 'apiServerArguments'),
+  staticPod('KubeAPIServer', 'apiServerArguments'),
   staticPod('KubeControllerManager'),
   staticPod('KubeScheduler'),
   operator('MachineConfiguration', { validate: validateMachineConfiguration }),

@@ -1,6 +1,6 @@
 /**
- * Rules of operator.openshift.io. Source: the validation markers of openshift/api operator/v1. A field that this cluster
- * does not honour is refused by name.
+ * Rules of operator.openshift.io. Source: the validation markers of openshift/api operator/v1. A field that this
+ * cluster does not honour is refused by name.
  */
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -24,8 +24,14 @@ export function validateOperator({ spec = {} }: OperatorObject, states: readonly
     ...oneOf('spec.managementState', spec.managementState, states),
     ...oneOf('spec.logLevel', spec.logLevel, LOG_LEVELS),
     ...oneOf('spec.operatorLogLevel', spec.operatorLogLevel, LOG_LEVELS),
+    ...(isRaised(spec.operatorLogLevel)
+      ? [fieldError.forbidden('spec.operatorLogLevel', 'the controller logs at the level of the host process')]
+      : []),
   ];
 }
+
+/** A level that is valid and more than the default. */
+const isRaised = (level: string | undefined): boolean => LOG_LEVELS.indexOf(level ?? '') > 0;
 
 function limit(field: string, value: number | undefined): FieldError[] {
   if (value === undefined || (value >= -1 && value <= MAX_REVISIONS)) return [];
@@ -36,11 +42,11 @@ function limit(field: string, value: number | undefined): FieldError[] {
 const STATIC_POD_STATES = ['Managed', 'Unmanaged', 'Force'];
 
 /**
- * `overridable`: the field of unsupportedConfigOverrides with flags of the component, whose values are lists of strings;
- * undefined: the component has none.
+ * `overridable`: the field of unsupportedConfigOverrides with flags of the component, whose values are lists of
+ * strings; undefined: the component has none.
  */
 export const validateStaticPodOperator =
-  (overridable: string | undefined) =>
+  (overridable: string | undefined, hasLogLevel = true) =>
   (object: StaticPodOperator): FieldError[] => {
     const { spec = {} } = object;
     return [
@@ -49,6 +55,9 @@ export const validateStaticPodOperator =
       ...limit('spec.succeededRevisionLimit', spec.succeededRevisionLimit),
       ...(spec.useMoreSecureServiceCA === true
         ? [fieldError.forbidden('spec.useMoreSecureServiceCA', 'service accounts have one authority in this cluster')]
+        : []),
+      ...(!hasLogLevel && isRaised(spec.logLevel)
+        ? [fieldError.forbidden('spec.logLevel', 'the scheduler shares a process with the controllers; set it there')]
         : []),
       ...overrides(spec.unsupportedConfigOverrides, overridable),
     ];
