@@ -441,13 +441,21 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const placements = new Placements(services, manager);
   const eviction = new EvictionManager({ services, pods: manager, images, onPressures: () => reportNode.current() });
-  const shutdown = new ShutdownManager({
-    ...{ login: deps.login, periods: config.shutdownPeriods, services, pods: manager, clock },
-    ...{ log: log.named('shutdown'), onChanged: () => reportNode.current() },
-  });
+  const shutdown = shutdownManager(deps, services, manager, () => reportNode.current());
   const upkeep = { images, eviction, placements, shutdown };
   return { services, manager, mirrors, server, access, hostInfo, reportNode, volumes, ...upkeep };
 }
+
+const shutdownManager = (
+  { login, config, clock, log }: KubeletDeps,
+  services: PodServices,
+  pods: PodManager,
+  onChanged: () => void,
+): ShutdownManager =>
+  new ShutdownManager({
+    ...{ login, periods: config.shutdownPeriods, services, pods, clock, onChanged },
+    log: log.named('shutdown'),
+  });
 
 /** Of a pod and its host, as the Downward API has them now. */
 const addressesOf =
