@@ -10,6 +10,12 @@ export {
 export { splitKernelArguments, withKernelArguments } from './kernel-arguments.ts';
 export { type ParsedIgnition, type ParseOptions, parseIgnition } from './parse.ts';
 export type { Entry, Tree } from './port.ts';
-export { type Fragment, type RenderedSpec, type Rendering, type RenderOptions, renderMachineConfigs } from './render.ts';
+export {
+  type Fragment,
+  type RenderedSpec,
+  type Rendering,
+  type RenderOptions,
+  renderMachineConfigs,
+} from './render.ts';
 export { treeOf } from './tree.ts';
 export type { IgnitionConfig, IgnitionFile, IgnitionUnit, Inflate, MachineConfigSpec } from './types.ts';

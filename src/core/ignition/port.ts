@@ -20,3 +20,8 @@ export type Tree = ReadonlyMap<string, Entry>;
 
 /** Raspberry Pi's cmdline.txt, extlinux.conf, or a file of /etc/default/grub.d. */
 export type BootLoader = 'cmdline' | 'extlinux' | 'grub';
+
+export interface UnitFile {
+  readonly path: string;
+  readonly text: string;
+}

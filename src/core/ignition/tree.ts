@@ -5,15 +5,15 @@
  */
 import { CodedError } from '../../base/errors.ts';
 import { decodeContents } from './contents.ts';
-import type { Entry, Tree } from './port.ts';
+import type { Entry, Tree, UnitFile } from './port.ts';
 import type { IgnitionConfig, IgnitionOwner, IgnitionUnit, Inflate } from './types.ts';
 
 export interface TreeOptions {
   readonly inflate: Inflate;
   /** Home directory of an account of the host; undefined when there is none. */
   readonly homeOf: (user: string) => string | undefined;
-  /** Text of a unit that the host has already, by file name; undefined when there is none. */
-  readonly unitText: (name: string) => string | undefined;
+  /** A unit that the host has already, by file name; undefined when there is none. */
+  readonly unitFile: (name: string) => UnitFile | undefined;
 }
 
 export const UNIT_DIRECTORY = '/etc/systemd/system';
@@ -65,8 +65,12 @@ const textFile = (text: string, mode = FILE_MODE): Extract<Entry, { kind: 'file'
 });
 
 function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], options: TreeOptions): void {
-  const own = new Map(units.flatMap(({ name, contents }) => (isFilled(contents) ? [[name, contents]] : [])));
-  const textOf = (name: string): string | undefined => own.get(name) ?? options.unitText(name);
+  const own = new Map(
+    units.flatMap(({ name, contents }): [string, UnitFile][] =>
+      isFilled(contents) ? [[name, { path: `${UNIT_DIRECTORY}/${name}`, text: contents }]] : [],
+    ),
+  );
+  const fileOf = (name: string): UnitFile | undefined => own.get(name) ?? options.unitFile(name);
   for (const unit of units) {
     const path = `${UNIT_DIRECTORY}/${unit.name}`;
     if (unit.mask === true) tree.set(path, { kind: 'link', target: '/dev/null' });
@@ -75,7 +79,7 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
       if (isFilled(dropin.contents)) tree.set(`${path}.d/${dropin.name}`, textFile(dropin.contents));
     // A masked unit cannot be enabled.
     if (unit.enabled === undefined || unit.mask === true) continue;
-    for (const [link, target] of enablementLinks(unit.name, textOf, unit.enabled))
+    for (const [link, target] of enablementLinks(unit.name, fileOf, unit.enabled))
       tree.set(link, unit.enabled ? { kind: 'link', target } : { kind: 'absent' });
   }
 }
@@ -83,7 +87,7 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
 /** The links that `systemctl enable` makes, with what they point to. */
 function enablementLinks(
   unit: string,
-  textOf: (name: string) => string | undefined,
+  fileOf: (name: string) => UnitFile | undefined,
   needed: boolean,
 ): Map<string, string> {
   const links = new Map<string, string>();
@@ -92,15 +96,15 @@ function enablementLinks(
   for (let name = pending.shift(); name !== undefined && seen.size < MAX_ALSO; name = pending.shift()) {
     if (seen.has(name)) continue;
     seen.add(name);
-    const text = textOf(name) ?? textOf(templateOf(name));
-    if (text === undefined) {
+    const file = fileOf(name) ?? fileOf(templateOf(name));
+    if (file === undefined) {
       // What is not there is not enabled either.
       if (!needed) continue;
       throw new CodedError('bad-tree', `systemd.units: unit ${name} cannot be enabled; no file of it is on this host`);
     }
-    const install = installSection(text);
+    const install = installSection(file.text);
     pending.push(...(install.get('Also') ?? []));
-    addLinks(links, name, install, textOf(name) === undefined ? templateOf(name) : name);
+    addLinks(links, name, install, file.path);
   }
   return links;
 }
@@ -109,13 +113,12 @@ function addLinks(
   links: Map<string, string>,
   name: string,
   install: ReadonlyMap<string, readonly string[]>,
-  file: string,
+  target: string,
 ): void {
   const instance = isTemplate(name) ? install.get('DefaultInstance')?.[0] : undefined;
   const full = instance === undefined ? name : name.replace('@.', `@${instance}.`);
   // A template without an instance is nothing that can be started.
   if (isTemplate(full) && !install.has('Alias')) return;
-  const target = `${UNIT_DIRECTORY}/${file}`;
   const kinds = [
     ['WantedBy', 'wants'],
     ['RequiredBy', 'requires'],

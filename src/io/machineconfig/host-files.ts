@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { JsonValue } from '../../api/meta/object.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { HostFiles } from '../../components/openshift/machineconfigdaemon/port.ts';
-import type { Entry, Tree } from '../../core/ignition/port.ts';
+import type { Entry, Tree, UnitFile } from '../../core/ignition/port.ts';
 import { type Accounts, readAccounts } from './accounts.ts';
 import { codeOf, type Disk, type Owner } from './disk.ts';
 import { differenceOf, MAX_KEPT_BYTES, type Observed, observe, type Recorded, sha256 } from './observe.ts';
@@ -104,19 +104,19 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
     },
     async facts(units) {
       const accounts = await readAccounts(disk);
-      const texts = new Map<string, string>();
+      const found = new Map<string, UnitFile>();
       const pending = units.flatMap((name) => [name, name.replace(/@[^.]*(?=\.[^.]*$)/, '@')]);
       const seen = new Set<string>();
       for (let name = pending.shift(); name !== undefined && seen.size < MAX_UNITS; name = pending.shift()) {
         if (seen.has(name) || name.includes('/')) continue;
         seen.add(name);
-        const text = await unitTextOf(disk, state, name);
-        if (text === undefined) continue;
-        texts.set(name, text);
+        const file = await unitFileOf(disk, state, name);
+        if (file === undefined) continue;
+        found.set(name, file);
         // Units that are enabled together with this one.
-        for (const [, also = ''] of text.matchAll(/^Also=(.*)$/gm)) pending.push(...also.trim().split(/\s+/));
+        for (const [, also = ''] of file.text.matchAll(/^Also=(.*)$/gm)) pending.push(...also.trim().split(/\s+/));
       }
-      return { homeOf: (user) => accounts.homeOf(user), unitText: (name) => texts.get(name) };
+      return { homeOf: (user) => accounts.homeOf(user), unitFile: (name) => found.get(name) };
     },
   };
 }
@@ -146,13 +146,14 @@ async function ensureDirectory(disk: Disk, path: string, owner: Owner): Promise<
 }
 
 /** A unit of the host itself: in /etc only where it is the host's original. */
-async function unitTextOf(disk: Disk, state: State, name: string): Promise<string | undefined> {
+async function unitFileOf(disk: Disk, state: State, name: string): Promise<UnitFile | undefined> {
   const own = `${OWN_UNITS}/${name}`;
   const original = Object.hasOwn(state.originals, own) ? state.originals[own] : undefined;
   const places = original === undefined ? [own] : original.kind === 'file' ? [`${ORIGINALS}/${original.stored}`] : [];
   for (const path of [...places, ...UNIT_DIRECTORIES.map((directory) => `${directory}/${name}`)]) {
     const bytes = await disk.read(path, MAX_UNIT_BYTES).catch(() => undefined);
-    if (bytes !== undefined) return new TextDecoder().decode(bytes);
+    if (bytes === undefined) continue;
+    return { path: path.startsWith(ORIGINALS) ? own : path, text: new TextDecoder().decode(bytes) };
   }
   return undefined;
 }

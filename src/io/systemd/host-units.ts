@@ -23,9 +23,10 @@ export function createHostUnits(bus: ManagerBus = createManagerBus()): HostUnits
       }
     },
     // With all units stopped in their order; nothing may cancel it.
-    reboot: () => bus.call('StartUnit', 'ss', (body) => {
-      body.string('reboot.target');
-      body.string('replace-irreversibly');
-    }),
+    reboot: () =>
+      bus.call('StartUnit', 'ss', (body) => {
+        body.string('reboot.target');
+        body.string('replace-irreversibly');
+      }),
   };
 }

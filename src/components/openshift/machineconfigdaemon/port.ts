@@ -1,6 +1,6 @@
 /** What the machine config daemon needs of its host. */
 import type { JsonValue } from '../../../api/meta/object.ts';
-import type { BootLoader, Tree } from '../../../core/ignition/port.ts';
+import type { BootLoader, Tree, UnitFile } from '../../../core/ignition/port.ts';
 
 /** The files that configs have made of this host, and the originals. Calls are made one at a time. */
 export interface HostFiles {
@@ -27,7 +27,7 @@ export interface HostFiles {
 export interface HostFileFacts {
   readonly homeOf: (user: string) => string | undefined;
   /** Of the units that were asked for, as they are without any config. */
-  readonly unitText: (name: string) => string | undefined;
+  readonly unitFile: (name: string) => UnitFile | undefined;
 }
 
 /** Units of the host's service manager. Each throws CodedErrors. */
