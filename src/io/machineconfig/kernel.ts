@@ -15,7 +15,7 @@ const LOADERS: readonly (readonly [BootLoader, string])[] = [
 ];
 const GRUB_DEFAULTS = '/etc/default/grub';
 const GRUB_FILE = '/etc/default/grub.d/90-hyperedge.cfg';
-/** Debian's and Red Hat's; both write the file anew beside and rename it. */
+/** Debian's and Red Hat's; both write a new file and rename it. */
 const GRUB_CONFIGS = ['/boot/grub/grub.cfg', '/boot/grub2/grub.cfg'];
 const ELSEWHERE = '/etc/kernel/cmdline';
 const MAX_BYTES = 1024 * 1024;

@@ -2,7 +2,7 @@
  * Changes of many files that happen all or not at all, also across a power cut. Intuition: everything that is needed to
  * finish, and everything that is needed to go back, is on disk before the first file changes; then a journal says
  * `commit`, and from there only renames and removals follow, which a replay can do again. A replay undoes what had not
- * come to `commit`, and finishes what had. An error after `commit` turns it to `undo`, which a replay finishes likewise.
+ * come to `commit`, and finishes what had. An error after `commit` turns it to `undo`, which a replay finishes too.
  */
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -60,21 +60,58 @@ export interface Transactions {
 }
 
 /** `directory` is private and there. */
-export function createTransactions(disk: Disk, directory: string): Transactions {
-  const journalPath = `${directory}/${JOURNAL}`;
-  const writeJournal = async (journal: Journal): Promise<void> => {
-    const temporary = `${journalPath}.new`;
-    await disk.remove(temporary);
-    await disk.write(temporary, new TextEncoder().encode(JSON.stringify(journal)), PRIVATE);
-    await disk.rename(temporary, journalPath);
-    await disk.sync(directory);
-  };
-  const endJournal = async (): Promise<void> => {
-    await disk.remove(journalPath);
-    await disk.sync(directory);
-  };
+export const createTransactions = (disk: Disk, directory: string): Transactions =>
+  new JournaledTransactions(disk, directory);
 
-  const stage = async ({ replacements, directories }: Batch, journal: Journal): Promise<void> => {
+class JournaledTransactions implements Transactions {
+  readonly #disk: Disk;
+  readonly #directory: string;
+  readonly #journal: string;
+
+  constructor(disk: Disk, directory: string) {
+    this.#disk = disk;
+    this.#directory = directory;
+    this.#journal = `${directory}/${JOURNAL}`;
+  }
+
+  async replay(): Promise<Replayed> {
+    const journal = await this.#readJournal();
+    if (journal === undefined) return 'nothing';
+    if (journal.phase === 'commit') {
+      return this.#finishOrUndo(journal).then(
+        () => 'finished',
+        () => 'undone',
+      );
+    }
+    await this.#undo(journal);
+    return 'undone';
+  }
+
+  async run(batch: Batch): Promise<void> {
+    const journal: Journal = {
+      phase: 'stage',
+      changes: batch.replacements.map(({ path, content, present }, index) => ({
+        path,
+        ...(content.kind === 'absent' ? {} : { temporary: beside(path, 'new', index) }),
+        ...(present ? { old: beside(path, 'old', index) } : {}),
+      })),
+      madeDirectories: batch.directories.map(({ path }) => path),
+      leftDirectories: batch.leftDirectories,
+      leftFiles: batch.leftFiles,
+    };
+    try {
+      await explained(this.#journal, () => this.#writeJournal(journal));
+      await this.#stage(batch, journal);
+      await explained(this.#journal, () => this.#writeJournal({ ...journal, phase: 'commit' }));
+    } catch (error) {
+      await this.#undo(journal);
+      throw error;
+    }
+    await this.#finishOrUndo({ ...journal, phase: 'commit' });
+  }
+
+  async #stage({ replacements, directories }: Batch, journal: Journal): Promise<void> {
+    const disk = this.#disk;
     for (const { path, owner } of directories) {
       await explained(path, () => disk.makeDirectory(path, owner));
       await disk.sync(dirname(path));
@@ -93,115 +130,100 @@ export function createTransactions(disk: Disk, directory: string): Transactions 
         }
       });
     }
-    await syncParents(journal.changes);
-  };
-  const commit = async (journal: Journal): Promise<void> => {
-    for (const { path, temporary } of journal.changes) {
+    await this.#syncParents(journal.changes);
+  }
+
+  async #finishOrUndo(journal: Journal): Promise<void> {
+    try {
+      await this.#commit(journal);
+    } catch (error) {
+      const undone: Journal = { ...journal, phase: 'undo' };
+      await this.#writeJournal(undone);
+      await this.#undo(undone);
+      throw error;
+    }
+    for (const { old } of journal.changes) if (old !== undefined) await this.#disk.remove(old);
+    for (const path of journal.leftFiles) await this.#disk.remove(path);
+    for (const path of journal.leftDirectories) await this.#removeLeftDirectory(path);
+    await this.#syncParents(journal.changes);
+    await this.#endJournal();
+  }
+
+  async #commit({ changes }: Journal): Promise<void> {
+    const disk = this.#disk;
+    for (const { path, temporary } of changes) {
       await explained(path, async () => {
         if (temporary === undefined) await disk.remove(path);
         else if ((await disk.stat(temporary)) !== undefined) await disk.rename(temporary, path);
       });
     }
-    await syncParents(journal.changes);
-  };
-  const finish = async (journal: Journal): Promise<void> => {
-    for (const { old } of journal.changes) if (old !== undefined) await disk.remove(old);
-    for (const path of journal.leftFiles) await disk.remove(path);
-    for (const path of journal.leftDirectories) await removeLeftDirectory(path);
-    await syncParents(journal.changes);
-    await endJournal();
-  };
-  const removeLeftDirectory = async (path: string): Promise<void> => {
+    await this.#syncParents(changes);
+  }
+
+  async #undo({ phase, changes, madeDirectories }: Journal): Promise<void> {
+    const disk = this.#disk;
+    // Where the journal says `stage`, no file has changed yet.
+    if (phase === 'undo') {
+      for (const { path, old } of changes) {
+        if (old === undefined) await disk.remove(path);
+        else if ((await disk.stat(old)) !== undefined) await disk.rename(old, path);
+      }
+      await this.#syncParents(changes);
+    }
+    for (const { temporary, old } of changes)
+      for (const name of [temporary, old]) if (name !== undefined) await this.#removeIfReachable(name);
+    await this.#syncParents(changes);
+    for (const path of madeDirectories.toReversed()) await this.#removeLeftDirectory(path);
+    await this.#endJournal();
+  }
+
+  async #removeLeftDirectory(path: string): Promise<void> {
     try {
-      if (await disk.removeDirectory(path)) await disk.sync(dirname(path));
+      if (await this.#disk.removeDirectory(path)) await this.#disk.sync(dirname(path));
     } catch (error) {
       // It or one of its parents is no directory any more.
       if (codeOf(error) !== 'symlinked-parent' && codeOf(error) !== 'ENOTDIR') throw error;
     }
-  };
-  const undo = async (journal: Journal): Promise<void> => {
-    // Where the journal says `stage`, no file has changed yet.
-    if (journal.phase === 'undo') {
-      for (const { path, old } of journal.changes) {
-        if (old === undefined) await disk.remove(path);
-        else if ((await disk.stat(old)) !== undefined) await disk.rename(old, path);
-      }
-      await syncParents(journal.changes);
-    }
-    for (const { temporary, old } of journal.changes) {
-      for (const name of [temporary, old]) if (name !== undefined) await removeIfReachable(name);
-    }
-    await syncParents(journal.changes);
-    for (const path of journal.madeDirectories.toReversed()) await removeLeftDirectory(path);
-    await endJournal();
-  };
+  }
+
   /** Directories that were to be made may not be there yet. */
-  const removeIfReachable = (path: string): Promise<void> =>
-    disk.remove(path).catch((error: unknown) => {
+  async #removeIfReachable(path: string): Promise<void> {
+    await this.#disk.remove(path).catch((error: unknown) => {
       if (codeOf(error) !== 'symlinked-parent') throw error;
     });
-  const syncParents = async (changes: readonly Change[]): Promise<void> => {
+  }
+
+  async #syncParents(changes: readonly Change[]): Promise<void> {
     for (const parent of new Set(changes.map(({ path }) => dirname(path)))) {
-      await disk.sync(parent).catch((error: unknown) => {
+      await this.#disk.sync(parent).catch((error: unknown) => {
         if (codeOf(error) !== 'ENOENT') throw error;
       });
     }
-  };
+  }
 
-  const readJournal = async (): Promise<Journal | undefined> => {
-    if ((await disk.stat(journalPath)) === undefined) return undefined;
-    const text = new TextDecoder().decode(await disk.read(journalPath, MAX_JOURNAL_BYTES));
+  async #readJournal(): Promise<Journal | undefined> {
+    if ((await this.#disk.stat(this.#journal)) === undefined) return undefined;
+    const text = new TextDecoder().decode(await this.#disk.read(this.#journal, MAX_JOURNAL_BYTES));
     try {
       return JSON.parse(text) as Journal;
     } catch (error) {
       const fix = 'compare the files of the host with its configuration, then delete it';
-      throw new CodedError('bad-journal', `${journalPath}: is not JSON; ${fix}`, { cause: error });
+      throw new CodedError('bad-journal', `${this.#journal}: is not JSON; ${fix}`, { cause: error });
     }
-  };
-  const finishOrUndo = async (journal: Journal): Promise<Replayed> => {
-    try {
-      await commit(journal);
-    } catch (error) {
-      const undone: Journal = { ...journal, phase: 'undo' };
-      await writeJournal(undone);
-      await undo(undone);
-      throw error;
-    }
-    await finish(journal);
-    return 'finished';
-  };
+  }
 
-  return {
-    async replay() {
-      const journal = await readJournal();
-      if (journal === undefined) return 'nothing';
-      if (journal.phase === 'commit') return finishOrUndo(journal).catch(() => 'undone' as const);
-      await undo(journal);
-      return 'undone';
-    },
-    async run(batch) {
-      const journal: Journal = {
-        phase: 'stage',
-        changes: batch.replacements.map(({ path, content, present }, index) => ({
-          path,
-          ...(content.kind === 'absent' ? {} : { temporary: beside(path, 'new', index) }),
-          ...(present ? { old: beside(path, 'old', index) } : {}),
-        })),
-        madeDirectories: batch.directories.map(({ path }) => path),
-        leftDirectories: batch.leftDirectories,
-        leftFiles: batch.leftFiles,
-      };
-      try {
-        await explained(journalPath, () => writeJournal(journal));
-        await stage(batch, journal);
-        await explained(journalPath, () => writeJournal({ ...journal, phase: 'commit' }));
-      } catch (error) {
-        await undo(journal);
-        throw error;
-      }
-      await finishOrUndo({ ...journal, phase: 'commit' });
-    },
-  };
+  async #writeJournal(journal: Journal): Promise<void> {
+    const temporary = `${this.#journal}.new`;
+    await this.#disk.remove(temporary);
+    await this.#disk.write(temporary, new TextEncoder().encode(JSON.stringify(journal)), PRIVATE);
+    await this.#disk.rename(temporary, this.#journal);
+    await this.#disk.sync(this.#directory);
+  }
+
+  async #endJournal(): Promise<void> {
+    await this.#disk.remove(this.#journal);
+    await this.#disk.sync(this.#directory);
+  }
 }
 
 /** In the same directory, so that a rename replaces the file in one step. */

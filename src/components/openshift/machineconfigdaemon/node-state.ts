@@ -15,6 +15,8 @@ const MAX_REASON = 2_000;
 
 export const annotationOf = (node: Node, name: string): string => node.metadata?.annotations?.[name] ?? '';
 
+export const cutReason = (reason: string): string => reason.slice(0, MAX_REASON);
+
 export interface NodeState {
   readonly state: MachineConfigState;
   readonly reason?: string;
@@ -26,7 +28,7 @@ export interface NodeState {
 export async function setNodeState(client: ApiClient, node: Node, wanted: NodeState): Promise<void> {
   const annotations: Record<string, string> = {
     [CONFIG_STATE]: wanted.state,
-    [CONFIG_REASON]: (wanted.reason ?? '').slice(0, MAX_REASON),
+    [CONFIG_REASON]: cutReason(wanted.reason ?? ''),
     ...(wanted.currentConfig === undefined ? {} : { [CURRENT_CONFIG]: wanted.currentConfig }),
   };
   await annotate(client, node, annotations);
