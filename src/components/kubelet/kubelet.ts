@@ -1,6 +1,7 @@
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
@@ -327,10 +328,7 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  const { oomScoreFloor: floor } = hostInfo;
-  if (floor > -1000) {
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
-  }
+  warnOfFloor(hostInfo, log);
   const directories = new PodDirectories(config.paths, deps.trees);
   await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
@@ -444,6 +442,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const shutdown = shutdownManager(deps, services, manager, () => reportNode.current());
   const upkeep = { images, eviction, placements, shutdown };
   return { services, manager, mirrors, server, access, hostInfo, reportNode, volumes, ...upkeep };
+}
+
+function warnOfFloor({ oomScoreFloor: floor }: HostInfo, log: Log): void {
+  if (floor > -1000)
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
 }
 
 const shutdownManager = (
