@@ -17,6 +17,7 @@ import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
+import { openUserNamespaces } from './pods/user-namespaces.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
 import { openContainerManager } from './resources/open.ts';
@@ -371,6 +372,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       features,
     }),
     tokens,
+    userNamespaces: await openUserNamespaces(deps, directories, features),
     puller: new ImagePuller(
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
