@@ -1,6 +1,6 @@
 /**
- * What `oc adm must-gather` collects, from within its pod: objects as YAML and logs, never secrets or tokens. The layout
- * is that of `oc adm inspect`, so that its readers read it.
+ * What `oc adm must-gather` collects, from within its pod: objects as YAML and logs, never secrets or tokens. The
+ * layout is that of `oc adm inspect`, for tools that read it.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

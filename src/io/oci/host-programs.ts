@@ -1,6 +1,6 @@
 /**
  * The image `hyperedge.local/host-root:programs`: the host's programs and libraries, read-only, as a container's root,
- * with the few files of `/etc` that programs need to start. What the host is configured with, keeps or serves stays out.
+ * with the few files of `/etc` that programs need to start. Configuration and data of the host stay out.
  */
 import { mkdir, readdir, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
