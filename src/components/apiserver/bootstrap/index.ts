@@ -34,6 +34,11 @@ const NAMESPACES = [
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',
+  'openshift-etcd',
+  'openshift-kube-apiserver',
+  'openshift-kube-controller-manager',
+  'openshift-kube-scheduler',
+  'openshift-ingress-operator',
 ];
 
 /** OKD's identity of hosts that join without a bootstrap token. */
