@@ -107,7 +107,9 @@ describe('all certificates have expired', { skip: missing ?? false }, () => {
     await line.step('the application answers from each host', () =>
       eventually('the application', 180_000, async () =>
         (await cluster.reachWeb(a, cluster.hosts)).length === 3 ? true : undefined,
-      ),
+      ).catch(async (error: unknown) => {
+        throw new Error(`${String(error)}\n${(await cluster.host(3).journal()).slice(-6_000)}`);
+      }),
     );
     const logs = await a.mustKubectl(['logs', '-l', 'app=web', '--tail=1']);
     assert.equal(typeof logs, 'string');
