@@ -1,4 +1,7 @@
-/** What a host remembers of the Nodes of its cluster while no API server is in reach: what routes and service rules need. */
+/**
+ * What a host remembers of the Nodes of its cluster while no API server is in reach: what routes and service rules
+ * need.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 
 /** Without status reports, which change every few seconds. */
