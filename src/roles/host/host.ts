@@ -141,7 +141,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
-  joinMasters(gossip, informers);
+  joinMasters(gossip, balancer, informers);
   const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
