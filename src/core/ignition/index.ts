@@ -1,6 +1,6 @@
 /** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';
-export { describeErrors, type ParsedIgnition, type ParseOptions, parseIgnition, SSH_USER } from './parse.ts';
+export { type ParsedIgnition, type ParseOptions, parseIgnition } from './parse.ts';
 export {
   type Fragment,
   type RenderedSpec,

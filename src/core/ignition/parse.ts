@@ -4,7 +4,6 @@
  * Source: Ignition configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
-import { CodedError } from '../../base/errors.ts';
 import { decodeContents, MAX_CONFIG_BYTES } from './contents.ts';
 import { guardedPath, guardedUnit, isCleanPath, isDropinName, isUnitName } from './guarded.ts';
 import { CONFIG, checkShape, type Findings, isRecord } from './schema.ts';
@@ -12,7 +11,7 @@ import type { IgnitionConfig, IgnitionFile, IgnitionOwner, IgnitionUnit, Ignitio
 
 /** What a rendered config says; the newest that OpenShift 4.10 and later read. */
 export const RENDERED_VERSION = '3.2.0';
-export const SSH_USER = 'core';
+const SSH_USER = 'core';
 
 const VERSION = /^3\.[0-4]\.0$/;
 const MAX_MODE = 0o777;
@@ -36,7 +35,7 @@ export interface ParsedIgnition {
 /** `value` is spec.config of a MachineConfig. Never throws for a bad one. */
 export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgnition {
   const found: Findings = { invalid: [], refused: [] };
-  if (value === undefined || value === null) return { config: emptyConfig(), ...found };
+  if (value === undefined || value === null || isEmptyObject(value)) return { config: emptyConfig(), ...found };
   const path = options.path ?? 'spec.config';
   if (!checkVersion(value, path, found)) return { config: undefined, ...found };
   checkShape(value, CONFIG, path, found);
@@ -49,13 +48,6 @@ export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgni
   return { config: found.invalid.length > 0 ? undefined : config, ...found };
 }
 
-/** As parseIgnition. Throws CodedError 'bad-ignition' with the first error; what is refused only is returned. */
-export function parseIgnitionOrThrow(value: unknown, options: ParseOptions): IgnitionConfig {
-  const { config, invalid } = parseIgnition(value, options);
-  if (config !== undefined) return config;
-  throw new CodedError('bad-ignition', describeErrors(invalid));
-}
-
 /** One line for any number of errors. */
 export function describeErrors(errors: readonly FieldError[]): string {
   const shown = errors.slice(0, 3).map(({ field, message }) => `${field}: ${message}`);
@@ -63,6 +55,9 @@ export function describeErrors(errors: readonly FieldError[]): string {
 }
 
 export const emptyConfig = (): IgnitionConfig => ({ ignition: { version: RENDERED_VERSION } });
+
+/** Of a fragment with kernel arguments alone. */
+const isEmptyObject = (value: unknown): boolean => isRecord(value) && Object.keys(value).length === 0;
 
 function checkVersion(value: unknown, path: string, found: Findings): boolean {
   const section = isRecord(value) ? value['ignition'] : undefined;

@@ -1,6 +1,6 @@
 /**
- * The fields of an Ignition config and what becomes of them: honoured, or refused because no host changes them in place.
- * A field that is not named here is invalid. Source: Ignition configuration specification 3.4.0.
+ * The fields of an Ignition config and what becomes of them: honoured, or refused because no host changes them in
+ * place. A field that is not named here is invalid. Source: Ignition configuration specification 3.4.0.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Ignition configs as they stand in a MachineConfig, with the fields that are honoured. Sections that no host changes in
- * place are kept as they are, so that two configs can be compared. Source: Ignition configuration specification 3.4.0.
+ * Ignition configs as they stand in a MachineConfig, with the fields that are honoured. Sections that no host changes
+ * in place are kept as they are, so that two configs can be compared. Source: Ignition configuration specification
+ * 3.4.0.
  */
 
 export interface IgnitionConfig {
@@ -64,10 +65,10 @@ export interface MachineConfigSpec {
   readonly config?: unknown;
   readonly osImageURL?: string;
   readonly baseOSExtensionsContainerImage?: string;
-  readonly kernelArguments?: readonly string[];
+  readonly kernelArguments?: readonly string[] | null;
   readonly kernelType?: string;
   readonly fips?: boolean;
-  readonly extensions?: readonly string[];
+  readonly extensions?: readonly string[] | null;
 }
 
 /** Decompresses gzip (RFC 1952). Throws when the data is not gzip or has more than `maxBytes` bytes. */

@@ -110,7 +110,8 @@ test('modes, owners, unit texts and types', () => {
   assert.match(firstOf(config({ storage: { file: [] } }), 'invalid'), /storage\.file: .*unknown field/);
   assert.match(firstOf(JSON.parse('{"ignition":{"version":"3.2.0"},"__proto__":{}}'), 'invalid'), /unknown field/);
   assert.match(firstOf({ ignition: { version: '2.2.0' } }, 'invalid'), /unknown version/);
-  assert.match(firstOf({}, 'invalid'), /invalid version/);
+  assert.match(firstOf({ storage: {} }, 'invalid'), /invalid version/);
+  assert.deepEqual(parse({}), parse(undefined));
   assert.match(firstOf('text', 'invalid'), /invalid version/);
   assert.deepEqual(parse(undefined).config, { ignition: { version: '3.2.0' } });
 });

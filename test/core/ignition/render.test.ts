@@ -105,7 +105,7 @@ test('a custom pool overrides worker, whatever the names', () => {
 });
 
 test('an invalid fragment is named; disks are rendered and reported', () => {
-  const bad = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { config: {} } }], options);
+  const bad = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { config: { storage: {} } } }], options);
   assert.match('error' in bad ? bad.error : '', /^10-bad: spec\.config\.ignition\.version: .*invalid version/);
   const kernel = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { kernelType: 'fast' } }], options);
   assert.deepEqual(kernel, { error: '10-bad: kernelType=fast is invalid' });
