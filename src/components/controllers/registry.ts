@@ -30,6 +30,7 @@ import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { machineConfigDrainController } from './machine-config-drain.ts';
+import { containerRuntimeConfigController, kubeletConfigController } from './machine-config-generated.ts';
 import { machineConfigNodeController } from './machine-config-node.ts';
 import { machineConfigRenderController } from './machine-config-render.ts';
 import { machineConfigTemplateController } from './machine-config-template.ts';
@@ -119,4 +120,6 @@ export const controllers: readonly ControllerSpec[] = [
   machineConfigRenderController,
   machineConfigNodeController,
   machineConfigDrainController,
+  kubeletConfigController,
+  containerRuntimeConfigController,
 ];
