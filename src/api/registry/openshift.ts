@@ -14,6 +14,7 @@ import {
 } from '../kinds/imagestreams/index.ts';
 import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -37,6 +38,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   clusterResourceQuotas,
   appliedClusterResourceQuotas,
   ...configKinds,
+  ...operatorKinds,
   securityContextConstraints,
   rangeAllocations,
   podSecurityPolicyReviews,

@@ -72,6 +72,52 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
     metadata: { name: 'version' },
     spec: { clusterID: '00000000-0000-4000-8000-000000000000', channel: 'stable' },
   },
+  'Etcd.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { managementState: 'Managed' } },
+  'KubeAPIServer.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: {
+      managementState: 'Managed',
+      logLevel: 'Debug',
+      forceRedeploymentReason: 'new key',
+      failedRevisionLimit: 3,
+      unsupportedConfigOverrides: { apiServerArguments: { 'audit-log-maxage': ['3'] } },
+    },
+    status: {
+      latestAvailableRevision: 4,
+      nodeStatuses: [
+        { nodeName: 'm1', currentRevision: 4 },
+        { nodeName: 'm2', currentRevision: 3, targetRevision: 4 },
+      ],
+      conditions: [{ type: 'NodeInstallerProgressing', status: 'True', message: '1 nodes are at revision 3' }],
+    },
+  },
+  'KubeControllerManager.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'KubeScheduler.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: { unsupportedConfigOverrides: { arguments: {} } },
+  },
+  'MachineConfiguration.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: {
+      managementState: 'Managed',
+      nodeDisruptionPolicy: {
+        files: [
+          { path: '/etc/chrony.conf', actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] },
+        ],
+        units: [{ name: 'auditd.service', actions: [{ type: 'Drain' }, { type: 'DaemonReload' }] }],
+        sshkey: { actions: [{ type: 'None' }] },
+      },
+    },
+  },
+  'Network.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { serviceNetwork: ['172.30.0.0/16'] } },
+  'DNS.operator.openshift.io': { metadata: { name: 'default' }, spec: {} },
+  'Authentication.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { logLevel: 'Normal' } },
+  'Config.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Storage.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'IngressController.operator.openshift.io': {
+    metadata: { name: 'default', namespace: 'openshift-ingress-operator' },
+    spec: { domain: 'apps.lab.example' },
+  },
   'ClusterResourceQuota.quota.openshift.io': {
     spec: { selector: { labels: { matchLabels: { team: 'blue' } } }, quota: { hard: { pods: '10' } } },
   },

@@ -6,6 +6,7 @@ import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
 import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
+import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
@@ -19,6 +20,7 @@ const packages = [
   imagePackage,
   machineConfigurationPackage,
   oauthPackage,
+  operatorPackage,
   projectPackage,
   quotaPackage,
   rigPackage,

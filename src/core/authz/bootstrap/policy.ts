@@ -26,6 +26,7 @@ import {
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
@@ -169,6 +170,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...routeClusterRoles,
     ...LOGIN_ROLES,
     ...machineConfigRoles,
+    ...OPERATOR_ROLES,
   ]),
   clusterRoleBindings: [
     ...clusterRoleBindings,
