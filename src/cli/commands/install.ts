@@ -18,6 +18,11 @@ export const installCommand: Command = {
     token: { type: 'string', value: 'TOKEN', help: 'token of hyperedge token create' },
     'ca-hash': { type: 'string', value: 'HASH', help: 'hash of the cluster’s CA, printed with the token' },
     'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
+    'from-mcs': {
+      type: 'string',
+      value: 'FILE',
+      help: 'first config of this host: the answer of a machine config server',
+    },
     'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
     timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },
     root: ROOT_FLAG,
@@ -43,6 +48,7 @@ export const installCommand: Command = {
         server === undefined || token === undefined || caHash === undefined
           ? undefined
           : { server: server.replace(/\/+$/, ''), token, caHash },
+      fromMcs: stringFlag(flags, 'from-mcs'),
       start: flags['no-start'] !== true,
       timeoutMs: (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000,
       write: out.stdout,

@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
 import { packaged } from '../assets.ts';
+import { readReferenced } from '../config/files.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { openHelpers } from '../helpers.ts';
 import { askControl, type HostStatus } from '../host/control.ts';
@@ -17,10 +18,13 @@ import { checkPort } from '../host/ports.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';
+import { applyServed } from './machine-config.ts';
 import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
+  /** A file with the answer of a machine config server: the host's first config. */
+  readonly fromMcs: string | undefined;
   /** False: nothing is started. */
   readonly start: boolean;
   readonly timeoutMs: number;
@@ -59,6 +63,10 @@ export async function install(options: InstallOptions): Promise<number> {
   });
   const { settings, helpers } = prepared;
   progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
+  if (options.fromMcs !== undefined) {
+    const name = await applyServed(settings, await readReferenced(options.fromMcs, '--from-mcs'));
+    progress.step(`files of ${name} are in place`);
+  }
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);
   for (const each of foreign) progress.note(`${each} is of other software and is kept`);
   progress.step(
