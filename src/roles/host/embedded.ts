@@ -4,20 +4,24 @@ import type { InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
+import { startClusterOperators } from './cluster-operators.ts';
+import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import type { HostRuntime } from './runtime.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & { readonly runtime: Pick<HostRuntime, 'network'> };
 }
 
 const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api }: EmbeddedParts,
+  { settings, recorder, log, api, prepared }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -29,7 +33,17 @@ export async function startEmbedded(
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
+  const ownBridge = prepared.runtime.network.setMtu !== undefined;
+  const operators = await startClusterOperators({
+    settings,
+    ...prepared,
+    ownBridge,
+    nodeName,
+    api,
+    verify: () => ({ problem: '' }),
+    log,
+  });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), operators.stop()]), STOP_MS);
   };
 }

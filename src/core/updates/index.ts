@@ -1,0 +1,8 @@
+export {
+  type GivenUp,
+  type KnownRelease,
+  planVersion,
+  type VersionInput,
+  type VersionPlan,
+} from './cluster-version.ts';
+export type { RolloutHost } from './rollout.ts';
