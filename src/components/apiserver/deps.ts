@@ -8,6 +8,7 @@ import type { ApiServerConfig, Authorizer, Followed, FollowedCertificates, Ident
 import type { EncryptionSource } from './encryption/configuration.ts';
 import type { CreateLogin } from './login-port.ts';
 import type { HttpPort } from './port.ts';
+import type { ReleaseSource } from './release-port.ts';
 
 export interface ApiServerDeps {
   readonly store: Store;
@@ -38,6 +39,8 @@ export interface ApiServerDeps {
   readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/io/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
+  /** Files of imported releases, for other hosts; undefined: none. */
+  readonly releases?: ReleaseSource;
   /** The OAuth server; undefined: its paths are not served. */
   readonly login?: CreateLogin;
 }

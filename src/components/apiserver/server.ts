@@ -330,6 +330,7 @@ class Server implements ApiServer {
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
       processFacts: deps.processFacts,
+      releases: deps.releases,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);

@@ -127,20 +127,17 @@ const OPERATORS: readonly Operator[] = [
     name: 'authentication',
     exists: (facts) => onAny(facts, 'authentication'),
     assess: (facts) => perHost('the OAuth server', 'OAuthServer', onHosts(facts, 'authentication', true)),
-    operands: ['oauth-openshift'],
     mastersOnly: true,
     related: [configObject('authentications'), configObject('oauths'), namespace('openshift-config')],
   },
   {
     name: 'dns',
     assess: (facts) => perHost('cluster DNS', 'DNS', onHosts(facts, 'dns')),
-    operands: ['dns'],
     related: [configObject('dnses'), related('', 'services', 'kube-dns', 'kube-system')],
   },
   {
     name: 'etcd',
     assess: assessEtcd,
-    operands: ['etcd'],
     mastersOnly: true,
     related: [namespace('kube-system')],
   },
@@ -148,7 +145,6 @@ const OPERATORS: readonly Operator[] = [
     name: 'ingress',
     exists: (facts) => onAny(facts, 'router'),
     assess: (facts) => perHost('the router', 'IngressController', onHosts(facts, 'router')),
-    operands: ['router'],
     related: [configObject('ingresses'), namespace('openshift-ingress'), related('route.openshift.io', 'routes', '')],
   },
   {
@@ -239,7 +235,7 @@ function versionsOf({ operands = [], mastersOnly = false }: Operator, { hosts }:
     report === undefined || (mastersOnly && !master) ? [] : report,
   );
   const version = oldestVersion(reports.map((each) => each.version));
-  const kubernetes = oldestVersion(reports.map((each) => each.kubernetes));
+  const kubernetes = oldestVersion(reports.map((each) => each.kubernetes.replace(/^v|[+].*$/g, '')));
   if (version === undefined) return [];
   return [
     { name: 'operator', version },

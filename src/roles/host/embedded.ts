@@ -10,7 +10,9 @@ import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import { releaseVerifier } from './release-trust.ts';
 import type { HostRuntime } from './runtime.ts';
+import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
@@ -34,16 +36,11 @@ export async function startEmbedded(
     return async () => {};
   });
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
-  const operators = await startClusterOperators({
-    settings,
-    ...prepared,
-    ownBridge,
-    nodeName,
-    api,
-    verify: () => ({ problem: '' }),
-    log,
-  });
+  const verify = releaseVerifier(settings, informers, log.named('updates'));
+  const operators = await startClusterOperators({ settings, ...prepared, ownBridge, nodeName, api, verify, log });
+  const { prober } = operators;
+  const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests(), operators.stop()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), operators.stop(), stopUpdates()]), STOP_MS);
   };
 }

@@ -33,9 +33,9 @@ export interface HostProber {
   stop(): void;
 }
 
-const PERIOD_MS = 2_000;
+const PERIOD_MS = 1_500;
 const AGAIN_MS = 250;
-const TIMEOUT_MS = 1_000;
+const TIMEOUT_MS = 900;
 const WRITE_TIMEOUT_MS = 3_000;
 /** While components start, faults are no news. */
 const START_MS = 15_000;

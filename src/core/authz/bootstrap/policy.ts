@@ -26,6 +26,7 @@ import {
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { releaseClusterRoleBindings, releaseClusterRoles, releaseRoleBindings, releaseRoles } from './releases.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -166,11 +167,17 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
+    ...releaseClusterRoles,
     ...LOGIN_ROLES,
   ]),
-  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
-  roles: [...roles, ...routeRoles],
-  roleBindings: [...roleBindings, ...routeRoleBindings],
+  clusterRoleBindings: [
+    ...clusterRoleBindings,
+    ...OPENSHIFT_BINDINGS,
+    ...routeClusterRoleBindings,
+    ...releaseClusterRoleBindings,
+  ],
+  roles: [...roles, ...routeRoles, ...releaseRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],
 };
 
 /**
