@@ -55,7 +55,7 @@ export const listed = (findings: readonly Finding[]): string =>
     .map(({ message }) => message)
     .join('; ') + (findings.length > MAX_NAMED ? `; and ${findings.length - MAX_NAMED} more` : '');
 
-/** An operator whose component runs on each of some hosts: available while it answers on one, degraded unless on all. */
+/** An operator whose component runs on several hosts: available while it answers on one, degraded unless on all. */
 export function perHost(what: string, reason: string, { passed, failed, all }: HostsFinding): Assessment {
   const well = `${what} answers on ${count(passed.length, all)}`;
   if (failed.length === 0) return { well };

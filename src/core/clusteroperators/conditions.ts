@@ -8,9 +8,6 @@ import type { Assessment, Finding } from './assess.ts';
 export const DEGRADED_INERTIA_MS = 120_000;
 const WELL = 'AsExpected';
 
-/** When a fault that is not shown yet was first seen, by operator. */
-export type Inertia = ReadonlyMap<string, number>;
-
 export interface Conditioned {
   readonly conditions: readonly OperatorCondition[];
   /** Undefined: there is no fault. */
@@ -61,4 +58,4 @@ export function conditionsOf(
 }
 
 /** RFC 3339 in seconds, as upstream's metav1.Time. */
-export const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');
+const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

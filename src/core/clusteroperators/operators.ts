@@ -5,7 +5,7 @@
 import type { OperandVersion, RelatedObject } from '../../api/kinds/config/types.ts';
 import { oldestVersion } from '../../base/release-version.ts';
 import { type Assessment, count, fresh, listed, onHosts, perHost } from './assess.ts';
-import { type LeaseFact, MAX_AGE_MS, type Probed, type ProbeFacts } from './facts.ts';
+import type { LeaseFact, Probed, ProbeFacts } from './facts.ts';
 
 export interface OperatorState {
   readonly name: string;
@@ -250,6 +250,3 @@ function withUpdate(assessment: Assessment, facts: ProbeFacts, versions: readonl
   const message = `hosts are updated from ${at ?? 'an unknown version'} to ${facts.updatingTo}`;
   return { ...assessment, progressing: { reason: 'HostsUpdating', message } };
 }
-
-/** Whether a report can be relied on. */
-export const isFresh = (ageMs: number): boolean => ageMs <= MAX_AGE_MS;

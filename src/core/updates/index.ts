@@ -5,6 +5,6 @@ export {
   type VersionInput,
   type VersionPlan,
 } from './cluster-version.ts';
-export { parseSwitchRecord, type SwitchRecord } from './port.ts';
+export type { SwitchRecord } from './port.ts';
 export type { RolloutHost } from './rollout.ts';
-export { type HostState, nextGuardStep, nextSwitchStep } from './switch.ts';
+export { nextGuardStep, nextSwitchStep } from './switch.ts';

@@ -60,9 +60,9 @@ const TELL_MS = 20_000;
 export async function createBundle(options: CreateOptions): Promise<ReleaseManifest> {
   const key = await keyFrom(options.key, parseSigningKey);
   const own = options.executables.get(process.arch);
-  const told = own === undefined ? undefined : await versionOf(own);
-  const version = told?.version ?? options.version;
-  const kubernetes = told?.kubernetes ?? options.kubernetes ?? KUBERNETES_VERSION.gitVersion;
+  const shown = own === undefined ? undefined : await versionOf(own);
+  const version = shown?.version ?? options.version;
+  const kubernetes = shown?.kubernetes ?? options.kubernetes ?? KUBERNETES_VERSION.gitVersion;
   if (version === undefined || !isReleaseVersion(version))
     throw new CodedError('bad-flag', `--version: give the version of the executables, such as ${PRODUCT_VERSION}`);
   if (options.version !== undefined && options.version !== version)
