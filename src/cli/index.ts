@@ -237,6 +237,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'go back to the former executable when an update fails; started by the service',
     load: async () => (await import('./commands/bundle.ts')).guardCommand,
   },
+  gather: {
+    summary: 'collect the state of the cluster as files; run by oc adm must-gather',
+    load: async () => (await import('./commands/gather.ts')).gatherCommand,
+  },
   'kubeadmin create': {
     summary: 'create the user kubeadmin and print its password',
     load: async () => (await import('./commands/kubeadmin.ts')).createKubeadminCommand,

@@ -12,7 +12,9 @@ import {
   imageStreamTags,
   imageTags,
 } from '../kinds/imagestreams/index.ts';
+import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -36,6 +38,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   clusterResourceQuotas,
   appliedClusterResourceQuotas,
   ...configKinds,
+  ...operatorKinds,
   securityContextConstraints,
   rangeAllocations,
   podSecurityPolicyReviews,
@@ -43,6 +46,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicySubjectReviews,
   ...userKinds,
   ...oauthKinds,
+  ...machineConfigKinds,
   // Of two resources of one kind, clients take the latter: that is the one that is stored.
   processedTemplates,
   templates,

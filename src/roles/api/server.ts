@@ -21,6 +21,7 @@ import { followCertificates } from './certificates.ts';
 import { type ApiOptions, apiConfigOf } from './config.ts';
 import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
+import { imageRegistriesOf } from './image-registries.ts';
 import { createLoginFor } from './login.ts';
 import { releaseSource } from './releases.ts';
 import { openStore } from './store.ts';
@@ -167,6 +168,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(options.releases === undefined ? {} : { releases: options.releases }),
     certificates,
     login: await createLoginFor(config, options.openshift, log.named('oauth')),
+    ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),
     config: { ...config, identity: identityOf(config.advertiseAddress) },
   });
   const { port } = await server.start();

@@ -22,7 +22,7 @@ import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { probeNetwork } from '../../io/probing/index.ts';
 import { createStreamingServer } from '../../io/streaming/index.ts';
-import { createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
+import { createLoginManager, createServiceManager, type ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
@@ -140,7 +140,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
-  joinMasters(gossip, informers);
+  joinMasters(gossip, balancer, informers);
   const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
@@ -363,6 +363,7 @@ async function hostKubelet({
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,
+    login: prepared.serviceManager === undefined ? undefined : createLoginManager(),
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
     files: createKubeletFiles(mounts),
     fileWatch: createFileWatch(),

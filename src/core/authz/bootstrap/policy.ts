@@ -11,6 +11,7 @@ import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
+import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -25,6 +26,7 @@ import {
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { releaseClusterRoleBindings, releaseClusterRoles, releaseRoleBindings, releaseRoles } from './releases.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
@@ -169,12 +171,15 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...routeClusterRoles,
     ...releaseClusterRoles,
     ...LOGIN_ROLES,
+    ...machineConfigRoles,
+    ...OPERATOR_ROLES,
   ]),
   clusterRoleBindings: [
     ...clusterRoleBindings,
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
     ...releaseClusterRoleBindings,
+    ...machineConfigBindings,
   ],
   roles: [...roles, ...routeRoles, ...releaseRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],
