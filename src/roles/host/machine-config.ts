@@ -7,9 +7,10 @@ import {
   createMachineConfigDaemon,
   type MachineConfigDaemon,
 } from '../../components/openshift/machineconfigdaemon/index.ts';
-import type { ImageStore } from '../../io/images/index.ts';
+import type { ImageStore, RegistryOptions } from '../../io/images/index.ts';
 import { createDirectoryWatch, createDisk, createHostFiles, createHostKernel } from '../../io/machineconfig/index.ts';
 import { createHostUnits, systemdRuns } from '../../io/systemd/index.ts';
+import { containersRegistries } from '../config/containers-registries.ts';
 import { registryOptions } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
@@ -50,13 +51,28 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
     ...machineConfigParts(settings),
     units: ownMachine && (await systemdRuns()) ? createHostUnits() : undefined,
     restartKubelet,
-    reloadImages: async () => images.useRegistries(await registryOptions(settings)),
+    reloadImages: async () => images.useRegistries(await withContainersRegistries(settings)),
     readyTimeoutMs: READY_TIMEOUT_MS,
     clock,
     log,
   });
+  // A file of the distribution may say what is not supported here; the host starts without it.
+  await withContainersRegistries(settings).then(
+    (registries) => images.useRegistries(registries),
+    (error: unknown) => log.warn('registries of /etc/containers not used', { error: messageOf(error) }),
+  );
   await daemon.start();
   return daemon;
+}
+
+/** Those of registries.yaml and the bootstrap file win. Throws CodedError 'bad-config'. */
+async function withContainersRegistries(settings: Settings): Promise<RegistryOptions> {
+  const [own, pool] = await Promise.all([registryOptions(settings), containersRegistries(settings.root)]);
+  return {
+    ...own,
+    mirrors: { ...pool.mirrors, ...own.mirrors },
+    insecureRegistries: [...own.insecureRegistries, ...pool.insecureRegistries],
+  };
 }
 
 /** Files and boot loader below the root of a host. */
