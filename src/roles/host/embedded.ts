@@ -6,6 +6,7 @@ import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
+import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
 
@@ -25,11 +26,12 @@ export async function startEmbedded(
   await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
   publishImages(images, nodeName, informers, api.client, log);
   const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
+  const stopConfigServer = startMachineConfigServer(settings, api.client, log.named('machine-config-server'));
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), stopConfigServer()]), STOP_MS);
   };
 }
