@@ -6,19 +6,22 @@ import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
+import { startMachineConfig } from './machine-config.ts';
 import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import type { RestartableKubelet } from './restartable-kubelet.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly kubelet: Pick<RestartableKubelet, 'restart'>;
 }
 
 const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -31,7 +34,13 @@ export async function startEmbedded(
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
+  const machineConfig = await startMachineConfig({
+    ...{ settings, nodeName, informers, client: api.client, recorder, images },
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('machine-config'),
+  });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests(), stopConfigServer()]), STOP_MS);
+    const stopped = [stopImages(), stopManifests(), stopConfigServer(), machineConfig.stop()];
+    await within(Promise.all(stopped), STOP_MS);
   };
 }
