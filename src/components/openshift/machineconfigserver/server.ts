@@ -1,6 +1,7 @@
 /**
  * The machine config server: what a host that is installed asks for its pool. A configuration may hold secrets, so a
- * join token is required, and addresses of pods are not served. Source: pkg/server of openshift/machine-config-operator.
+ * join token is required, and addresses of pods are not served. Source: pkg/server of
+ * openshift/machine-config-operator.
  */
 import {
   CONFIG_STATE,
