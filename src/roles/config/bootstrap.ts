@@ -160,6 +160,7 @@ const shape = {
     etcd: port(),
     etcdPeer: port(),
     balancer: port(),
+    machineConfigServer: port(),
   }),
   network: object({
     clusterCIDR: cidrs(),

@@ -94,6 +94,8 @@ export interface Settings {
     readonly etcdPeer: number;
     /** Of the local balancer, on loopback. */
     readonly balancer: number;
+    /** Of masters: where hosts that are installed get the configuration of their pool. */
+    readonly machineConfigServer: number;
   };
   readonly network: {
     /** The primary family's ranges of pods and services. */
@@ -363,6 +365,7 @@ export function settingsOf(
       etcd: file?.ports?.etcd ?? 2379,
       etcdPeer: file?.ports?.etcdPeer ?? 2380,
       balancer: file?.ports?.balancer ?? 7443,
+      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
     },
     network: {
       ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },
