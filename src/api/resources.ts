@@ -1,4 +1,6 @@
 /** The kinds that components address, with the types of their objects; all else of a kind stands in its folder. */
+
+import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';
 import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from './kinds/clusterroles/index.ts';
@@ -23,6 +25,9 @@ import { ingresses } from './kinds/ingresses/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
+import { machineHealthChecks } from './kinds/machinehealthchecks/index.ts';
+import { machines } from './kinds/machines/index.ts';
+import { machineSets } from './kinds/machinesets/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
@@ -123,6 +128,10 @@ export const resources = {
   images: typeOf(images),
   imageStreams: typeOf(imageStreams),
   templateInstances: typeOf(templateInstances),
+  machines: typeOf(machines),
+  machineSets: typeOf(machineSets),
+  machineHealthChecks: typeOf(machineHealthChecks),
+  bareMetalHosts: typeOf(bareMetalHosts),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
 } as const;

@@ -3,6 +3,7 @@
  * wait for.
  */
 import { attachDetachController } from './attachdetach.ts';
+import { bareMetalHostController } from './bare-metal-host.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
@@ -29,6 +30,9 @@ import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
+import { machineController } from './machine.ts';
+import { machineHealthCheckController } from './machine-health-check.ts';
+import { machineSetController } from './machine-set.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -111,4 +115,8 @@ export const controllers: readonly ControllerSpec[] = [
   templateInstanceController,
   rigController,
   fixtureClassesController,
+  bareMetalHostController,
+  machineSetController,
+  machineController,
+  machineHealthCheckController,
 ];

@@ -34,6 +34,7 @@ const NAMESPACES = [
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',
+  'openshift-machine-api',
 ];
 
 /** OKD's identity of hosts that join without a bootstrap token. */

@@ -11,6 +11,7 @@ import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
+import { machineClusterRoleBindings, machineClusterRoles } from './machine-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -167,8 +168,14 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...SECURITY_ROLES,
     ...routeClusterRoles,
     ...LOGIN_ROLES,
+    ...machineClusterRoles,
   ]),
-  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  clusterRoleBindings: [
+    ...clusterRoleBindings,
+    ...OPENSHIFT_BINDINGS,
+    ...routeClusterRoleBindings,
+    ...machineClusterRoleBindings,
+  ],
   roles: [...roles, ...routeRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings],
 };
