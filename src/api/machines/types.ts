@@ -217,6 +217,8 @@ export interface HostOfferStatus {
   /** Present while the phase is Claimed. */
   sealedJoin?: string;
   machine?: string;
+  /** Of the host: what happens to its data when it is released. */
+  cleaning?: string;
 }
 
 export type OfferPhase = 'Waiting' | 'Claimed' | 'Joined' | 'Released';

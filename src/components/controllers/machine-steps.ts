@@ -10,7 +10,6 @@ import {
   MACHINE_VERSION,
   type Machine,
   type MachinePhase,
-  OFFER_GROUP,
   SEALED_ANNOTATION,
   SEALING_ANNOTATION,
 } from '../../api/machines/types.ts';
@@ -26,8 +25,6 @@ import type { MachineProvisioner, SealedJoin, SshTarget } from './machines-port.
 
 /** A token that ends sooner is replaced. */
 const RENEW_MS = 5 * 60_000;
-/** On a Node: its host asks at once whether it is released. */
-const HINT = `${OFFER_GROUP}/released`;
 
 export interface MachineSteps {
   /** The claimed host, on the machine. */
@@ -125,8 +122,6 @@ export function createMachineSteps(handle: ControllerHandle, provisioner: Machin
     if (!isOffered(host))
       await provisioner.reset(await sshTarget(handle, host), host.spec?.automatedCleaningMode !== 'disabled');
     await patchHost(host, { status: { provisioning: { state: 'deprovisioning' } } }, 'status');
-    const hint = { metadata: { annotations: { [HINT]: host.metadata?.uid ?? '' } } };
-    await ignoreNotFound(() => nodes.patch(host.metadata?.name ?? '', undefined, 'merge', hint));
   };
 
   const release = async (host: BareMetalHost): Promise<void> => {

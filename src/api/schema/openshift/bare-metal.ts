@@ -164,6 +164,7 @@ export const hostOfferPackage = declarePackage(
         phase: ['string', 'Waiting, Claimed, Joined or Released.'],
         host: ['string', 'Name of the BareMetalHost.'],
         machine: ['string', 'Name of the Machine that has claimed it.'],
+        cleaning: ['string', 'automatedCleaningMode of the BareMetalHost.'],
         sealedJoin: ['string', 'What the host joins with, encrypted for its sealing key.'],
       },
     },

@@ -220,8 +220,10 @@ function statusOf({ state }: HostOffer['spec'] & object, host: BareMetalHost): H
   const { name = '' } = host.metadata ?? {};
   const { consumerRef } = host.spec ?? {};
   const base = { host: name, ...(consumerRef?.name === undefined ? {} : { machine: consumerRef.name }) };
-  if (state === 'joined')
-    return { ...base, phase: host.status?.provisioning?.state === 'deprovisioning' ? 'Released' : 'Joined' };
+  if (state === 'joined') {
+    if (host.status?.provisioning?.state !== 'deprovisioning') return { ...base, phase: 'Joined' };
+    return { ...base, phase: 'Released', cleaning: host.spec?.automatedCleaningMode ?? 'metadata' };
+  }
   const sealed = annotation(host, SEALED_ANNOTATION);
   return consumerRef === undefined || sealed === ''
     ? { ...base, phase: 'Waiting' }
