@@ -7,6 +7,7 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 import { validateHardware } from './hardware.ts';
 
+const MAX_BODY_BYTES = 64 * 1024;
 const KEY = /^[A-Za-z0-9_-]{43}$/;
 const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
 const MACHINE_ID = /^[0-9a-f]{32}$/;
@@ -43,6 +44,7 @@ export const hostOffers: KindDefinition<HostOffer> = {
   schemaName: `dev.hyperedge.machine.${OFFER_VERSION}.HostOffer`,
   storagePrefix: '',
   virtual: true,
+  maxBodyBytes: MAX_BODY_BYTES,
   strategy: { validate },
   columns: [nameColumn],
 };

@@ -38,7 +38,7 @@ const { strategy, statusStrategy } = specStatusStrategies<MachineSet>({
 });
 
 const count = (name: string, description: string, read: (set: MachineSet) => number | undefined) =>
-  column<MachineSet>(name, description, (set) => read(set) ?? '', { type: 'integer' });
+  column<MachineSet>(name, description, (set) => read(set) ?? 0, { type: 'integer' });
 
 export const machineSets: KindDefinition<MachineSet> = {
   group: MACHINE_GROUP,

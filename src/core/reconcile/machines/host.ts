@@ -22,8 +22,11 @@ export const isOffered = (host: BareMetalHost): boolean =>
 export const reportsBlank = (host: BareMetalHost): boolean =>
   host.metadata?.annotations?.[REPORTED_ANNOTATION] === 'blank';
 
-export const isSilent = ({ status }: BareMetalHost, nowMs: number): boolean =>
-  nowMs - timeMs(status?.lastUpdated) > SILENT_MS;
+/** The first report is written after the object. */
+const lastSeenMs = ({ metadata, status }: BareMetalHost): number =>
+  timeMs(status?.lastUpdated ?? metadata?.creationTimestamp);
+
+export const isSilent = (host: BareMetalHost, nowMs: number): boolean => nowMs - lastSeenMs(host) > SILENT_MS;
 
 /** Why a machine may not claim the host; undefined: it may. */
 export function refusalToClaim(
@@ -117,7 +120,7 @@ function offered(
   failed: (state: HostState, errorType: string, errorMessage: string) => HostPlan,
   nowMs: number,
 ): HostPlan {
-  const seenMs = timeMs(host.status?.lastUpdated);
+  const seenMs = lastSeenMs(host);
   if (!reportsBlank(host)) {
     // The order to wipe itself stays in place until the host has reported that it is blank.
     if (host.status?.provisioning?.state === 'deprovisioning')
