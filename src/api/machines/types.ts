@@ -23,7 +23,6 @@ export const EXCLUDE_DRAIN_ANNOTATION = 'machine.openshift.io/exclude-node-drain
 /** On a Machine: `namespace/name` of its BareMetalHost. */
 export const HOST_ANNOTATION = 'metal3.io/BareMetalHost';
 export const ROLE_LABEL = 'machine.openshift.io/cluster-api-machine-role';
-export const TYPE_LABEL = 'machine.openshift.io/cluster-api-machine-type';
 export const STATE_ANNOTATION = 'machine.openshift.io/instance-state';
 /** On a BareMetalHost: the keys and the machine-id of the host that has offered itself. */
 export const OFFER_ANNOTATION = `${OFFER_GROUP}/offer-key`;

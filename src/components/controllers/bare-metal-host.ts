@@ -8,7 +8,7 @@ import { timestamp } from '../../core/reconcile/context.ts';
 import { type Inspection, isOffered, planHost } from '../../core/reconcile/machines/host.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
-import { sshTarget } from './machine-steps.ts';
+import { sshTarget } from './machine-host-steps.ts';
 
 export const bareMetalHostController: ControllerSpec = {
   name: 'metal3-baremetalhost',

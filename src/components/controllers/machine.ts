@@ -5,6 +5,7 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Informer } from '../../client/types.ts';
 import { type MachineSnapshot, planMachine } from '../../core/reconcile/machines/machine.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
@@ -31,21 +32,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const client = handle.writer(resources.machines);
   const provisioner = handle.use('machines');
 
-  const hostOf = (machine: Machine): BareMetalHost | undefined => {
-    const { uid, namespace } = machine.metadata ?? {};
-    return hosts.list(namespace ?? '').find(({ spec }) => spec?.consumerRef?.uid === uid);
-  };
-  /** The Node of a host has its name and, where the host has reported it, its machine-id. */
-  const nodeOf = (machine: Machine, host: BareMetalHost | undefined): Node | undefined => {
-    const { name, uid } = machine.status?.nodeRef ?? {};
-    if (host === undefined) {
-      const linked = name === undefined ? undefined : nodes.get(name);
-      return linked?.metadata?.uid === uid ? linked : undefined;
-    }
-    const found = nodes.get(host.metadata?.name ?? '');
-    const machineId = host.metadata?.annotations?.[MACHINE_ID_ANNOTATION];
-    return machineId === undefined || found?.status?.nodeInfo?.machineID === machineId ? found : undefined;
-  };
+  const { hostOf, nodeOf } = lookups(hosts, nodes);
 
   return (scope) => {
     if (provisioner === undefined) return;
@@ -150,6 +137,30 @@ function prepare(handle: ControllerHandle): ControllerRun {
       },
     });
   };
+}
+
+interface Lookups {
+  hostOf(machine: Machine): BareMetalHost | undefined;
+  nodeOf(machine: Machine, host: BareMetalHost | undefined): Node | undefined;
+}
+
+function lookups(hosts: Informer<BareMetalHost>, nodes: Informer<Node>): Lookups {
+  const hostOf = (machine: Machine): BareMetalHost | undefined => {
+    const { uid, namespace } = machine.metadata ?? {};
+    return hosts.list(namespace ?? '').find(({ spec }) => spec?.consumerRef?.uid === uid);
+  };
+  /** The Node of a host has its name and, where the host has reported it, its machine-id. */
+  const nodeOf = (machine: Machine, host: BareMetalHost | undefined): Node | undefined => {
+    const { name, uid } = machine.status?.nodeRef ?? {};
+    if (host === undefined) {
+      const linked = name === undefined ? undefined : nodes.get(name);
+      return linked?.metadata?.uid === uid ? linked : undefined;
+    }
+    const found = nodes.get(host.metadata?.name ?? '');
+    const machineId = host.metadata?.annotations?.[MACHINE_ID_ANNOTATION];
+    return machineId === undefined || found?.status?.nodeInfo?.machineID === machineId ? found : undefined;
+  };
+  return { hostOf, nodeOf };
 }
 
 /** Without heartbeats. */

@@ -89,7 +89,7 @@ export async function install(options: InstallOptions): Promise<number> {
   return 0;
 }
 
-/** The service waits for a machine, however long that takes. Throws CodedErrors when the cluster is not the named one. */
+/** The service waits for a machine. Throws CodedErrors when the cluster is not the named one. */
 async function offered(settings: Settings, { server, caHash }: InstallOptions['offer'] & object): Promise<string> {
   await discoverPinned(server, caHash);
   const { fingerprint } = await offerKeys(settings.root);
