@@ -25,6 +25,13 @@ import { ingresses } from './kinds/ingresses/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
+import {
+  containerRuntimeConfigs,
+  controllerConfigs,
+  kubeletConfigs,
+  machineConfigPools,
+  machineConfigs,
+} from './kinds/machineconfigs/index.ts';
 import { machineHealthChecks } from './kinds/machinehealthchecks/index.ts';
 import { machines } from './kinds/machines/index.ts';
 import { machineSets } from './kinds/machinesets/index.ts';
@@ -134,4 +141,9 @@ export const resources = {
   bareMetalHosts: typeOf(bareMetalHosts),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
+  machineConfigs: typeOf(machineConfigs),
+  machineConfigPools: typeOf(machineConfigPools),
+  kubeletConfigs: typeOf(kubeletConfigs),
+  containerRuntimeConfigs: typeOf(containerRuntimeConfigs),
+  controllerConfigs: typeOf(controllerConfigs),
 } as const;

@@ -14,10 +14,12 @@ import {
   imageStreamTags,
   imageTags,
 } from '../kinds/imagestreams/index.ts';
+import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
 import { machineHealthChecks } from '../kinds/machinehealthchecks/index.ts';
 import { machines } from '../kinds/machines/index.ts';
 import { machineSets } from '../kinds/machinesets/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -41,6 +43,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   clusterResourceQuotas,
   appliedClusterResourceQuotas,
   ...configKinds,
+  ...operatorKinds,
   securityContextConstraints,
   rangeAllocations,
   podSecurityPolicyReviews,
@@ -48,6 +51,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicySubjectReviews,
   ...userKinds,
   ...oauthKinds,
+  ...machineConfigKinds,
   // Of two resources of one kind, clients take the latter: that is the one that is stored.
   processedTemplates,
   templates,

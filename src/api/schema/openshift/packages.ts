@@ -6,7 +6,9 @@ import { bareMetalPackage, hostOfferPackage } from './bare-metal.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
 import { machinePackage } from './machine.ts';
+import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
+import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
@@ -21,7 +23,9 @@ const packages = [
   machinePackage,
   configPackage,
   imagePackage,
+  machineConfigurationPackage,
   oauthPackage,
+  operatorPackage,
   projectPackage,
   quotaPackage,
   rigPackage,

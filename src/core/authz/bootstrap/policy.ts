@@ -11,6 +11,7 @@ import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
+import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
 import { machineClusterRoleBindings, machineClusterRoles } from './machine-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
@@ -26,6 +27,7 @@ import {
 } from './notation.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
@@ -169,12 +171,15 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...routeClusterRoles,
     ...LOGIN_ROLES,
     ...machineClusterRoles,
+    ...machineConfigRoles,
+    ...OPERATOR_ROLES,
   ]),
   clusterRoleBindings: [
     ...clusterRoleBindings,
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
     ...machineClusterRoleBindings,
+    ...machineConfigBindings,
   ],
   roles: [...roles, ...routeRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings],
