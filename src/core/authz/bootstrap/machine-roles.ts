@@ -27,15 +27,11 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
   ],
 ];
 
-/** A blank host has no credentials; what it sends is bounded, and grants nothing until a machine claims it. */
+/** A blank host has no credentials, and reports as a node once it has joined; what it sends is bounded, and grants nothing until a machine claims it. */
 export const machineClusterRoles: readonly ClusterRole[] = [
   clusterRole(HOST_OFFERER, [rule('create', 'machine.hyperedge.dev', 'hostoffers')]),
 ];
 
 export const machineClusterRoleBindings: readonly ClusterRoleBinding[] = [
-  clusterRoleBinding(
-    HOST_OFFERER,
-    [group('system:unauthenticated'), group('system:authenticated')],
-    'system:host-offerers',
-  ),
+  clusterRoleBinding(HOST_OFFERER, [group('system:unauthenticated'), group('system:nodes')], 'system:host-offerers'),
 ];
