@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BareMetalHost, type HostOffer, offerText } from '../../../../src/api/machines/types.ts';
-import type { KeyPair } from '../../../../src/io/pki/index.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
 const HOSTS = '/apis/metal3.io/v1alpha1/namespaces/openshift-machine-api/baremetalhosts';
-const ANONYMOUS: { readonly as: KeyPair | null } = { as: null };
+const ANONYMOUS = { as: null };
 
 interface Keys {
   readonly signing: KeyObject;
