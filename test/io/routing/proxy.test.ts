@@ -43,6 +43,7 @@ const route = (name: string, spec: NonNullable<Route['spec']>, annotations: Reco
 describe('proxy', { timeout: 60_000 }, () => {
   let proxy: RoutingProxy;
   let httpPort: number;
+  let clusterCa = '';
   let httpsPort: number;
   const closing: { close(): unknown }[] = [];
   let ca: Awaited<ReturnType<typeof createAuthority>>;
@@ -121,12 +122,14 @@ describe('proxy', { timeout: 60_000 }, () => {
 
   before(async () => {
     ca = await createAuthority('test-ca', lifetimeFrom(Date.now(), 10));
+    clusterCa = ca.certPem;
     defaultPair = await leaf('*.apps.test');
     [httpPort, httpsPort] = [await freePort(), await freePort()];
     proxy = proxyFactory(silent, '127.0.0.1').create(
       {
         ...{ httpPort, httpsPort, statsPort: undefined, proxyProtocol: false, accessLog: false },
-        clusterCa: async () => ca.certPem,
+        clusterCa: async () => clusterCa,
+        clusterCaPeriodMs: 50,
       },
       new Balancer(() => 0.5),
     );
@@ -252,6 +255,25 @@ describe('proxy', { timeout: 60_000 }, () => {
     });
     assert.equal((await getSecure('good.apps.test')).body, 'sealed');
     assert.equal((await getSecure('bad.apps.test')).status, 503);
+  });
+
+  test('re-encryption without a CA of the route follows that of the cluster, and the name of the service', async () => {
+    const next = await createAuthority('next', lifetimeFrom(Date.now(), 10));
+    const pair = await issue(next, {
+      subject: { commonName: 'own' },
+      usages: ['server'],
+      names: { dns: ['own.shop.svc'], ips: [] },
+      validity: lifetimeFrom(Date.now(), 10),
+    });
+    const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => response.end('own'));
+    const port = await listen(server);
+    const tls = { termination: 'reencrypt' };
+    use({ routes: [route('own', { tls }), route('foreign', { tls })], servers: { own: { port }, foreign: { port } } });
+    assert.equal((await getSecure('own.apps.test')).status, 503, 'an authority that the cluster does not trust yet');
+    clusterCa = next.certPem;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal((await getSecure('own.apps.test')).body, 'own');
+    assert.equal((await getSecure('foreign.apps.test')).status, 503, 'the certificate of another service');
   });
 
   test('allow-lists by both names, and limits of connections and requests', async () => {
