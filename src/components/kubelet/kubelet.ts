@@ -1,6 +1,7 @@
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
@@ -16,6 +17,7 @@ import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
+import { openUserNamespaces } from './pods/user-namespaces.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
 import { openContainerManager } from './resources/open.ts';
@@ -327,10 +329,7 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  const { oomScoreFloor: floor } = hostInfo;
-  if (floor > -1000) {
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
-  }
+  warnOfFloor(hostInfo, log);
   const directories = new PodDirectories(config.paths, deps.trees);
   await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
@@ -373,6 +372,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       features,
     }),
     tokens,
+    userNamespaces: await openUserNamespaces(deps, directories, features),
     puller: new ImagePuller(
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
@@ -444,6 +444,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const shutdown = shutdownManager(deps, services, manager, () => reportNode.current());
   const upkeep = { images, eviction, placements, shutdown };
   return { services, manager, mirrors, server, access, hostInfo, reportNode, volumes, ...upkeep };
+}
+
+function warnOfFloor({ oomScoreFloor: floor }: HostInfo, log: Log): void {
+  if (floor > -1000)
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
 }
 
 const shutdownManager = (

@@ -71,8 +71,8 @@ export class NftTable {
   }
 
   /**
-   * nft 1.0.6 cannot read the maps of endpoints back ("conflicting protocols specified: ip vs. th"), so that a rule that
-   * looks up in one can only come with the whole table.
+   * nft 1.0.6 cannot read the maps of endpoints back ("conflicting protocols specified: ip vs. th"), so that a rule
+   * that looks up in one can only come with the whole table.
    */
   #makeRoom(endpoints: number, chain: string): void {
     if (endpoints <= this.#spare || this.#places.get('chains')?.values.has(chain) === true) return;

@@ -33,3 +33,24 @@ test('a member without configured peers finds the ring again under its new addre
   await first.agent.readvertise({ roles: ['etcd'], addresses: new Map([['etcd', '127.0.0.1:2380']]), version: 'v1' });
   await untilRing(all, ['a', 'b', 'c']);
 });
+
+test('a member whose configured peers are gone joins the ones it learns', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  await using second = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
+  second.agent.learn([`127.0.0.1:${first.address.port}`]);
+  await untilRing([first, second], ['a', 'b']);
+});
+
+test('a member that left returns with another process and peers that it learns', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  const second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
+  await untilRing([first, second], ['a', 'b']);
+  await second.agent.stop();
+  await second.kill();
+  await untilRing([first], ['a']);
+  await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
+  again.agent.learn([`127.0.0.1:${first.address.port}`]);
+  await untilRing([first, again], ['a', 'b']);
+});

@@ -70,6 +70,7 @@ export class PodExecutor {
         services.cgroups.ensurePod(pod),
         services.runtimeClasses.handlerOf(pod),
       ]);
+      const userNamespace = await services.userNamespaces.mappingOf(pod, runtimeHandler);
       const logDirectory = services.directories.logs(pod);
       await services.files.pods.makeDirectory(logDirectory, 0o755);
       const spec = pod.spec;
@@ -98,6 +99,7 @@ export class PodExecutor {
           servers: services.settings.clusterDns,
           domain: services.settings.clusterDomain,
         }),
+        ...(userNamespace === undefined ? {} : { userNamespace }),
         ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
         sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
       });
