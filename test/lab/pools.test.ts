@@ -3,7 +3,8 @@
  * loses its power while files change. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, watch } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../e2e/harness.ts';
@@ -53,6 +54,14 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     },
   });
 
+  /** Resolves when files of the pool are being staged or renamed. */
+  const changing = async (host: NspawnHost): Promise<void> => {
+    const directory = join(host.root, 'etc', existsSync(join(host.root, 'etc/pool')) ? 'pool' : '.');
+    const signal = AbortSignal.timeout(ROLLED_MS);
+    for await (const { filename } of watch(directory, { signal }))
+      if (filename === 'pool' || filename?.startsWith('.hyperedge-') === true) return;
+  };
+
   /** States of all nodes, by annotation. */
   const states = async (): Promise<Readonly<Record<string, string>>[]> => {
     const { items } = JSON.parse(await a.mustKubectl(['get', 'nodes', '-o', 'json'])) as {
@@ -81,6 +90,18 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     const first = await rolled((config) => config !== before);
     cluster.line.note(`a file on 3 hosts after ${Math.round(performance.now() - began)} ms`);
     for (const host of cluster.hosts) assert.equal(await onDisk(host, 'etc/pool.conf'), 'pool');
+    for (const host of cluster.hosts)
+      console.log(
+        'LOG',
+        host.name,
+        await host.must('sh', ['-c', 'journalctl -u hyperedge --no-pager | grep machine-config | tail -20']),
+      );
+    console.log(
+      await a.must('sh', [
+        '-c',
+        'cat /var/log/pods/kube-system_master-controllers*/*/*.log | grep -i machine | tail -40',
+      ]),
+    );
     const units = [{ name: 'pool-test.service', enabled: true, contents: UNIT('/bin/true') }];
     await apply('60-unit', { systemd: { units } });
     await rolled((config) => config !== first);
@@ -110,10 +131,9 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
       const before = await rolled(() => true);
       const old = await onDisk(host, 'etc/pool/0');
       const text = `round-${index}`;
+      const began = changing(host);
       await apply('80-many', files(MANY, text));
-      await eventually('files begin to change', ROLLED_MS, async () =>
-        (await onDisk(host, 'var/lib/origin/machine-config/journal.json')) !== 'none' ? true : undefined,
-      );
+      await began;
       await host.cutPower();
       await cluster.line.step(`${host.name}: boot`, () => host.boot());
       const contents = new Set(

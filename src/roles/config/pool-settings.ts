@@ -1,6 +1,6 @@
 /**
- * What the pool of this host says of its kubelet, in files that the machine config daemon writes: they replace arguments
- * of node-config.yaml, which the host process alone writes.
+ * What the pool of this host says of its kubelet, in files that the machine config daemon writes: they replace
+ * arguments of node-config.yaml, which the host process alone writes.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';

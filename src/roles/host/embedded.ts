@@ -9,6 +9,7 @@ import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { startMachineConfig } from './machine-config.ts';
+import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
 import { releaseVerifier } from './release-trust.ts';
@@ -34,6 +35,7 @@ export async function startEmbedded(
   await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
   publishImages(images, nodeName, informers, api.client, log);
   const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
+  const stopConfigServer = startMachineConfigServer(settings, api.client, log.named('machine-config-server'));
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
@@ -49,7 +51,7 @@ export async function startEmbedded(
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    const stops = [stopImages(), stopManifests(), machineConfig.stop(), operators.stop(), stopUpdates()];
-    await within(Promise.all(stops), STOP_MS);
+    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates()];
+    await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);
   };
 }

@@ -151,10 +151,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const parts = { settings, log, prepared, api, lastKnown, recorder, network, streaming, certificates, versions };
-  const kubelet = await restartableKubelet(
-    (isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }),
-    log.named('kubelet'),
-  );
+  const kubelet = await restartableKubelet((isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }), log);
   await kubelet.start();
   certificates.start(kubelet);
   const named = { reinstall: prepared.reinstall, onRenewed: (): void => void kubelet.reloadCertificate(), log };

@@ -12,8 +12,9 @@ const RETRY_MS = 2_000;
 /** `make` throws when the configuration is not valid: the kubelet that runs then stays. */
 export async function restartableKubelet(
   make: (isFirst: boolean) => Promise<Kubelet>,
-  log: Log,
+  hostLog: Log,
 ): Promise<RestartableKubelet> {
+  const log = hostLog.named('kubelet');
   const ready = Promise.withResolvers<void>();
   let isFirst = true;
   const adopt = async (): Promise<Kubelet> => {

@@ -1,6 +1,6 @@
 /**
- * What a host keeps for the system by its size: shares that fall as it grows. Source: "Automatically allocating resources
- * for nodes" of OpenShift's documentation; Google Kubernetes Engine's reservations, which it takes over.
+ * What a host keeps for the system by its size: shares that fall as it grows. Source: "Automatically allocating
+ * resources for nodes" of OpenShift's documentation, which has the shares of Google Kubernetes Engine.
  */
 
 /** Up to how much each share holds. */
