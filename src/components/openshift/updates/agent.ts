@@ -175,14 +175,14 @@ export class UpdateAgent {
     const { executables, running, timeoutMs } = this.#deps;
     const { id, version } = wanted;
     await this.#report(node, { id, version, state: 'Fetching', message: '' });
-    const record = { id, from: running, to: version, message: '', timeoutMs, starts: 0 } as const;
+    const record = { id, from: running, to: version, message: '', timeoutMs } as const;
     try {
+      await executables.keepRunning(running);
       const file = this.#fileOf(wanted);
       if (!(await executables.has(version, file?.sha256))) {
         if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
         await executables.place(version, await this.#deps.files.fetch(file));
       }
-      await executables.keepRunning(running);
     } catch (error) {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
       this.#fetches.count += 1;
