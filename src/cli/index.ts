@@ -265,6 +265,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
     load: async () => (await import('./commands/envtest.ts')).envtestCommand,
   },
+  'machine-config replay': {
+    summary: 'finish or undo an interrupted change of the machine config',
+    load: async () => (await import('./commands/machine-config.ts')).replayMachineConfigCommand,
+  },
   sysinfo: {
     summary: 'show the hardware and the kernel features of this host',
     load: async () => (await import('./commands/sysinfo.ts')).sysinfoCommand,

@@ -25,6 +25,7 @@ const ROLLED_MS = 180_000;
 const ERRORS_MS = 1_000;
 /** Errors that are further apart are of different masters. */
 const APART_MS = 5_000;
+const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 60s}\n';
 
 describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, () => {
   let cluster: LabCluster;
@@ -75,7 +76,7 @@ describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, ()
     for (const host of cluster.hosts) {
       const directory = join(host.root, 'etc/origin/bootstrap.yaml.d');
       await mkdir(directory, { recursive: true });
-      await writeFile(join(directory, '50-updates.yaml'), 'updates: {healthyWithin: 60s}\n', { mode: 0o600 });
+      await writeFile(join(directory, '50-updates.yaml'), DROP_IN, { mode: 0o600 });
     }
   });
   after(async () => {

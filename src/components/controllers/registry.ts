@@ -29,6 +29,11 @@ import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
+import { machineConfigDrainController } from './machine-config-drain.ts';
+import { containerRuntimeConfigController, kubeletConfigController } from './machine-config-generated.ts';
+import { machineConfigNodeController } from './machine-config-node.ts';
+import { machineConfigRenderController } from './machine-config-render.ts';
+import { machineConfigTemplateController } from './machine-config-template.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -111,4 +116,10 @@ export const controllers: readonly ControllerSpec[] = [
   templateInstanceController,
   rigController,
   fixtureClassesController,
+  machineConfigTemplateController,
+  machineConfigRenderController,
+  machineConfigNodeController,
+  machineConfigDrainController,
+  kubeletConfigController,
+  containerRuntimeConfigController,
 ];

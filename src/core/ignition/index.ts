@@ -1,6 +1,15 @@
 /** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';
+export {
+  clusterPolicies,
+  type Disruption,
+  type DisruptionPolicies,
+  disruptionOf,
+  type Step,
+} from './disruption.ts';
+export { splitKernelArguments, withKernelArguments } from './kernel-arguments.ts';
 export { type ParsedIgnition, type ParseOptions, parseIgnition } from './parse.ts';
+export type { Entry, Tree } from './port.ts';
 export {
   type Fragment,
   type RenderedSpec,
@@ -8,4 +17,5 @@ export {
   type RenderOptions,
   renderMachineConfigs,
 } from './render.ts';
+export { treeOf } from './tree.ts';
 export type { IgnitionConfig, IgnitionFile, IgnitionUnit, Inflate, MachineConfigSpec } from './types.ts';

@@ -60,6 +60,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ...effectiveEmbedded(settings.embedded),
     ...group('openshift', settings.openshift),
     ...effectiveRouter(settings.router),
+    ...group('machineConfig', settings.machineConfig),
     ...effectiveUpdates(settings.updates),
     ['logLevel', settings.logLevel],
     ...group('node', {

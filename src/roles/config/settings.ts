@@ -13,6 +13,7 @@ import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { declaredFixtures } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
+import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
@@ -59,6 +60,7 @@ export interface Settings {
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
+  readonly machineConfig: MachineConfigSettings;
   readonly updates: UpdateSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
@@ -92,6 +94,8 @@ export interface Settings {
     readonly etcdPeer: number;
     /** Of the local balancer, on loopback. */
     readonly balancer: number;
+    /** Of masters: where hosts that are installed get the configuration of their pool. */
+    readonly machineConfigServer: number;
   };
   readonly network: {
     /** The primary family's ranges of pods and services. */
@@ -343,6 +347,7 @@ export function settingsOf(
     embedded: embeddedOf(root, file),
     openshift: openshiftOf(file?.openshift),
     router: routerOf(file?.router),
+    machineConfig: machineConfigOf(file?.machineConfig),
     updates: updatesOf(file?.updates),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
@@ -360,6 +365,7 @@ export function settingsOf(
       etcd: file?.ports?.etcd ?? 2379,
       etcdPeer: file?.ports?.etcdPeer ?? 2380,
       balancer: file?.ports?.balancer ?? 7443,
+      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
     },
     network: {
       ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },

@@ -8,14 +8,18 @@ import { startClusterOperators } from './cluster-operators.ts';
 import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
+import { startMachineConfig } from './machine-config.ts';
+import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
 import { releaseVerifier } from './release-trust.ts';
+import type { RestartableKubelet } from './restartable-kubelet.ts';
 import type { HostRuntime } from './runtime.ts';
 import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly kubelet: Pick<RestartableKubelet, 'restart'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & { readonly runtime: Pick<HostRuntime, 'network'> };
 }
 
@@ -23,7 +27,7 @@ const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api, prepared }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet, prepared }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -31,9 +35,15 @@ export async function startEmbedded(
   await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
   publishImages(images, nodeName, informers, api.client, log);
   const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
+  const stopConfigServer = startMachineConfigServer(settings, api.client, log.named('machine-config-server'));
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
+  });
+  const machineConfig = await startMachineConfig({
+    ...{ settings, nodeName, informers, client: api.client, recorder, images },
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('machine-config'),
   });
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
   const verify = releaseVerifier(settings, informers, log.named('updates'));
@@ -41,6 +51,7 @@ export async function startEmbedded(
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests(), operators.stop(), stopUpdates()]), STOP_MS);
+    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates()];
+    await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);
   };
 }
