@@ -104,10 +104,11 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
 }
 
 const keys = [publicKey];
-const want = (id: string, version: string): Promise<Node> =>
-  admin.resource(resources.nodes).patch(NODE, undefined, 'merge', {
-    metadata: { annotations: { [WANTED_ANNOTATION]: JSON.stringify({ id, version, manifest: sha256Of(text) }) } },
-  });
+const want = (id: string, version: string, change: object = {}): Promise<Node> => {
+  const wanted = { id, version, manifest: sha256Of(text), ...change };
+  const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
+  return admin.resource(resources.nodes).patch(NODE, undefined, 'merge', { metadata: { annotations } });
+};
 
 async function until(
   what: string,
@@ -154,4 +155,33 @@ test('a manifest of another version than the wanted one is refused', { timeout: 
   assert.equal(update?.message, 'the manifest is of 0.2.0, not of 0.9.9');
   assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
   await host.stop();
+});
+
+test('a host whose pool wants it is drained before and uncordoned after', { timeout: 60_000 }, async () => {
+  const pods = admin.resource(resources.pods);
+  await admin.resource(resources.serviceAccounts).create({ metadata: { name: 'default', namespace: 'default' } });
+  const spec = { nodeName: NODE, terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'x' }] };
+  await pods.create({ metadata: { name: 'web', namespace: 'default' }, spec });
+  await want('4', '0.9.8', { drain: true, manifest: '' });
+  // A version that the host has kept needs no announcement.
+  await writeFile(join(root, 'bin/hyperedge-0.9.8'), 'kept from before');
+  const again = hostProcess('0.2.0');
+  await again.restarted;
+  const node = await admin.resource(resources.nodes).get(NODE);
+  assert.equal(node.spec?.unschedulable, true);
+  assert.deepEqual((await pods.list({ namespace: 'default' })).items, []);
+  await again.stop();
+  const next = hostProcess('0.9.8');
+  const report = { version: '0.9.8', kubernetes: 'v1.36.0', probes: {} };
+  await own.resource(resources.nodes).patch(NODE, undefined, 'merge', {
+    metadata: { annotations: { [REPORT_ANNOTATION]: JSON.stringify(report) } },
+  });
+  await until('done', (update) => update?.id === '4' && update.state === 'Done');
+  for (let round = 0; round < 100; round++) {
+    const { spec: now } = await admin.resource(resources.nodes).get(NODE);
+    if (now?.unschedulable !== true) break;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.notEqual((await admin.resource(resources.nodes).get(NODE)).spec?.unschedulable, true);
+  await next.stop();
 });
