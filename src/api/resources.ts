@@ -26,6 +26,16 @@ import { leases } from './kinds/leases/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
+import {
+  catalogPackages,
+  catalogSources,
+  clusterServiceVersions,
+  installPlans,
+  operatorConditions,
+  operatorGroups,
+  operators,
+  subscriptions,
+} from './kinds/operators/index.ts';
 import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
@@ -123,6 +133,14 @@ export const resources = {
   images: typeOf(images),
   imageStreams: typeOf(imageStreams),
   templateInstances: typeOf(templateInstances),
+  catalogSources: typeOf(catalogSources),
+  subscriptions: typeOf(subscriptions),
+  installPlans: typeOf(installPlans),
+  clusterServiceVersions: typeOf(clusterServiceVersions),
+  operatorGroups: typeOf(operatorGroups),
+  operators: typeOf(operators),
+  operatorConditions: typeOf(operatorConditions),
+  catalogPackages: typeOf(catalogPackages),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
 } as const;

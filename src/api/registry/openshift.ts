@@ -13,6 +13,7 @@ import {
   imageTags,
 } from '../kinds/imagestreams/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { operatorKinds } from '../kinds/operators/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -56,4 +57,5 @@ export const openshiftKinds: readonly KindDefinition[] = [
   imageStreamImports,
   imageStreamMappings,
   imageSignatures,
+  ...operatorKinds,
 ];

@@ -1,6 +1,7 @@
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
+import { OPERATOR_CONTROLLERS } from './operators.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
 const WORKLOADS = 'apps';
@@ -334,6 +335,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   ...IMAGE_AND_TEMPLATE_CONTROLLERS,
+  ...OPERATOR_CONTROLLERS,
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

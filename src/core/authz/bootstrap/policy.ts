@@ -26,6 +26,7 @@ import {
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { operatorClusterRoleBindings, operatorClusterRoles } from './operators.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -166,9 +167,15 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
+    ...operatorClusterRoles,
     ...LOGIN_ROLES,
   ]),
-  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  clusterRoleBindings: [
+    ...clusterRoleBindings,
+    ...OPENSHIFT_BINDINGS,
+    ...routeClusterRoleBindings,
+    ...operatorClusterRoleBindings,
+  ],
   roles: [...roles, ...routeRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings],
 };
