@@ -10,6 +10,7 @@ import type { CertificateSigner } from '../../core/reconcile/certificatesigningr
 import type { ControllersDeps } from './deps.ts';
 import { collectionPathOf, type Discovery, discover } from './discovery.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
+import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface Capabilities {
   /** Signs certificates with the cluster CA. */
@@ -20,6 +21,8 @@ export interface Capabilities {
   readonly clusterFacts: ControllersDeps['clusterFacts'];
   /** Of routes; undefined: there is no router. */
   readonly router: RouterFacts | undefined;
+  /** Catalogs of operators on this host; undefined: there are none. */
+  readonly catalogFiles: CatalogFiles | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -53,6 +56,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     rootCaPem: deps.rootCaPem,
     clusterFacts: deps.clusterFacts,
     router: deps.router,
+    catalogFiles: deps.catalogFiles,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {

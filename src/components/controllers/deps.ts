@@ -5,6 +5,7 @@ import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '.
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
+import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -25,6 +26,8 @@ export interface ControllersDeps {
   readonly clusterFacts?: ClusterFacts;
   /** Undefined: routes are served by another installation. */
   readonly router?: RouterFacts;
+  /** Undefined: catalogs of operators are read from ConfigMaps alone. */
+  readonly catalogFiles?: CatalogFiles;
   readonly options?: Partial<ControllersOptions>;
 }
 

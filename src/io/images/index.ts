@@ -1,2 +1,3 @@
+export { type FoundImage, findImage } from './lookup.ts';
 export type { RegistryHost, RegistryOptions, Rewrite } from './registry.ts';
 export { createImageStore, type ImageStore, type ImageStoreDeps, type ImportedImage } from './store.ts';

@@ -117,6 +117,9 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
     directories: [
       { name: 'agent', path: dirname(settings.paths.agentSocket), orCreate: true },
       { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      // Catalogs of operators may stand on file systems of their own.
+      { name: 'catalogs', path: settings.paths.catalogs, orCreate: true },
+      { name: 'images', path: settings.paths.images, orCreate: true },
     ],
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },

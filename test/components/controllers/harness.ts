@@ -21,7 +21,9 @@ import {
   createControllers,
 } from '../../../src/components/controllers/index.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
+import { createCatalogFiles } from '../../../src/io/catalogs/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
+import { routerFacts } from '../../../src/roles/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 
@@ -47,6 +49,10 @@ export interface ControlPlaneOptions {
   readonly api?: TestServer;
   /** What joining hosts learn; default: nothing. */
   readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
+  /** The directory of catalogs of operators; default: there are none. */
+  readonly catalogs?: string;
+  /** Whether certificates of services are issued. Default false. */
+  readonly router?: boolean;
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -100,6 +106,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
     ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
+    ...(options.catalogs === undefined
+      ? {}
+      : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),
+    ...(options.router === true
+      ? { router: routerFacts('apps.lab.example', loadAuthority(api.ca.certPem, api.ca.keyPem)) }
+      : {}),
   });
   const scheduler = createScheduler({
     client: binder,
