@@ -5,7 +5,7 @@
  * it uses a SAT solver).
  */
 import type { Constraint, GvkKey } from './blobs.ts';
-import { parseRange, type Version } from './semver.ts';
+import { parseRange, type Range, type Version } from './semver.ts';
 
 /** A version that may be in the answer. */
 export interface Member {
@@ -46,7 +46,8 @@ export type Resolution =
   | { readonly chosen: readonly Member[] }
   | { readonly failure: string; readonly reason: 'ConstraintsNotSatisfiable' | 'ErrorPreventedResolution' };
 
-const MAX_STEPS = 50_000;
+/** Some tens of milliseconds. */
+const MAX_STEPS = 20_000;
 
 export function resolve(problem: Problem): Resolution {
   const search = new Search(problem);
@@ -183,8 +184,19 @@ export function matches(constraint: Leaf, member: Member): boolean {
   return (
     member.package === constraint.name &&
     member.version !== undefined &&
-    parseRange(constraint.range)?.includes(member.version) === true
+    rangeOf(constraint)?.includes(member.version) === true
   );
+}
+
+/** A constraint is compared with many versions. */
+const ranges = new WeakMap<Leaf, Range>();
+
+function rangeOf(constraint: Extract<Leaf, { readonly type: 'package' }>): Range | undefined {
+  const known = ranges.get(constraint);
+  if (known !== undefined) return known;
+  const range = parseRange(constraint.range);
+  if (range !== undefined) ranges.set(constraint, range);
+  return range;
 }
 
 export function holds(constraint: Constraint, members: readonly Member[]): boolean {

@@ -52,8 +52,8 @@ class Pieces {
     this.#length += bytes.length;
     if (this.#length > this.#maxBytes)
       throw new Error(`a document at byte ${this.offset} is larger than ${this.#maxBytes} bytes`);
-    // A copy: the reader uses its buffer again.
-    if (bytes.length > 0) this.#pieces.push(bytes.slice());
+    // A copy, which `slice` of Node's buffers is not: the reader uses its buffer again.
+    if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
   }
 
   take(): FoundDocument {

@@ -17,7 +17,7 @@ const SCHEMA = 'com.github.operator-framework.api.pkg.operators.v1alpha1';
 const SOURCE_TYPES = ['grpc', 'configmap', 'internal'];
 const APPROVALS = ['Automatic', 'Manual'];
 /** Below: a catalog of many megabytes would be read all the time. */
-const MIN_POLL_MS = 5_000;
+const MIN_POLL_MS = 1_000;
 
 function validateCatalog({ spec = {} }: CatalogSource): FieldError[] {
   const errors = validateOneOf(spec.sourceType, SOURCE_TYPES, 'spec.sourceType');
@@ -32,7 +32,7 @@ function validateCatalog({ spec = {} }: CatalogSource): FieldError[] {
       fieldError.invalid(
         'spec.updateStrategy.registryPoll.interval',
         interval ?? '',
-        'must be a duration of at least 5s, such as 30m',
+        'must be a duration of at least 1s, such as 30m',
       ),
     );
   return errors;

@@ -2,7 +2,6 @@
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { ClusterServiceVersion } from '../../../api/kinds/operators/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import {
   CLEANUP_FINALIZER,
@@ -13,6 +12,7 @@ import {
   OWNER_NAMESPACE_LABEL,
   ownerLabels,
 } from '../../../core/olm/index.ts';
+import { ignoreNotFound } from '../ignore-not-found.ts';
 import type { Olm } from './context.ts';
 
 const RBAC = 'rbac.authorization.k8s.io/v1';
@@ -44,12 +44,11 @@ export async function cleanUp(olm: Olm, csv: ClusterServiceVersion): Promise<voi
   const client = olm.handle.writer(resources.clusterServiceVersions);
   for (const copy of olm.informers.csvs.list()) {
     if (copy.metadata?.name !== name || copy.metadata.labels?.[COPIED_LABEL] !== namespace) continue;
-    await client.delete(name, copy.metadata.namespace).catch((error: unknown) => {
-      if (!isApiError(error, 'NotFound')) throw error;
-    });
+    const { namespace: target } = copy.metadata;
+    await ignoreNotFound(() => client.delete(name, target));
   }
   const finalizers = (csv.metadata?.finalizers ?? []).filter((each) => each !== CLEANUP_FINALIZER);
-  await client.update({ ...csv, metadata: { ...csv.metadata, finalizers } });
+  await ignoreNotFound(() => client.update({ ...csv, metadata: { ...csv.metadata, finalizers } }));
 }
 
 /** Custom resources whose conversion webhook goes with the version would not be served any more. */

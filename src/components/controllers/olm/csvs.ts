@@ -18,6 +18,7 @@ import {
   TARGET_NAMESPACES,
   unsupportedMode,
 } from '../../../core/olm/index.ts';
+import { ignoreNotFound } from '../ignore-not-found.ts';
 import { cleanUp } from './cleanup.ts';
 import type { Olm } from './context.ts';
 import { copyToTargets, isWantedCopy } from './copies.ts';
@@ -67,7 +68,9 @@ export class CsvPart {
     const marks = isProblem(group) ? {} : marksOf(group, targets);
     if (!isMarked(csv, marks)) {
       const finalizers = [...new Set([...(csv.metadata?.finalizers ?? []), CLEANUP_FINALIZER])];
-      await client.patch(name, namespace, 'merge', { metadata: { finalizers, annotations: marks } });
+      await ignoreNotFound(() =>
+        client.patch(name, namespace, 'merge', { metadata: { finalizers, annotations: marks } }),
+      );
       return undefined;
     }
     const next = await this.#next(csv, group, targets);
@@ -141,7 +144,9 @@ export class CsvPart {
     const { handle, now } = this.#olm;
     const status = statusAfter(csv, next, requirements, now());
     if (status === undefined) return;
-    await handle.writer(resources.clusterServiceVersions).update({ ...csv, status }, { subresource: 'status' });
+    await ignoreNotFound(() =>
+      handle.writer(resources.clusterServiceVersions).update({ ...csv, status }, { subresource: 'status' }),
+    );
     if (csv.status?.phase === next.phase && csv.status.reason === next.reason) return;
     const type = next.phase === 'Failed' ? 'Warning' : 'Normal';
     handle.recorder.event(csv, type, next.reason, next.message);
@@ -149,11 +154,7 @@ export class CsvPart {
 
   async #remove({ metadata }: ClusterServiceVersion): Promise<void> {
     const { name = '', namespace } = metadata ?? {};
-    try {
-      await this.#olm.handle.writer(resources.clusterServiceVersions).delete(name, namespace);
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) throw error;
-    }
+    await ignoreNotFound(() => this.#olm.handle.writer(resources.clusterServiceVersions).delete(name, namespace));
   }
 
   #configOf(csv: ClusterServiceVersion) {

@@ -46,10 +46,13 @@ export interface StrategyContext {
   readonly config: SubscriptionConfig;
 }
 
+const RENEW_AT_MOST_MS = 24 * 3_600_000;
 const RBAC_VERSION = 'rbac.authorization.k8s.io/v1';
 
 export class InstallStrategy {
   readonly #olm: Olm;
+  /** When this process issued the certificate of a deployment. */
+  readonly #issuedMs = new Map<string, number>();
 
   constructor(olm: Olm) {
     this.#olm = olm;
@@ -198,11 +201,17 @@ export class InstallStrategy {
     for (const deployment of servingDeployments(csv)) {
       const secret = await this.#olm.actors.manager.get<Secret & KubeObject>(secretAt(deployment, namespace));
       const pem = Buffer.from(secret?.data?.['tls.crt'] ?? '', 'base64').toString('utf8');
-      if (pem === '' || this.#router()?.needsRenewal(pem, dnsNamesOf(deployment, namespace)) !== false)
-        return undefined;
+      if (pem === '' || this.#endsSoon(pem, deployment, namespace)) return undefined;
       found.set(deployment, digestOf(pem));
     }
     return found;
+  }
+
+  /** Where the authority itself ends soon, so does every certificate: one a day is enough. */
+  #endsSoon(pem: string, deployment: string, namespace: string): boolean {
+    const issuedMs = this.#issuedMs.get(`${namespace}/${deployment}`);
+    if (issuedMs !== undefined && this.#olm.handle.clock.monotonicMs() - issuedMs < RENEW_AT_MOST_MS) return false;
+    return this.#router()?.needsRenewal(pem, dnsNamesOf(deployment, namespace)) !== false;
   }
 
   async #issue(csv: ClusterServiceVersion, installer: Actor): Promise<Map<string, string>> {
@@ -213,6 +222,7 @@ export class InstallStrategy {
     const namespace = csv.metadata?.namespace ?? '';
     for (const deployment of servingDeployments(csv)) {
       const { certPem, keyPem } = await router.issue(dnsNamesOf(deployment, namespace));
+      this.#issuedMs.set(`${namespace}/${deployment}`, this.#olm.handle.clock.monotonicMs());
       const secret = {
         ...secretAt(deployment, namespace),
         type: 'kubernetes.io/tls',
@@ -236,8 +246,9 @@ export class InstallStrategy {
       metadata: { name },
     });
     if (found === undefined) return;
-    const spec = { ...found.spec, preserveUnknownFields: false, conversion };
-    await manager.ensure({ ...found, spec } as KubeObject);
+    const before = found.spec?.conversion;
+    if (semanticEqual(before, conversion)) return;
+    await manager.update({ ...found, spec: { ...found.spec, conversion } } as KubeObject);
   }
 }
 
