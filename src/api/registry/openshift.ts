@@ -12,8 +12,10 @@ import {
   imageStreamTags,
   imageTags,
 } from '../kinds/imagestreams/index.ts';
+import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
-import { operatorKinds } from '../kinds/operators/index.ts';
+import { olmKinds } from '../kinds/olm/index.ts';
+import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
@@ -37,6 +39,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   clusterResourceQuotas,
   appliedClusterResourceQuotas,
   ...configKinds,
+  ...operatorKinds,
   securityContextConstraints,
   rangeAllocations,
   podSecurityPolicyReviews,
@@ -44,6 +47,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicySubjectReviews,
   ...userKinds,
   ...oauthKinds,
+  ...machineConfigKinds,
   // Of two resources of one kind, clients take the latter: that is the one that is stored.
   processedTemplates,
   templates,
@@ -57,5 +61,5 @@ export const openshiftKinds: readonly KindDefinition[] = [
   imageStreamImports,
   imageStreamMappings,
   imageSignatures,
-  ...operatorKinds,
+  ...olmKinds,
 ];

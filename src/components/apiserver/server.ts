@@ -28,6 +28,7 @@ import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
+import { ensureOperators } from './bootstrap/openshift-operator.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -307,6 +308,7 @@ class Server implements ApiServer {
       allocators: new Map([['services/specs', services]]),
       backends: deps.http.backends,
       destinations,
+      imageRegistries: deps.imageRegistries,
       stopping: this.#stopping.signal,
     };
     this.#compactor = new Compactor(
@@ -431,6 +433,7 @@ class Server implements ApiServer {
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
         ensureClusterConfig(this.#context),
+        ensureOperators(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),

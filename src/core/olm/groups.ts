@@ -3,7 +3,7 @@
  * operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
-import type { ClusterServiceVersion, InstallMode, OperatorGroup } from '../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion, InstallMode, OperatorGroup } from '../../api/kinds/olm/types.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 
 /** Sorted; one empty name for all namespaces. */

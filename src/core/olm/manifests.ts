@@ -2,7 +2,7 @@
  * What users see of a package before they install it. Source: operator-lifecycle-manager
  * pkg/package-server/apis/operators/v1 (CreateCSVDescription). Icons are left out: they are most of a catalog.
  */
-import type { CatalogSource, PackageManifestStatus } from '../../api/kinds/operators/types.ts';
+import type { CatalogSource, PackageManifestStatus } from '../../api/kinds/olm/types.ts';
 import { fieldsOf, listOf, textOf } from './blobs.ts';
 import type { CatalogPackage } from './catalog.ts';
 

@@ -1,5 +1,5 @@
 /** Labels, annotations and names that operators and consoles know. Source: operator-lifecycle-manager. */
-import type { ClusterServiceVersion } from '../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion } from '../../api/kinds/olm/types.ts';
 
 export const OWNER_LABEL = 'olm.owner';
 export const OWNER_NAMESPACE_LABEL = 'olm.owner.namespace';

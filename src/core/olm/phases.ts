@@ -6,7 +6,7 @@ import type {
   ClusterServiceVersion,
   ClusterServiceVersionStatus,
   RequirementStatus,
-} from '../../api/kinds/operators/types.ts';
+} from '../../api/kinds/olm/types.ts';
 import type { GroupProblem } from './groups.ts';
 
 export interface Health {

@@ -4,7 +4,7 @@
  */
 import type { ServiceAccount } from 'kubernetes-types/core/v1';
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
-import type { ClusterServiceVersion, CrdDescription, StrategyPermissions } from '../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion, CrdDescription, StrategyPermissions } from '../../api/kinds/olm/types.ts';
 import { labelValue, nameWithDigest, ownerLabels } from './names.ts';
 
 const API_VERSION = 'rbac.authorization.k8s.io/v1';

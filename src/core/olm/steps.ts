@@ -3,7 +3,7 @@
  * created. Source: operator-lifecycle-manager pkg/controller/registry/resolver/steps.go and
  * operator-registry pkg/lib/bundle (supported kinds).
  */
-import type { ClusterServiceVersion, InstallPlanStep } from '../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion, InstallPlanStep } from '../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { rbacOf } from './rbac.ts';
 import type { Choice } from './selection.ts';

@@ -10,7 +10,7 @@ import type {
   StrategyDeployment,
   SubscriptionConfig,
   WebhookDescription,
-} from '../../api/kinds/operators/types.ts';
+} from '../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { digestOf, nameWithDigest, ownerLabels, SPEC_HASH_LABEL } from './names.ts';
 

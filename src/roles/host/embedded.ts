@@ -6,18 +6,21 @@ import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
+import { startMachineConfig } from './machine-config.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import type { RestartableKubelet } from './restartable-kubelet.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly kubelet: Pick<RestartableKubelet, 'restart'>;
 }
 
 const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -29,7 +32,12 @@ export async function startEmbedded(
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
+  const machineConfig = await startMachineConfig({
+    ...{ settings, nodeName, informers, client: api.client, recorder, images },
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('machine-config'),
+  });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), machineConfig.stop()]), STOP_MS);
   };
 }

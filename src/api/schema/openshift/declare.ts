@@ -7,7 +7,8 @@ import type { Descriptions, GeneratedType } from '../types-format.ts';
 
 /**
  * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
- * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery; see PACKAGES.
+ * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery, `#config.Name` one of
+ * config.openshift.io/v1; see PACKAGES.
  */
 export type DeclaredField = readonly [type: string, documentation: string];
 
@@ -31,6 +32,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   apps: 'io.k8s.api.apps.v1',
   rbac: 'io.k8s.api.rbac.v1',
   admissionregistration: 'io.k8s.api.admissionregistration.v1',
+  config: 'com.github.openshift.api.config.v1',
 };
 const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
 const KIND = 'Kind is the type of the object.';

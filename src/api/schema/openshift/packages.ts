@@ -5,7 +5,9 @@ import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
+import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
@@ -17,7 +19,9 @@ const packages = [
   authorizationPackage,
   configPackage,
   imagePackage,
+  machineConfigurationPackage,
   oauthPackage,
+  operatorPackage,
   ...olmPackages,
   projectPackage,
   quotaPackage,

@@ -2,8 +2,8 @@
  * GET and LIST of PackageManifests: in each namespace the packages of its own catalogs and of the global ones. Source:
  * operator-lifecycle-manager pkg/package-server/storage.
  */
-import { catalogPackages, GLOBAL_CATALOG_NAMESPACE } from '../../../api/kinds/operators/packages.ts';
-import type { CatalogPackage } from '../../../api/kinds/operators/types.ts';
+import { catalogPackages, GLOBAL_CATALOG_NAMESPACE } from '../../../api/kinds/olm/packages.ts';
+import type { CatalogPackage } from '../../../api/kinds/olm/types.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';

@@ -2,7 +2,7 @@
  * Writes in the name of the user who installs: the service account of the operator group, or the lifecycle manager,
  * which has all permissions. Source: operator-lifecycle-manager pkg/lib/scoped.
  */
-import type { OperatorGroup } from '../../../api/kinds/operators/types.ts';
+import type { OperatorGroup } from '../../../api/kinds/olm/types.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';

@@ -1,5 +1,5 @@
 /** Reads catalogs, reports what was read, and publishes the packages that users may install. */
-import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../../../api/kinds/operators/types.ts';
+import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../../../api/kinds/olm/types.ts';
 import { splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

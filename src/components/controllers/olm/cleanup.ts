@@ -1,6 +1,6 @@
 /** Deletes what a version leaves outside of its namespace, where owner references do not reach. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { ClusterServiceVersion } from '../../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion } from '../../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import {

@@ -8,7 +8,7 @@ import type {
   OperatorCondition,
   OperatorGroup,
   Subscription,
-} from '../../../api/kinds/operators/types.ts';
+} from '../../../api/kinds/olm/types.ts';
 import type { Informer } from '../../../client/types.ts';
 import type { ControllerHandle, RunScope } from '../framework.ts';
 import type { Actors } from './actor.ts';

@@ -1,5 +1,5 @@
 /** Copies of a version in the namespaces that it watches, so that their users see it. */
-import type { ClusterServiceVersion } from '../../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion } from '../../../api/kinds/olm/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { COPIED_LABEL, digestOf } from '../../../core/olm/index.ts';

@@ -1,5 +1,5 @@
 /** Leads versions of operators through their phases. Phases are decided in core/olm/phases.ts. */
-import type { ClusterServiceVersion, OperatorGroup, RequirementStatus } from '../../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion, OperatorGroup, RequirementStatus } from '../../../api/kinds/olm/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';

@@ -1,7 +1,7 @@
 /** Reads from the cluster what the requirements of a version are compared with. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
-import type { ClusterServiceVersion } from '../../../api/kinds/operators/types.ts';
+import type { ClusterServiceVersion } from '../../../api/kinds/olm/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';

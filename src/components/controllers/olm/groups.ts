@@ -1,6 +1,6 @@
 /** Operator groups: their namespaces, and which APIs their operators provide. */
 import type { Condition } from 'kubernetes-types/meta/v1';
-import type { OperatorGroup } from '../../../api/kinds/operators/types.ts';
+import type { OperatorGroup } from '../../../api/kinds/olm/types.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { COPIED_LABEL, PROVIDED_APIS, providedApis, targetNamespaces } from '../../../core/olm/index.ts';

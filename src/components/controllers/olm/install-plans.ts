@@ -10,7 +10,7 @@ import type {
   InstallPlanCondition,
   InstallPlanStep,
   OperatorGroup,
-} from '../../../api/kinds/operators/types.ts';
+} from '../../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -7,7 +7,7 @@ import type {
   OperatorCondition,
   OperatorGroup,
   SubscriptionConfig,
-} from '../../../api/kinds/operators/types.ts';
+} from '../../../api/kinds/olm/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';

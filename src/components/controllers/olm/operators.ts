@@ -1,5 +1,5 @@
 /** Operators show what belongs to a package in a namespace. Source: operator-lifecycle-manager pkg/controller/operators. */
-import type { Operator } from '../../../api/kinds/operators/types.ts';
+import type { Operator } from '../../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -5,7 +5,7 @@ import type {
   Subscription,
   SubscriptionCondition,
   SubscriptionStatus,
-} from '../../../api/kinds/operators/types.ts';
+} from '../../../api/kinds/olm/types.ts';
 
 export interface SubscriptionView {
   readonly subscription: Subscription;

@@ -1,7 +1,7 @@
 /** Resolves the subscriptions of a namespace together and makes install plans. */
 
-import { GLOBAL_CATALOG_NAMESPACE } from '../../../api/kinds/operators/packages.ts';
-import type { InstallPlan, InstallPlanStep, Subscription } from '../../../api/kinds/operators/types.ts';
+import { GLOBAL_CATALOG_NAMESPACE } from '../../../api/kinds/olm/packages.ts';
+import type { InstallPlan, InstallPlanStep, Subscription } from '../../../api/kinds/olm/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';

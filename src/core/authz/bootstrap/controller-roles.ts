@@ -1,7 +1,8 @@
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
+import { MACHINE_CONFIG_CONTROLLERS } from './machine-config.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
-import { OPERATOR_CONTROLLERS } from './operators.ts';
+import { OLM_CONTROLLERS } from './olm.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
 const WORKLOADS = 'apps';
@@ -335,7 +336,8 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   ...IMAGE_AND_TEMPLATE_CONTROLLERS,
-  ...OPERATOR_CONTROLLERS,
+  ...MACHINE_CONFIG_CONTROLLERS,
+  ...OLM_CONTROLLERS,
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

@@ -11,6 +11,7 @@ import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
+import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -23,10 +24,11 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { olmClusterRoleBindings, olmClusterRoles } from './olm.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
+import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
-import { operatorClusterRoleBindings, operatorClusterRoles } from './operators.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -167,14 +169,17 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
-    ...operatorClusterRoles,
+    ...olmClusterRoles,
     ...LOGIN_ROLES,
+    ...machineConfigRoles,
+    ...OPERATOR_ROLES,
   ]),
   clusterRoleBindings: [
     ...clusterRoleBindings,
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
-    ...operatorClusterRoleBindings,
+    ...machineConfigBindings,
+    ...olmClusterRoleBindings,
   ],
   roles: [...roles, ...routeRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings],

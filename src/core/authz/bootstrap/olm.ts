@@ -13,7 +13,7 @@ const BOTH = ['admin', 'edit'] as const;
 const aggregate = (...names: readonly string[]): Record<string, string> =>
   Object.assign({}, ...names.map((name) => aggregateTo(name)));
 
-export const operatorClusterRoles: readonly ClusterRole[] = [
+export const olmClusterRoles: readonly ClusterRole[] = [
   clusterRole(
     'aggregate-olm-edit',
     [
@@ -34,12 +34,12 @@ export const operatorClusterRoles: readonly ClusterRole[] = [
   clusterRole(LIFECYCLE_MANAGER, [rule('*', '*', '*'), urlRule('*', '*')]),
 ];
 
-export const operatorClusterRoleBindings: readonly ClusterRoleBinding[] = [
+export const olmClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(LIFECYCLE_MANAGER, [user(LIFECYCLE_MANAGER)]),
 ];
 
 /** By the service account, as the rules of the other controllers. */
-export const OPERATOR_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
+export const OLM_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'olm-controller',
     [

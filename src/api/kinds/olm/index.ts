@@ -17,7 +17,7 @@ export {
   subscriptions,
 };
 
-export const operatorKinds: readonly KindDefinition[] = [
+export const olmKinds: readonly KindDefinition[] = [
   catalogSources,
   subscriptions,
   installPlans,
