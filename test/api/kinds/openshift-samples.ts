@@ -245,6 +245,7 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
       releaseImage: '1.0',
       ipFamilies: 'IPv4',
     },
+  },
   CatalogSource: {
     spec: {
       sourceType: 'grpc',
