@@ -29,6 +29,7 @@ const BUNDLE: TreeLimits = { maxFiles: 500, maxBytes: 16 * 1024 * 1024, maxDepth
 /** Labels that say where an image has its catalog or manifests. Source: operator-registry. */
 const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 const MANIFESTS_LABEL = 'operators.operatorframework.io.bundle.manifests.v1';
+const CATALOGS = '/var/lib/origin/catalogs';
 const CHUNK = 64 * 1024;
 const NAME = /\.(ya?ml|json)$/;
 
@@ -72,9 +73,10 @@ function opened(address: string, found: readonly TreeFile[], id: string): Opened
   };
 }
 
-/** The path relative to the allowed directory. */
+/** The path relative to the allowed directory, which users name as it is on a host without a root of its own. */
 function belowDirectory(directory: string, path: string): string {
-  const absolute = normalize(path.startsWith('/') ? path : join(directory, path));
+  const own = path.startsWith(`${CATALOGS}/`) ? join(directory, path.slice(CATALOGS.length)) : path;
+  const absolute = normalize(own.startsWith('/') ? own : join(directory, own));
   const root = directory.endsWith(sep) ? directory : `${directory}${sep}`;
   if (path.includes('\0') || !`${absolute}${sep}`.startsWith(root))
     throw new CodedError('catalog', `${path.slice(0, 256)}: is not below ${directory}; move the catalog there`);

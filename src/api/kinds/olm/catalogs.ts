@@ -95,7 +95,6 @@ export const subscriptions: KindDefinition<Subscription> = {
     column<Subscription>('Package', 'The package subscribed to.', ({ spec }) => spec?.name ?? ''),
     column<Subscription>('Source', 'The catalog source for the specified package.', ({ spec }) => spec?.source ?? ''),
     column<Subscription>('Channel', 'The channel of updates to subscribe to.', ({ spec }) => spec?.channel ?? ''),
-    ageColumn,
   ],
 };
 
