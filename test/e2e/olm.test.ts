@@ -1,9 +1,9 @@
 /** Operators from catalogs with the packaged executable: a directory, an image, an upgrade with an approval. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { busyboxLayer, directory, type Entry, writeDockerArchive } from '../../build/docker-archive.ts';
 import { crdOf, csvOf, packageOf, writeCatalog } from '../components/controllers/olm-catalogs.ts';
@@ -102,6 +102,9 @@ async function importImages(): Promise<void> {
 before(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'he-olm-'));
   appliance = await Appliance.create();
+  const bootstrap = join(appliance.root, 'etc/origin/bootstrap.yaml');
+  await mkdir(dirname(bootstrap), { recursive: true });
+  await writeFile(bootstrap, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nopenshift: {profile: okd}\n');
   await writeCatalog(join(appliance.root, 'var/lib/origin/catalogs/lab'), packageOf('web', [v1]));
   await appliance.start(180_000);
   await importImages();
@@ -190,6 +193,7 @@ test('clients show versions, plans, packages, subscriptions and catalogs', async
   );
   assert.equal(manifest, 'side.v0.1.0');
   const several = await get('csv,ip,packagemanifest', '-n', 'shop');
+  assert.match(several, /installplan\.operators\.coreos\.com\/install-/);
   assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
 });
 

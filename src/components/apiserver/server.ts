@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
+import { shortNamesOf } from '../../api/registry/openshift.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -171,9 +172,11 @@ function countReloads({ config, identities, authorizers, encryption }: ApiServer
 }
 
 /** The built-in kinds in the versions that `--runtime-config` switches on. */
-function servedDefinitions({ eventTtlSeconds, runtimeConfig }: ApiServerConfig): readonly KindDefinition[] {
+function servedDefinitions({ eventTtlSeconds, openshift, runtimeConfig }: ApiServerConfig): readonly KindDefinition[] {
   return switchVersions(
-    builtinKinds.map((each) => refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds)))),
+    builtinKinds.map((each) =>
+      shortNamesOf(refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds))), openshift?.profile),
+    ),
     runtimeConfig ?? new Map(),
   );
 }
