@@ -64,7 +64,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   ...olmKinds,
 ];
 
-/** Under the profile okd `ip` means InstallPlan, as its users know it; Kubernetes' IPAddress has the same short name. */
+/** Under the profile okd `ip` means InstallPlan, as its users know it; IPAddress has the same short name. */
 export function shortNamesOf(kind: KindDefinition, profile: 'kubernetes' | 'okd' | undefined): KindDefinition {
   return profile === 'okd' && kind.kind === 'IPAddress' ? { ...kind, shortNames: [] } : kind;
 }

@@ -3,7 +3,7 @@ import type { ClusterServiceVersion } from '../../api/kinds/olm/types.ts';
 
 export const OWNER_LABEL = 'olm.owner';
 export const OWNER_NAMESPACE_LABEL = 'olm.owner.namespace';
-export const OWNER_KIND_LABEL = 'olm.owner.kind';
+const OWNER_KIND_LABEL = 'olm.owner.kind';
 export const MANAGED_LABEL = 'olm.managed';
 export const SPEC_HASH_LABEL = 'olm.deployment-spec-hash';
 export const COPIED_LABEL = 'olm.copiedFrom';

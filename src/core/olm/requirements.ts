@@ -1,4 +1,4 @@
-/** What a version needs of the cluster. Source: operator-lifecycle-manager pkg/controller/operators/olm/requirements.go. */
+/** What a version needs of the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { ClusterServiceVersion, RequirementStatus } from '../../api/kinds/olm/types.ts';
 import { serviceAccountNames } from './rbac.ts';

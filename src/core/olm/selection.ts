@@ -1,4 +1,4 @@
-/** What the resolver is given: subscriptions, installed versions and catalogs of a namespace, in order of preference. */
+/** What the resolver is given: subscriptions, installed versions and catalogs, in order of preference. */
 import type { ClusterServiceVersion, Subscription } from '../../api/kinds/olm/types.ts';
 import { type Constraint, fieldsOf, listOf, readProperties } from './blobs.ts';
 import type { Bundle, Catalog, CatalogPackage, Channel } from './catalog.ts';

@@ -196,7 +196,7 @@ const isMarked = ({ metadata }: ClusterServiceVersion, marks: Readonly<Record<st
   metadata?.finalizers?.includes(CLEANUP_FINALIZER) === true &&
   Object.entries(marks).every(([key, value]) => metadata?.annotations?.[key] === value);
 
-/** Two versions that own one kind would fight over its objects; of two that replace each other one is on its way out. */
+/** Two versions that own one kind would fight over its objects, unless one of them replaces the other. */
 function conflictOf(csv: ClusterServiceVersion, others: readonly ClusterServiceVersion[]): string | undefined {
   const own = new Set((csv.spec?.customresourcedefinitions?.owned ?? []).map(({ name }) => name));
   for (const other of others) {
