@@ -315,7 +315,7 @@ class Server implements ApiServer {
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
-      processFacts: deps.processFacts,
+      ...{ processFacts: deps.processFacts, releases: deps.releases },
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);
@@ -417,7 +417,6 @@ class Server implements ApiServer {
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
         ensureClusterConfig(this.#context),
-        ensureOperators(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
@@ -426,6 +425,7 @@ class Server implements ApiServer {
         ensureTokenTracking(this.#context),
         this.#identityLeases.start(),
         this.#login?.prepare(),
+        ensureOperators(this.#context),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();

@@ -32,6 +32,8 @@ import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } 
 import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { type CatalogPlaces, catalogFiles } from './catalogs.ts';
+import { machineConfigFacts } from './machine-config.ts';
+import { machineProvisioner } from './machines.ts';
 import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
@@ -116,8 +118,10 @@ export async function startControllers({
           },
         }),
     options: optionsOf(config),
+    machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
     router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
+    machineConfig: machineConfigFacts(),
   });
   const scheduler = createScheduler({
     client: schedulerClient.client.fenced(electors.scheduler.fence),

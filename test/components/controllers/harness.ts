@@ -20,9 +20,11 @@ import {
   type ControllersOptions,
   createControllers,
 } from '../../../src/components/controllers/index.ts';
+import type { MachineProvisioner } from '../../../src/components/controllers/machines-port.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
 import { createCatalogFiles } from '../../../src/io/catalogs/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
+import { machineConfigFacts } from '../../../src/roles/controllers/machine-config.ts';
 import { routerFacts } from '../../../src/roles/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
@@ -49,6 +51,8 @@ export interface ControlPlaneOptions {
   readonly api?: TestServer;
   /** What joining hosts learn; default: nothing. */
   readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
+  /** Hosts and the store, for machines; default: none. */
+  readonly machines?: MachineProvisioner;
   /** The directory of catalogs of operators; default: there are none. */
   readonly catalogs?: string;
   /** Whether certificates of services are issued. Default false. */
@@ -104,7 +108,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
+    machineConfig: machineConfigFacts(),
     ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
+    ...(options.machines === undefined ? {} : { machines: options.machines }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
     ...(options.catalogs === undefined
       ? {}

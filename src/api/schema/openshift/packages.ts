@@ -3,8 +3,10 @@ import { olmPackages } from '../olm/index.ts';
 import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
+import { bareMetalPackage, hostOfferPackage } from './bare-metal.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machinePackage } from './machine.ts';
 import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
 import { operatorPackage } from './operator.ts';
@@ -17,6 +19,9 @@ import { userPackage } from './user.ts';
 
 const packages = [
   authorizationPackage,
+  bareMetalPackage,
+  hostOfferPackage,
+  machinePackage,
   configPackage,
   imagePackage,
   machineConfigurationPackage,
