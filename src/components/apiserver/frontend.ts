@@ -36,6 +36,8 @@ const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'console', 'portforward', 'proxy']);
 /** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+/** Blank hosts send signed offers; RBAC decides here too. */
+const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
@@ -242,6 +244,7 @@ export class Frontend {
     const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
     if (anonymous === 'paths') return anonymousPaths.includes(info.path);
     if (anonymous !== 'health') return anonymous === 'all';
+    if (info.path === HOST_OFFERS) return info.resource && info.verb === 'create';
     return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
   }
 
