@@ -268,7 +268,8 @@ function historyOf(
     image: desired.image,
     verified,
   };
-  const ended = before.map((each) => (each.completionTime === null ? { ...each, completionTime: at } : each));
+  // The API server drops nulls.
+  const ended = before.map((each) => ({ ...each, completionTime: each.completionTime ?? at }));
   return [entry, ...ended].slice(0, MAX_HISTORY);
 }
 

@@ -73,7 +73,9 @@ class Cluster {
       own: { version: '0.1.0', kubernetes: 'v1.36.0' },
       nowMs: this.nowMs,
     });
-    this.object = { ...this.object, status: plan.status };
+    // As the API server returns it: without nulls.
+    const stored = JSON.stringify(plan.status, (_, value) => (value === null ? undefined : value));
+    this.object = { ...this.object, status: JSON.parse(stored) };
     this.givenUp = plan.givenUp;
     return plan;
   }
@@ -176,6 +178,7 @@ test('a host that does not become healthy ends the update: all go back, and it i
   assert.deepEqual(cluster.asked, ['m2 0.2.0', 'm3 0.2.0', 'm2 0.1.0']);
   assert.deepEqual(new Set(cluster.hosts.map(({ version }) => version)), new Set(['0.1.0']));
   assert.deepEqual(cluster.history, ['0.1.0 Completed', '0.2.0 Partial', '0.1.0 Completed']);
+  assert.ok(cluster.object.status?.history?.every(({ completionTime }) => completionTime !== undefined));
   assert.equal(cluster.condition('Failing').status, 'True');
   assert.match(cluster.condition('Failing').message ?? '', /update to 0\.2\.0 was rolled back: host m3: not healthy/);
   cluster.run();

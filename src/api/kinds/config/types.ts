@@ -42,7 +42,8 @@ export interface Release {
 export interface UpdateHistory {
   readonly state: 'Completed' | 'Partial';
   readonly startedTime: string;
-  readonly completionTime: string | null;
+  /** Null or absent: it has not ended. */
+  readonly completionTime?: string | null;
   readonly version: string;
   readonly image: string;
   readonly verified: boolean;
