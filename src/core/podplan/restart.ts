@@ -1,6 +1,7 @@
 /**
  * Which containers start again after their end: the pod's policy, the container's own, and its rules. Source: KEP-5307
- * (container restart rules), KEP-5532 (restart of all containers); pkg/kubelet/container/helpers.go ShouldContainerBeRestarted.
+ * (container restart rules), KEP-5532 (restart of all containers); pkg/kubelet/container/helpers.go
+ * ShouldContainerBeRestarted.
  */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import type { ContainerStatus } from './port.ts';
