@@ -289,6 +289,9 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     );
     assert.equal((await lab.get('/run/default/job/main?cmd=id', 'bearer-reader', 'POST')).code, 403);
     assert.equal((await lab.get('/containerLogs/default/..%2f..%2fetc/main')).code, 404);
+    assert.equal((await lab.get('/checkpoint/default/job/main', 'bearer-reader', 'POST')).code, 403);
+    assert.equal((await lab.get('/checkpoint/default/none/main', 'admin', 'POST')).code, 404);
+    assert.equal((await lab.get('/checkpoint/default/job/main')).code, 405);
     assert.equal((await lab.get('/healthz')).body, 'ok');
     const summary = JSON.parse((await lab.get('/stats/summary')).body) as {
       node: { nodeName: string; memory: { workingSetBytes: number } };
