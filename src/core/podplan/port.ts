@@ -125,6 +125,8 @@ export interface SandboxConfig {
   readonly hostPid: boolean;
   readonly hostIpc: boolean;
   readonly shareProcessNamespace: boolean;
+  /** Some container of it is privileged, which runtimes may need to know from the beginning. */
+  readonly privileged?: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly dns?: {
     readonly servers: readonly string[];
