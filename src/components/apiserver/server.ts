@@ -28,6 +28,7 @@ import { rememberGroup } from './bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ensureClusterConfig } from './bootstrap/openshift-config.ts';
+import { ensureOperators } from './bootstrap/openshift-operator.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { SoleWriter } from './bootstrap/sole-writer.ts';
@@ -307,6 +308,7 @@ class Server implements ApiServer {
       allocators: new Map([['services/specs', services]]),
       backends: deps.http.backends,
       destinations,
+      imageRegistries: deps.imageRegistries,
       stopping: this.#stopping.signal,
     };
     this.#compactor = new Compactor(
@@ -329,7 +331,7 @@ class Server implements ApiServer {
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
-      processFacts: deps.processFacts,
+      ...{ processFacts: deps.processFacts, releases: deps.releases },
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);
@@ -439,6 +441,7 @@ class Server implements ApiServer {
         ensureTokenTracking(this.#context),
         this.#identityLeases.start(),
         this.#login?.prepare(),
+        ensureOperators(this.#context),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();

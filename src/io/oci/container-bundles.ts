@@ -1,6 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { HOST_ROOT_ID, hostRootRefusal, isHostRootImage } from '../../api/podspec/host-root-image.ts';
+import {
+  HOST_PROGRAMS_IMAGE,
+  HOST_ROOT_ID,
+  hostRootRefusal,
+  isHostRootImage,
+} from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
 import { appArmorProfile } from './apparmor.ts';
@@ -11,6 +16,7 @@ import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
 import { removeExecCgroups } from './exec-cgroup.ts';
+import { prepareHostPrograms } from './host-programs.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { localSeccompProfile } from './local-seccomp.ts';
 import { checkMounts } from './mount-guard.ts';
@@ -175,7 +181,8 @@ export class ContainerBundles {
     await mkdir(rootfs, { mode: 0o755 });
     if (config.hostRoot === true) {
       const visible = this.#context.deps.hostRootVisible ?? [];
-      const mounts = await prepareHostRoot(rootfs, join(directory, 'skeleton'), config.mounts, visible);
+      const prepare = config.image === HOST_PROGRAMS_IMAGE ? prepareHostPrograms : prepareHostRoot;
+      const mounts = await prepare(rootfs, join(directory, 'skeleton'), config.mounts, visible);
       return { image: NO_IMAGE_CONFIG, mounts, overlay: false, mapped: undefined };
     }
     const [held] = await Promise.all([

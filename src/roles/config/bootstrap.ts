@@ -9,10 +9,12 @@ import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
 import { fixturesField, rigPowerField } from './fixtures.ts';
+import { machineConfigField } from './machine-config.ts';
 import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
+import { updatesField } from './updates.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -117,6 +119,14 @@ const shape = {
     },
     ['server', 'token', 'caHash'],
   ),
+  offer: object(
+    {
+      server: apiUrl(),
+      caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
+    },
+    ['server', 'caHash'],
+  ),
+  handover: object({ masters: integer(1, 9) }, ['masters']),
   masters: list(apiUrl()),
   vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),
@@ -140,6 +150,8 @@ const shape = {
   ...embeddedShape,
   openshift: openshiftField(),
   router: routerField(),
+  machineConfig: machineConfigField(),
+  updates: updatesField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -157,6 +169,7 @@ const shape = {
     etcd: port(),
     etcdPeer: port(),
     balancer: port(),
+    machineConfigServer: port(),
   }),
   network: object({
     clusterCIDR: cidrs(),

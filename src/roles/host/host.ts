@@ -28,6 +28,7 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
 import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
+import { withPoolSettings } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { takeInChild } from '../etcd/snapshot-child.ts';
@@ -50,6 +51,7 @@ import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
+import { replayMachineConfig } from './machine-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
@@ -140,7 +142,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const informers = api.newInformers(lastKnown);
   followApiServers(balancer, informers);
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
-  joinMasters(gossip, informers);
+  joinMasters(gossip, balancer, informers);
   const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
@@ -149,7 +151,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const parts = { settings, log, prepared, api, lastKnown, recorder, network, streaming, certificates, versions };
-  const kubelet = await restartableKubelet(() => hostKubelet({ ...parts, addresses, time }), log.named('kubelet'));
+  const kubelet = await restartableKubelet((isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }), log);
   await kubelet.start();
   certificates.start(kubelet);
   const named = { reinstall: prepared.reinstall, onRenewed: (): void => void kubelet.reloadCertificate(), log };
@@ -173,7 +175,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  const stopEmbedded = await startEmbedded(parts, runtime.images, nodeName, informers);
+  const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
   const stopRouter = startRouter(settings, informers, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
@@ -267,6 +269,7 @@ interface PreparedHost {
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
 async function prepareHost(settings: Settings, log: Log, progress: Progress, time: TrustedTime): Promise<PreparedHost> {
+  await replayMachineConfig(settings, log.named('machine-config'));
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
@@ -337,9 +340,11 @@ interface KubeletParts {
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
   readonly time: TrustedTime;
+  /** The host starts whatever its pool says. */
+  readonly isFirst: boolean;
 }
 
-/** Of node-config.yaml as it is now. */
+/** Of node-config.yaml and the settings of the pool as they are now. */
 async function hostKubelet({
   settings,
   log,
@@ -353,9 +358,11 @@ async function hostKubelet({
   certificates,
   versions,
   time,
+  isFirst,
 }: KubeletParts): Promise<Kubelet> {
   const files = nodeFiles(settings.root);
-  const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
+  const own = await readHostNodeConfig(settings, prepared.driver.name, log);
+  const nodeConfig = await withPoolSettings(own, settings.root, isFirst ? log : undefined);
   const mounts = createMounter();
   const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({

@@ -11,7 +11,7 @@ import { createCriHost, createOciRuntime, type OciRuntime } from '../../io/oci/i
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
-import { registryOptions } from '../config/registries.ts';
+import { registryOptions, shareRegistries } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { createHostNetwork, type HostNetwork } from './host-network.ts';
@@ -40,12 +40,9 @@ export async function startRuntime(
   helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({
-    root: settings.paths.images,
-    trees,
-    log,
-    registry: await registryOptions(settings),
-  });
+  const registry = await registryOptions(settings);
+  await shareRegistries(settings, registry);
+  const images = createImageStore({ root: settings.paths.images, trees, log, registry });
   const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
   const socat = helpers === undefined ? 'socat' : join(helpers, 'socat');

@@ -37,6 +37,28 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
       tags: [{ name: '1', from: { kind: 'DockerImage', name: 'lab.local/app:1' }, importPolicy: {} }],
     },
   },
+  'Machine.machine.openshift.io': {
+    spec: {
+      metadata: { labels: { zone: 'a' } },
+      lifecycleHooks: { preDrain: [{ name: 'example.com/Backup', owner: 'backup' }] },
+      taints: [{ key: 'lab', effect: 'NoSchedule' }],
+      providerSpec: { value: { hostSelector: { matchLabels: { rack: '3' } }, pool: 'infra' } },
+    },
+  },
+  'MachineSet.machine.openshift.io': {
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { set: 'x' } },
+      template: { metadata: { labels: { set: 'x' } }, spec: { providerSpec: { value: {} } } },
+    },
+  },
+  'MachineHealthCheck.machine.openshift.io': {
+    spec: {
+      selector: { matchLabels: { set: 'x' } },
+      unhealthyConditions: [{ type: 'Ready', status: 'False', timeout: '5m' }],
+      maxUnhealthy: '40%',
+    },
+  },
   'APIServer.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
   'Authentication.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
   'Build.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
@@ -71,6 +93,52 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
   'ClusterVersion.config.openshift.io': {
     metadata: { name: 'version' },
     spec: { clusterID: '00000000-0000-4000-8000-000000000000', channel: 'stable' },
+  },
+  'Etcd.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { managementState: 'Managed' } },
+  'KubeAPIServer.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: {
+      managementState: 'Managed',
+      logLevel: 'Debug',
+      forceRedeploymentReason: 'new key',
+      failedRevisionLimit: 3,
+      unsupportedConfigOverrides: { apiServerArguments: { 'audit-log-maxage': ['3'] } },
+    },
+    status: {
+      latestAvailableRevision: 4,
+      nodeStatuses: [
+        { nodeName: 'm1', currentRevision: 4 },
+        { nodeName: 'm2', currentRevision: 3, targetRevision: 4 },
+      ],
+      conditions: [{ type: 'NodeInstallerProgressing', status: 'True', message: '1 nodes are at revision 3' }],
+    },
+  },
+  'KubeControllerManager.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'KubeScheduler.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: { unsupportedConfigOverrides: { arguments: {} } },
+  },
+  'MachineConfiguration.operator.openshift.io': {
+    metadata: { name: 'cluster' },
+    spec: {
+      managementState: 'Managed',
+      nodeDisruptionPolicy: {
+        files: [
+          { path: '/etc/chrony.conf', actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] },
+        ],
+        units: [{ name: 'auditd.service', actions: [{ type: 'Drain' }, { type: 'DaemonReload' }] }],
+        sshkey: { actions: [{ type: 'None' }] },
+      },
+    },
+  },
+  'Network.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { serviceNetwork: ['172.30.0.0/16'] } },
+  'DNS.operator.openshift.io': { metadata: { name: 'default' }, spec: {} },
+  'Authentication.operator.openshift.io': { metadata: { name: 'cluster' }, spec: { logLevel: 'Normal' } },
+  'Config.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'Storage.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
+  'IngressController.operator.openshift.io': {
+    metadata: { name: 'default', namespace: 'openshift-ingress-operator' },
+    spec: { domain: 'apps.lab.example' },
   },
   'ClusterResourceQuota.quota.openshift.io': {
     spec: { selector: { labels: { matchLabels: { team: 'blue' } } }, quota: { hard: { pods: '10' } } },
@@ -133,5 +201,71 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
     userName: 'dev',
     userUID: '7ac2b4e0-0000-4000-8000-000000000001',
     scopes: ['user:info'],
+  },
+  'MachineConfig.machineconfiguration.openshift.io': {
+    metadata: {
+      name: '50-motd',
+      labels: { 'machineconfiguration.openshift.io/role': 'worker' },
+      annotations: { 'machineconfiguration.openshift.io/generated-by-controller-version': '1.0' },
+    },
+    spec: {
+      osImageURL: '',
+      config: {
+        ignition: { version: '3.2.0' },
+        storage: { files: [{ path: '/etc/motd', mode: 420, contents: { source: 'data:,hello' } }] },
+      },
+      kernelArguments: ['quiet'],
+      extensions: null,
+      fips: false,
+      kernelType: '',
+    },
+  },
+  'MachineConfigPool.machineconfiguration.openshift.io': {
+    spec: {
+      machineConfigSelector: { matchLabels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+      nodeSelector: { matchLabels: { 'node-role.kubernetes.io/worker': '' } },
+      paused: false,
+      maxUnavailable: '50%',
+      configuration: { name: 'rendered-worker-1', source: [{ kind: 'MachineConfig', name: '00-worker' }] },
+    },
+    status: {
+      configuration: { name: 'rendered-worker-0' },
+      conditions: [
+        { type: 'Updated', status: 'False' },
+        { type: 'Updating', status: 'True' },
+        { type: 'Degraded', status: 'False' },
+      ],
+      machineCount: 3,
+      readyMachineCount: 2,
+      updatedMachineCount: 2,
+      degradedMachineCount: 0,
+    },
+  },
+  'KubeletConfig.machineconfiguration.openshift.io': {
+    spec: {
+      autoSizingReserved: true,
+      logLevel: 4,
+      machineConfigPoolSelector: { matchLabels: { custom: 'large' } },
+      kubeletConfig: { maxPods: 100 },
+      tlsSecurityProfile: { type: 'Intermediate', intermediate: {} },
+    },
+  },
+  'ContainerRuntimeConfig.machineconfiguration.openshift.io': {
+    spec: {
+      machineConfigPoolSelector: { matchLabels: { custom: 'large' } },
+      containerRuntimeConfig: { pidsLimit: 2048, logLevel: 'debug', logSizeMax: '8Ki', overlaySize: '8G' },
+    },
+  },
+  'ControllerConfig.machineconfiguration.openshift.io': {
+    spec: {
+      clusterDNSIP: '172.30.0.10',
+      cloudProviderConfig: '',
+      kubeAPIServerServingCAData: 'YQ==',
+      rootCAData: 'YQ==',
+      images: {},
+      osImageURL: '1.0',
+      releaseImage: '1.0',
+      ipFamilies: 'IPv4',
+    },
   },
 };

@@ -13,7 +13,7 @@ const created = storedKinds.filter(
   ({ verbs, kind, group }) =>
     verbs.includes('create') &&
     // Its objects have their names, and are there from the start.
-    group !== 'config.openshift.io' &&
+    !['config.openshift.io', 'operator.openshift.io'].includes(group) &&
     !['APIService', 'CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
 );
 

@@ -2,9 +2,13 @@
 import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
+import { bareMetalPackage, hostOfferPackage } from './bare-metal.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machinePackage } from './machine.ts';
+import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
+import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
 import { quotaPackage } from './quota.ts';
 import { routePackage } from './route.ts';
@@ -14,9 +18,14 @@ import { userPackage } from './user.ts';
 
 const packages = [
   authorizationPackage,
+  bareMetalPackage,
+  hostOfferPackage,
+  machinePackage,
   configPackage,
   imagePackage,
+  machineConfigurationPackage,
   oauthPackage,
+  operatorPackage,
   projectPackage,
   quotaPackage,
   rigPackage,

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import {
-  hasHostRoot,
   hostRootRefusal,
   isHostRootImage,
+  mayNameHostRoot,
   mayUseHostRoot,
   type PodSource,
 } from '../../../api/podspec/host-root-image.ts';
@@ -231,7 +231,7 @@ export class PodExecutor {
     const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
-    if (hostRoot && !mayUseHostRoot(this.source) && !hasHostRoot(pod, container)) {
+    if (hostRoot && !mayUseHostRoot(this.source) && !mayNameHostRoot(pod, container)) {
       const message = hostRootRefusal(`container ${container.name}`);
       throw new StartError({ reason: 'CreateContainerConfigError', message });
     }
