@@ -1,8 +1,8 @@
 /** The image service of a container runtime. */
 import { type ImageService, type ImageStatus, RuntimeError } from '../../../core/podplan/port.ts';
+import type { CriCalls } from './calls.ts';
 import type { Message, MessageType } from './codec.ts';
 import * as messages from './messages.ts';
-import type { CriCalls } from './runtime.ts';
 
 const PULL_TIMEOUT_MS = 30 * 60_000;
 

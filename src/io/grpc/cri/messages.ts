@@ -1,4 +1,4 @@
-/** Messages of the container runtime interface, as far as they are used. Source: k8s.io/cri-api runtime/v1 api.proto. */
+/** Messages of the container runtime interface, as far as used. Source: k8s.io/cri-api runtime/v1 api.proto. */
 import { many, one } from './codec.ts';
 
 const int64Value = { value: one(1, 'int') };
@@ -165,7 +165,6 @@ export const attach = {
   stdout: one(4, 'bool'),
   stderr: one(5, 'bool'),
 };
-export const portForward = { id: one(1, 'string'), ports: many(2, 'int') };
 export const urlResponse = { url: one(1, 'string') };
 export const checkpointContainer = { id: one(1, 'string'), location: one(2, 'string'), timeout: one(3, 'int') };
 

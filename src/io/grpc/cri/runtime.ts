@@ -1,5 +1,4 @@
 /** The container runtime port over the container runtime interface, as containerd and CRI-O serve it. */
-import { pathToFileURL } from 'node:url';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -10,23 +9,17 @@ import {
   type ProcessStreams,
   type Runtime,
   RuntimeError,
-  type RuntimeErrorCode,
   type RuntimeFeatures,
   type SandboxStatus,
 } from '../../../core/podplan/port.ts';
-import { Channel } from '../channel.ts';
-import { RpcError } from '../messages.ts';
-import { type Draft, decode, encode, type Message, type MessageType } from './codec.ts';
+import { CriCalls, TIMEOUT_MS } from './calls.ts';
+import type { Draft, Message, MessageType } from './codec.ts';
 import { configOf, containerDraft, NOTES, ownAnnotations, resourcesDraft, sandboxDraft } from './configs.ts';
 import { criImages } from './images.ts';
 import * as messages from './messages.ts';
 import type { CriHost } from './port.ts';
 import { openStreams } from './streams.ts';
 
-/** As upstream's runtimeRequestTimeout, and more for what waits for a grace period. */
-const TIMEOUT_MS = 120_000;
-/** As the kubelet allows for lists of images. */
-const MAX_MESSAGE_BYTES = 16 << 20;
 /** As upstream's generic PLEG: this interface has no events everywhere. */
 const RELIST_MS = 1_000;
 const STATES = ['created', 'running', 'exited', 'unknown'] as const;
@@ -44,42 +37,6 @@ export interface CriRuntime extends Runtime {
   /** Throws RuntimeError 'internal' when nothing answers at the endpoint. */
   start(): Promise<void>;
   stop(): Promise<void>;
-}
-
-/** How an error of a call is passed on. */
-type Codes = Partial<Record<RpcCode, RuntimeErrorCode>>;
-
-export class CriCalls {
-  readonly #channel: Channel;
-
-  constructor({ endpoint, clock, log }: Pick<CriDeps, 'endpoint' | 'clock' | 'log'>) {
-    const path = endpoint.replace(/^unix:\/\//, '');
-    const endpoints = [`unix://${pathToFileURL(path).pathname}`];
-    this.#channel = new Channel({ endpoints, maxMessageBytes: MAX_MESSAGE_BYTES, clock, log });
-  }
-
-  close(): void {
-    this.#channel.close();
-  }
-
-  /** Throws RuntimeError in the runtime's words. */
-  async call<Q extends MessageType, A extends MessageType>(
-    method: string,
-    request: readonly [Q, Draft<Q>],
-    answer: A,
-    { timeoutMs = TIMEOUT_MS, otherwise = 'internal' as RuntimeErrorCode, codes = {} as Codes } = {},
-  ): Promise<Message<A>> {
-    try {
-      const bytes = await this.#channel.unary(`/runtime.v1.${method}`, encode(...request), timeoutMs);
-      return decode(answer, bytes);
-    } catch (error) {
-      const code = error instanceof RpcError ? (error.code as RpcCode) : RpcCode.unknown;
-      const message = messageOf(error).replace(/^store (is unavailable|did not answer in time)/, 'runtime $1');
-      throw new RuntimeError(codes[code] ?? (code === RpcCode.notFound ? 'not-found' : otherwise), message, {
-        cause: error,
-      });
-    }
-  }
 }
 
 export function createCriRuntime(deps: CriDeps): CriRuntime {
