@@ -1,5 +1,5 @@
 /** What the kubelet does itself beside a container runtime of the host. */
-import { access } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
 import type { CriHost } from '../grpc/cri/port.ts';
 import { cgroupsOf, readCgroupMounts, readStats } from './cgroups.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
@@ -16,6 +16,7 @@ export function createCriHost(socat = 'socat'): CriHost {
         // It has ended by itself.
       }
     },
+    makeDirectory: async (path) => void (await mkdir(path, { recursive: true, mode: 0o755 })),
     isThere: (path) =>
       access(path).then(
         () => true,

@@ -6,6 +6,8 @@ export interface CriHost {
   signalNumber(name: string): number;
   /** Without effect on a process that is gone. */
   kill(pid: number, signal: number): void;
+  /** Of the logs of a pod; one that is there is fine. */
+  makeDirectory(path: string): Promise<void>;
   /** Runtimes would make what is to be mounted and is not there. */
   isThere(path: string): Promise<boolean>;
   /** Processes of the cgroup that a process is in; 0 when it is gone. */

@@ -97,6 +97,7 @@ class RemoteRuntime implements CriRuntime {
   async runPodSandbox(config: Parameters<Runtime['runPodSandbox']>[0]): Promise<string> {
     const request = { config: sandboxDraft(config), handler: config.runtimeHandler };
     const options = { otherwise: 'create-failed' } as const;
+    await this.#deps.host.makeDirectory(config.logDirectory);
     return (await this.#runtime('RunPodSandbox', [messages.runPodSandbox, request], messages.idOnly, options)).id;
   }
 
