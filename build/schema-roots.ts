@@ -48,6 +48,8 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
     prefix: 'io.k8s.api.resource.v1',
     classes: [],
   },
+  { prefix: 'io.k8s.api.resource.v1beta2', classes: [] },
+  { prefix: 'io.k8s.api.storagemigration.v1beta1', classes: [] },
   { prefix: 'io.k8s.api.node.v1', classes: [] },
   { prefix: 'io.k8s.api.flowcontrol.v1', classes: [] },
   {

@@ -16,6 +16,7 @@ import { customResourceDefinitions } from './kinds/customresourcedefinitions/ind
 import { daemonSets } from './kinds/daemonsets/index.ts';
 import { deployments } from './kinds/deployments/index.ts';
 import { deviceClasses } from './kinds/deviceclasses/index.ts';
+import { deviceTaintRules } from './kinds/devicetaintrules/index.ts';
 import { endpoints } from './kinds/endpoints/index.ts';
 import { endpointSlices } from './kinds/endpointslices/index.ts';
 import { events } from './kinds/events/index.ts';
@@ -74,6 +75,7 @@ import { serviceCidrs } from './kinds/servicecidrs/index.ts';
 import { services } from './kinds/services/index.ts';
 import { statefulSets } from './kinds/statefulsets/index.ts';
 import { storageClasses } from './kinds/storageclasses/index.ts';
+import { storageVersionMigrations } from './kinds/storageversionmigrations/index.ts';
 import { templateInstances } from './kinds/templateinstances/index.ts';
 import { volumeAttachments } from './kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
@@ -139,6 +141,8 @@ export const resources = {
   resourceClaims: typeOf(resourceClaims),
   resourceClaimTemplates: typeOf(resourceClaimTemplates),
   resourceSlices: typeOf(resourceSlices),
+  deviceTaintRules: typeOf(deviceTaintRules),
+  storageVersionMigrations: typeOf(storageVersionMigrations),
   deviceClasses: typeOf(deviceClasses),
   csiDrivers: typeOf(csiDrivers),
   csiNodes: typeOf(csiNodes),

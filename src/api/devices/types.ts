@@ -135,6 +135,11 @@ export interface Device extends NodeChoice {
   nodeAllocatableResourceMappings?: Record<string, unknown>;
 }
 
+export interface DeviceTaintRule extends KubeObject {
+  spec?: { deviceSelector?: { driver?: string; pool?: string; device?: string }; taint?: DeviceTaint };
+  status?: { conditions?: Condition[] };
+}
+
 export interface ResourceSlice extends KubeObject {
   spec?: NodeChoice & {
     driver?: string;

@@ -229,6 +229,8 @@ interface RestartRule {
   readonly exitCodes?: { readonly operator?: string; readonly values?: readonly number[] };
 }
 
+const RESTART_ACTIONS: readonly string[] = ['Restart', 'RestartAllContainers'];
+
 /** When a container is started again, which may differ from what holds for its pod. */
 function validateRestarts(container: Container, at: string): FieldError[] {
   const { restartPolicy, restartPolicyRules } = container as Container & { restartPolicyRules?: RestartRule[] };
@@ -242,7 +244,8 @@ function validateRestarts(container: Container, at: string): FieldError[] {
   if (rules.length > MAX_RESTART_RULES) errors.push(fieldError.tooMany(path, rules.length, MAX_RESTART_RULES));
   rules.forEach(({ action = '', exitCodes }, index) => {
     const rule = `${path}[${index}]`;
-    if (action !== 'Restart') errors.push(fieldError.notSupported(`${rule}.action`, action, ['Restart']));
+    if (!RESTART_ACTIONS.includes(action))
+      errors.push(fieldError.notSupported(`${rule}.action`, action, RESTART_ACTIONS));
     if (exitCodes === undefined) errors.push(fieldError.required(`${rule}.exitCodes`, 'must be specified'));
     else {
       const { operator = '', values = [] } = exitCodes;

@@ -14,6 +14,7 @@ import { customResourceDefinitions } from '../kinds/customresourcedefinitions/in
 import { daemonSets } from '../kinds/daemonsets/index.ts';
 import { deployments } from '../kinds/deployments/index.ts';
 import { deviceClasses } from '../kinds/deviceclasses/index.ts';
+import { deviceTaintRules } from '../kinds/devicetaintrules/index.ts';
 import { endpoints } from '../kinds/endpoints/index.ts';
 import { endpointSlices } from '../kinds/endpointslices/index.ts';
 import { events } from '../kinds/events/index.ts';
@@ -66,6 +67,7 @@ import { serviceCidrs } from '../kinds/servicecidrs/index.ts';
 import { services } from '../kinds/services/index.ts';
 import { statefulSets } from '../kinds/statefulsets/index.ts';
 import { storageClasses } from '../kinds/storageclasses/index.ts';
+import { storageVersionMigrations } from '../kinds/storageversionmigrations/index.ts';
 import { bindings, evictions, scales, tokenRequests } from '../kinds/subresources/index.ts';
 import { validatingAdmissionPolicies } from '../kinds/validatingadmissionpolicies/index.ts';
 import { validatingAdmissionPolicyBindings } from '../kinds/validatingadmissionpolicybindings/index.ts';
@@ -137,6 +139,8 @@ export const builtinKinds: readonly KindDefinition[] = [
   resourceClaims,
   resourceClaimTemplates,
   resourceSlices,
+  deviceTaintRules,
+  storageVersionMigrations,
   runtimeClasses,
   flowSchemas,
   priorityLevelConfigurations,

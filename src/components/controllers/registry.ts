@@ -60,6 +60,7 @@ import { serviceAccountController } from './serviceaccount.ts';
 import { accountSecretsController } from './serviceaccount-secrets.ts';
 import { tokenSecretController } from './serviceaccount-token.ts';
 import { statefulSetController } from './statefulset.ts';
+import { storageVersionMigratorController } from './storage-version-migrator.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { templateInstanceController } from './template-instance.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
@@ -116,6 +117,7 @@ export const controllers: readonly ControllerSpec[] = [
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,
+  storageVersionMigratorController,
   imageStreamImportController,
   imageTriggerController,
   templateInstanceController,

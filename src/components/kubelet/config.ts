@@ -72,6 +72,8 @@ export interface KubeletConfig {
   readonly nodeLeaseDurationSeconds: number;
   readonly containerLogMaxBytes: number;
   readonly containerLogMaxFiles: number;
+  /** Between two looks at the sizes of logs. */
+  readonly containerLogMonitorMs: number;
   readonly imageGcHighThresholdPercent: number;
   readonly imageGcLowThresholdPercent: number;
   readonly imageMinimumGcAgeMs: number;
@@ -113,6 +115,7 @@ export const DEFAULT_KUBELET_CONFIG = {
   nodeLeaseDurationSeconds: 40,
   containerLogMaxBytes: 10 * 1024 * 1024,
   containerLogMaxFiles: 5,
+  containerLogMonitorMs: 10_000,
   imageGcHighThresholdPercent: 85,
   imageGcLowThresholdPercent: 80,
   imageMinimumGcAgeMs: 120_000,

@@ -72,11 +72,8 @@ export interface OpenLog {
   size(): Promise<number>;
   /** Fills `buffer` from `position` of the file; the number of bytes read. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /**
-   * The file that is at the path now, when this one was renamed or is shorter than `offset`; undefined when this one is
-   * current or no other can be opened.
-   */
-  reopened(offset: number): Promise<OpenLog | undefined>;
+  /** Differs between files, whatever their names. */
+  identity(): Promise<string>;
   close(): Promise<void>;
 }
 

@@ -64,7 +64,6 @@ export interface Kubelet {
   readonly nodeReady: Promise<void>;
 }
 
-const LOG_ROTATION_MS = 10_000;
 /** How often it is looked whose local storage is due to be measured. */
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
@@ -125,7 +124,7 @@ class NodeKubelet implements Kubelet {
       manager.wakeAll();
       mirrors.kick();
     });
-    this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    this.every('logs', deps.config.containerLogMonitorMs, () => rotateLogs(services));
     if (services.containers.enabled) this.every('placements', PLACEMENTS_MS, () => parts.placements.apply());
     const limits = new StorageLimits(services, manager);
     this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());

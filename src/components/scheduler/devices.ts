@@ -3,7 +3,8 @@
  * claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
  */
 import type { Node } from 'kubernetes-types/core/v1';
-import type { Device, DeviceClass, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
+import { slicesWithRules } from '../../api/devices/taint-rules.ts';
+import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
 import { resources } from '../../api/resources.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
@@ -22,6 +23,8 @@ export interface DeviceSources {
   readonly claims: Informer<ResourceClaim>;
   readonly slices: Informer<ResourceSlice>;
   readonly classes: Informer<DeviceClass>;
+  /** Undefined: the server does not serve the kind. */
+  readonly rules: Informer<DeviceTaintRule> | undefined;
 }
 
 export class ClaimAllocator implements BindingPlugin, DeviceLister {
@@ -55,6 +58,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       }),
       sources.classes.onChange({ added: onChanged, updated: onChanged }),
       sources.slices.onChange({ added: changed, updated: changed, deleted: changed }),
+      sources.rules?.onChange({ added: changed, updated: changed, deleted: changed }) ?? (() => {}),
     ];
   }
 
@@ -71,7 +75,11 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   }
 
   slicesFor(node: string): readonly ResourceSlice[] {
-    this.#slices ??= Map.groupBy(this.#sources.slices.list(), ({ spec }) => spec?.nodeName ?? '');
+    const { slices, rules } = this.#sources;
+    this.#slices ??= Map.groupBy(
+      slicesWithRules(slices.list(), rules?.list() ?? []),
+      ({ spec }) => spec?.nodeName ?? '',
+    );
     return [...(this.#slices.get(node) ?? []), ...(this.#slices.get('') ?? [])];
   }
 

@@ -48,7 +48,7 @@ export class ClusterFeed {
     this.#happened({ kind: 'DevicesChanged' });
   }
 
-  addOptional({ claims, volumes, classes, csiNodes }: OptionalSources): void {
+  addOptional({ claims, volumes, classes, csiNodes, csiDrivers, capacities }: OptionalSources): void {
     const on = (event: ClusterEvent) => {
       const changed = (): void => this.#happened(event);
       return { added: changed, updated: changed, deleted: changed };
@@ -57,7 +57,7 @@ export class ClusterFeed {
     if (claims !== undefined) {
       this.#unsubscribes.push(claims.onChange({ added: claimChanged, updated: claimChanged, deleted: claimChanged }));
     }
-    for (const informer of [volumes, classes]) {
+    for (const informer of [volumes, classes, csiDrivers, capacities]) {
       if (informer !== undefined) this.#unsubscribes.push(informer.onChange(on({ kind: 'VolumesChanged' })));
     }
     if (csiNodes !== undefined) this.#unsubscribes.push(csiNodes.onChange(on({ kind: 'CSINodeChanged' })));

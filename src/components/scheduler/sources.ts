@@ -13,7 +13,7 @@ import type {
   Service,
 } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
+import type { CSIDriver, CSINode, CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -53,6 +53,8 @@ export interface OptionalSources {
   readonly volumes: Informer<PersistentVolume> | undefined;
   readonly classes: Informer<StorageClass> | undefined;
   readonly csiNodes: Informer<CSINode> | undefined;
+  readonly csiDrivers: Informer<CSIDriver> | undefined;
+  readonly capacities: Informer<CSIStorageCapacity> | undefined;
   readonly devices: DeviceSources | undefined;
   /** Of a custom resource definition, which may come at any time. */
   readonly podGroups: Informer<PodGroup> | undefined;
@@ -80,6 +82,8 @@ export const noOptionalSources: OptionalSources = {
   volumes: undefined,
   classes: undefined,
   csiNodes: undefined,
+  csiDrivers: undefined,
+  capacities: undefined,
   devices: undefined,
   podGroups: undefined,
 };
@@ -87,26 +91,29 @@ export const noOptionalSources: OptionalSources = {
 /** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
 export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
   const open = <T extends KubeObject>(type: ResourceType<T>) => openOptional(deps, type);
-  const [budgets, claims, volumes, classes, csiNodes, podGroups, devices] = await Promise.all([
+  const [budgets, claims, volumes, classes, csiNodes, csiDrivers, capacities, podGroups, devices] = await Promise.all([
     open(resources.podDisruptionBudgets),
     open(resources.persistentVolumeClaims),
     open(resources.persistentVolumes),
     open(resources.storageClasses),
     open(CSI_NODES),
+    open(resources.csiDrivers),
+    open(resources.csiStorageCapacities),
     discoverPodGroups(deps),
     discoverDevices(deps),
   ]);
-  return { budgets, claims, volumes, classes, csiNodes, podGroups, devices };
+  return { budgets, claims, volumes, classes, csiNodes, csiDrivers, capacities, podGroups, devices };
 }
 
 async function discoverDevices(deps: SchedulerDeps): Promise<DeviceSources | undefined> {
-  const [claims, slices, classes] = await Promise.all([
+  const [claims, slices, classes, rules] = await Promise.all([
     openOptional(deps, resources.resourceClaims),
     openOptional(deps, resources.resourceSlices),
     openOptional(deps, resources.deviceClasses),
+    openOptional(deps, resources.deviceTaintRules),
   ]);
   const all = claims !== undefined && slices !== undefined && classes !== undefined;
-  return all ? { claims, slices, classes } : undefined;
+  return all ? { claims, slices, classes, rules } : undefined;
 }
 
 export const discoverPodGroups = (deps: SchedulerDeps): Promise<Informer<PodGroup> | undefined> =>
@@ -143,7 +150,7 @@ export function viewSupport(
   more: OptionalSources,
   isReserved: (volume: string) => boolean = () => false,
 ): ViewSupport {
-  const { claims, volumes, classes, csiNodes } = more;
+  const { claims, volumes, classes, csiNodes, csiDrivers, capacities } = more;
   return {
     namespaceLabels: (namespace) => sources.namespaces.get(namespace)?.metadata?.labels ?? {},
     volumes:
@@ -155,6 +162,10 @@ export function viewSupport(
             volumes: () => volumes.list().filter(({ metadata }) => !isReserved(metadata?.name ?? '')),
             storageClass: (name) => classes?.get(name),
             csiNode: (name) => csiNodes?.get(name),
+            capacity:
+              csiDrivers === undefined || capacities === undefined
+                ? undefined
+                : { driver: (name) => csiDrivers.get(name), capacities: () => capacities.list() },
           },
     peersOf: (pod) => peersOf(sources, pod),
   };

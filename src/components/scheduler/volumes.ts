@@ -67,9 +67,7 @@ export class VolumeBinder implements BindingPlugin {
     const unbound = volumesOfPod(pod.pod, view.volumes)?.unbound ?? [];
     if (unbound.length === 0) return undefined;
     const plan = unboundVolumesOn(node.node, unbound, view.volumes);
-    if (plan === undefined) {
-      return reject('VolumeBinding', "node(s) didn't find available persistent volumes to bind", true);
-    }
+    if (typeof plan === 'string') return reject('VolumeBinding', plan, true);
     this.#plans.set(pod.uid, plan);
     for (const { volume } of plan.reserve) this.#reserved.add(volume.metadata?.name ?? '');
     return undefined;

@@ -7,7 +7,7 @@ import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';
 import { containerHash } from './hash.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
-import { restartsAfter, shouldStart } from './restart.ts';
+import { type RestartRound, restartRound, restartsAfter, shouldStart } from './restart.ts';
 import {
   ANNOTATIONS,
   attemptsOf,
@@ -126,6 +126,9 @@ const kill = (status: ContainerStatus, graceSeconds: number, message: string): P
 
 class Planner {
   readonly #snapshot: PodSnapshot;
+  readonly #round: RestartRound | undefined;
+  /** Those that decisions rest on: of the present round. */
+  readonly #containers: readonly ContainerStatus[];
   readonly #nowMs: number;
   readonly #actions: PodAction[] = [];
   readonly #waiting = new Map<string, WaitingReason>();
@@ -133,6 +136,8 @@ class Planner {
 
   constructor(snapshot: PodSnapshot, nowMs: number, deadlineAtMs: number | undefined) {
     this.#snapshot = snapshot;
+    this.#round = restartRound(snapshot.pod, snapshot.containers);
+    this.#containers = this.#round?.current ?? snapshot.containers;
     this.#nowMs = nowMs;
     this.#wakeAtMs = deadlineAtMs;
   }
@@ -143,6 +148,7 @@ class Planner {
     const [sandbox] = ready;
     if (sandbox === undefined || ready.length > 1 || !usable(sandbox, pod)) return this.#planNewSandbox();
     this.#startEphemeral(sandbox);
+    if (this.#endRound()) return this.#result();
     if (!this.#initialised(sandbox) && !this.#runInit(sandbox)) return this.#result();
     if (this.#initFailed(sandbox)) return this.#end();
     this.#keepSidecars(sandbox);
@@ -185,6 +191,15 @@ class Planner {
     return this.#result();
   }
 
+  /** Ends what runs since before all containers were to be restarted. False: the present round goes on. */
+  #endRound(): boolean {
+    const { old = [] } = this.#round ?? {};
+    const { pod } = this.#snapshot;
+    for (const status of old)
+      this.#actions.push(kill(status, graceOf(pod), `Container ${status.name} will be restarted with all containers`));
+    return old.length > 0;
+  }
+
   #startEphemeral(sandbox: SandboxStatus): void {
     for (const container of ephemeralContainersOf(this.#snapshot.pod)) {
       if (attemptsOf(this.#snapshot.containers, container.name).length === 0) {
@@ -203,7 +218,7 @@ class Planner {
   }
 
   #inSandbox(name: string, sandbox: SandboxStatus): ContainerStatus[] {
-    return attemptsOf(this.#snapshot.containers, name).filter((status) => status.sandboxId === sandbox.id);
+    return attemptsOf(this.#containers, name).filter((status) => status.sandboxId === sandbox.id);
   }
 
   #initFailed(sandbox: SandboxStatus): boolean {
@@ -247,7 +262,7 @@ class Planner {
   #runContainers(sandbox: SandboxStatus): boolean {
     let alive = false;
     for (const container of containersOf(this.#snapshot.pod)) {
-      const status = attemptsOf(this.#snapshot.containers, container.name)[0];
+      const status = attemptsOf(this.#containers, container.name)[0];
       if (status?.state === 'running') {
         alive = true;
         const hash = status.annotations[ANNOTATIONS.containerHash];

@@ -49,6 +49,8 @@ export interface Runtime {
    * Returns an unsubscribe.
    */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
+  /** Writes the state of a running container, which goes on, into a new archive; absent: not implemented. */
+  checkpointContainer?(containerId: string, location: string): Promise<void>;
   /** Mounts the files of an image read-only at a directory; the image stays until `unmountImage`. */
   mountImage?(imageId: string, target: string): Promise<void>;
   unmountImage?(target: string): Promise<void>;
@@ -123,6 +125,8 @@ export interface SandboxConfig {
   readonly hostPid: boolean;
   readonly hostIpc: boolean;
   readonly shareProcessNamespace: boolean;
+  /** Some container of it is privileged, which runtimes may need to know from the beginning. */
+  readonly privileged?: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly dns?: {
     readonly servers: readonly string[];

@@ -4,6 +4,7 @@ import { podConditions } from './conditions.ts';
 import { containerStatuses, timestamp } from './container-status.ts';
 import { phaseOf } from './phase.ts';
 import type { PodPlan } from './plan.ts';
+import { type RestartRound, restartRound } from './restart.ts';
 import { type PodSnapshot, readySandboxes } from './snapshot.ts';
 
 /** kubernetes-types stops before KEP-5067's field. */
@@ -45,6 +46,7 @@ export const RESIZE_CONDITIONS: readonly string[] = ['PodResizePending', 'PodRes
 const OWNED = new Set([
   ...['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'],
   ...RESIZE_CONDITIONS,
+  'AllContainersRestarting',
 ]);
 
 export function podStatus(input: StatusInput): PodStatus {
@@ -71,10 +73,12 @@ export function podStatus(input: StatusInput): PodStatus {
     finished: plan.finished,
   });
   const [sandbox] = readySandboxes(snapshot.sandboxes);
+  const round = snapshot.termination === undefined ? restartRound(pod, snapshot.containers) : undefined;
   let phase = phaseOf(pod, statuses, plan.finished);
   if (previous.phase === 'Failed' || previous.phase === 'Succeeded') phase = previous.phase;
   else if (failure !== undefined) phase = 'Failed';
   else if (plan.finished && snapshot.termination !== undefined && phase !== 'Succeeded') phase = 'Failed';
+  else if (!plan.finished && round?.pending === true) phase = previous.phase === 'Pending' ? 'Pending' : 'Running';
   const hostNetwork = pod.spec?.hostNetwork === true;
   const ips = sandbox === undefined ? [] : hostNetwork ? input.hostIps : sandbox.ips;
   const sandboxReady = sandbox !== undefined && (hostNetwork || sandbox.ips.length > 0);
@@ -98,7 +102,13 @@ export function podStatus(input: StatusInput): PodStatus {
   const status: PodStatus = {
     ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: [...conditions, ...resizeCondition(input), ...disruptionCondition(input), ...others],
+    conditions: [
+      ...conditions,
+      ...resizeCondition(input),
+      ...disruptionCondition(input),
+      ...roundCondition(input, round),
+      ...others,
+    ],
     ...(failure ?? input.blocked ?? reported(previous)),
     qosClass: input.qosClass,
     startTime: previous.startTime ?? timestamp(snapshot.startedAtMs),
@@ -138,6 +148,16 @@ function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput
       lastTransitionTime: timestamp(nowMs),
     },
   ];
+}
+
+/** Present from the first restart of all containers on. Source: KEP-5532. */
+function roundCondition({ previous, nowMs }: StatusInput, round: RestartRound | undefined): PodCondition[] {
+  const type = 'AllContainersRestarting';
+  const before = previous.conditions?.find((condition) => condition.type === type);
+  if (round === undefined && before === undefined) return [];
+  const status = round !== undefined && (round.old.length > 0 || round.pending) ? 'True' : 'False';
+  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : undefined;
+  return [{ type, status, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) }];
 }
 
 function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {

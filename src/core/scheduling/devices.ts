@@ -1,7 +1,7 @@
 /**
  * Devices for the claims of a pod on one node. Source: KEP-4381 (structured parameters), KEP-4816 (prioritized
- * alternatives), KEP-5055 (taints); k8s.io/dynamic-resource-allocation/structured. Devices that consume shared counters
- * or that several claims may share are not allocated.
+ * alternatives), KEP-4815 (shared counters), KEP-5055 (taints); k8s.io/dynamic-resource-allocation/structured. Devices
+ * that several claims may share are not allocated.
  */
 
 import type { Node } from 'kubernetes-types/core/v1';
@@ -16,6 +16,7 @@ import type {
   ResourceSlice,
 } from '../../api/devices/types.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
+import { SharedCounters } from './shared-counters.ts';
 
 export interface DeviceLister {
   claim(namespace: string, name: string): ResourceClaim | undefined;
@@ -72,7 +73,8 @@ export function allocateDevices(
   node: Node,
   lister: DeviceLister,
 ): readonly Allocation[] | string {
-  const candidates = candidatesOn(node, lister);
+  const counters = new SharedCounters();
+  const candidates = candidatesOn(node, lister, counters);
   const wishes: Wish[] = [];
   for (const [claim, { spec }] of claims.entries()) {
     for (const request of spec?.devices?.requests ?? []) {
@@ -82,7 +84,7 @@ export function allocateDevices(
       wishes.push({ claim, request: request.name ?? '', alternatives });
     }
   }
-  const search = new Search(claims, wishes, candidates, lister);
+  const search = new Search(claims, wishes, candidates, counters, lister);
   if (!search.place(0)) return search.why;
   return claims.map((claim, index) =>
     allocationOf(
@@ -99,6 +101,7 @@ class Search {
   readonly #claims: readonly ResourceClaim[];
   readonly #wishes: readonly Wish[];
   readonly #candidates: readonly Candidate[];
+  readonly #counters: SharedCounters;
   readonly #lister: DeviceLister;
   readonly #taken = new Set<string>();
   #steps = 0;
@@ -107,8 +110,10 @@ class Search {
     claims: readonly ResourceClaim[],
     wishes: readonly Wish[],
     candidates: readonly Candidate[],
+    counters: SharedCounters,
     lister: DeviceLister,
   ) {
+    this.#counters = counters;
     this.#claims = claims;
     this.#wishes = wishes;
     this.#candidates = candidates;
@@ -149,13 +154,24 @@ class Search {
       if (!alternative.adminAccess && this.#taken.has(candidate.key)) continue;
       const choice: Chosen = { wish, alternative, candidate };
       if (!this.#constrained(choice)) continue;
+      if (!alternative.adminAccess && !this.#counters.hasRoom(candidate.device)) continue;
       this.chosen.push(choice);
-      if (!alternative.adminAccess) this.#taken.add(candidate.key);
+      if (!alternative.adminAccess) this.#take(candidate);
       if (this.#choose(wish, alternative, free, at + 1, left - 1, index)) return true;
       this.chosen.pop();
-      this.#taken.delete(candidate.key);
+      if (!alternative.adminAccess) this.#release(candidate);
     }
     return false;
+  }
+
+  #take({ key, device }: Candidate): void {
+    this.#taken.add(key);
+    this.#counters.take(device);
+  }
+
+  #release({ key, device }: Candidate): void {
+    this.#taken.delete(key);
+    this.#counters.release(device);
   }
 
   #isTaken({ key, driver, pool, device }: Candidate): boolean {
@@ -218,7 +234,7 @@ function alternativeOf(request: RequestShape, name: string, lister: DeviceLister
 }
 
 /** Devices of complete pools of the newest generation that the node can use. */
-function candidatesOn(node: Node, lister: DeviceLister): Candidate[] {
+function candidatesOn(node: Node, lister: DeviceLister, counters: SharedCounters): Candidate[] {
   const pools = new Map<string, ResourceSlice[]>();
   for (const slice of lister.slicesFor(node.metadata?.name ?? '')) {
     const key = `${slice.spec?.driver}/${slice.spec?.pool?.name}`;
@@ -229,14 +245,15 @@ function candidatesOn(node: Node, lister: DeviceLister): Candidate[] {
     else if (generation === newest) pools.set(key, [...known, slice]);
   }
   const candidates: Candidate[] = [];
-  for (const slices of pools.values()) {
+  for (const [key, slices] of pools) {
     if (slices.length < (slices[0]?.spec?.pool?.resourceSliceCount ?? 1)) continue;
+    const { driver: owner = '', pool: { name: poolName = '' } = {} } = slices[0]?.spec ?? {};
+    counters.addPool(key, slices, (device) => lister.isTaken(owner, poolName, device));
     for (const { spec } of slices) {
       const [driver, pool] = [spec?.driver ?? '', spec?.pool?.name ?? ''];
       for (const device of spec?.devices ?? []) {
         const reach = spec?.perDeviceNodeSelection === true ? device : spec;
-        const plain = (device.consumesCounters ?? []).length === 0 && device.allowMultipleAllocations !== true;
-        if (plain && reaches(reach, node))
+        if (device.allowMultipleAllocations !== true && reaches(reach, node))
           candidates.push({ key: `${driver}/${pool}/${device.name}`, driver, pool, device });
       }
     }

@@ -13,6 +13,7 @@ import {
   waitsForConsumer,
 } from '../../api/volumes/binding.ts';
 import { findMatchingVolume } from '../../api/volumes/match.ts';
+import { type CapacityLister, hasRoom } from './storage-capacity.ts';
 
 /** Claims, volumes and classes, where the server has them. */
 export interface VolumeLister {
@@ -21,6 +22,8 @@ export interface VolumeLister {
   volumes(): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
   csiNode(name: string): CSINode | undefined;
+  /** Undefined: what drivers have room for is not known. */
+  readonly capacity?: CapacityLister | undefined;
 }
 
 export interface PodVolumes {
@@ -82,19 +85,22 @@ export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVol
   return { problem: undefined, terms, unbound };
 }
 
-/** Undefined: the node has no volume for one of the claims, and none can be made there. */
+export const NO_VOLUME = "node(s) didn't find available persistent volumes to bind";
+export const NO_SPACE = 'node(s) did not have enough free storage';
+
+/** A text: why one of the claims cannot be bound on the node. */
 export function unboundVolumesOn(
   node: Node,
   claims: readonly PersistentVolumeClaim[],
   lister: VolumeLister | undefined,
-): VolumesOnNode | undefined {
+): VolumesOnNode | string {
   const reserve: { claim: PersistentVolumeClaim; volume: PersistentVolume }[] = [];
   const provision: PersistentVolumeClaim[] = [];
   const taken = new Set<string>();
   for (const claim of claims) {
     const selected = annotationOf(claim, SELECTED_NODE);
     if (selected !== undefined) {
-      if (selected !== node.metadata?.name) return undefined;
+      if (selected !== node.metadata?.name) return NO_VOLUME;
       provision.push(claim);
       continue;
     }
@@ -105,7 +111,8 @@ export function unboundVolumesOn(
       continue;
     }
     const storageClass = lister?.storageClass(classNameOf(claim));
-    if (storageClass === undefined || !canProvision(storageClass, node)) return undefined;
+    if (storageClass === undefined || !canProvision(storageClass, node)) return NO_VOLUME;
+    if (!hasRoom(claim, storageClass, node, lister?.capacity)) return NO_SPACE;
     provision.push(claim);
   }
   return { reserve, provision };

@@ -1,7 +1,8 @@
 /** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
+
+export { type CriRuntime, createCriRuntime } from './cri/runtime.ts';
 export { createCsiConnector } from './csi-driver.ts';
 export { createEtcdAdmin } from './etcd-admin.ts';
-
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
 export { createKmsPlugin } from './kms-plugin.ts';
 export { createRpcListener, type RpcListenerOptions } from './listener.ts';

@@ -10,17 +10,16 @@ export const logFiles: LogFiles = {
 };
 
 async function openLog(path: string): Promise<OpenLog> {
-  return logOf(path, await open(path, 'r'));
+  return logOf(await open(path, 'r'));
 }
 
-function logOf(path: string, file: FileHandle): OpenLog {
+function logOf(file: FileHandle): OpenLog {
   return {
     size: async () => (await file.stat()).size,
     read: async (buffer, position) => (await file.read(buffer, 0, buffer.length, position)).bytesRead,
-    async reopened(offset) {
-      const [now, ours] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
-      if (now === undefined || (now.ino === ours.ino && now.size >= offset)) return undefined;
-      return openLog(path).catch(() => undefined);
+    identity: async () => {
+      const { dev, ino } = await file.stat();
+      return `${dev}:${ino}`;
     },
     close: () => file.close(),
   };

@@ -1,10 +1,6 @@
 /** Capability names in kernel bit order (capabilities(7)), and the sets that containers get. */
+import { CAPABILITY_NAMES as NAMES, unknownCapability } from '../../base/capability-names.ts';
 import { type ContainerSecurity, RuntimeError } from '../../core/podplan/port.ts';
-
-const NAMES =
-  'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE'.split(
-    ' ',
-  );
 
 /** What an unprivileged container has unless its pod says otherwise; the set that container engines agreed on. */
 const DEFAULTS =
@@ -27,7 +23,7 @@ export function containerCapabilities(security: ContainerSecurity, available: bi
   const plain = (name: string): string => name.toUpperCase().replace(/^CAP_/, '');
   const drop = security.dropCapabilities.map(plain);
   const add = security.addCapabilities.map(plain);
-  const unknown = [...add, ...drop].find((name) => name !== 'ALL' && !NAMES.includes(name));
+  const unknown = unknownCapability([...add, ...drop]);
   if (unknown !== undefined) throw new RuntimeError('create-failed', `unknown capability ${JSON.stringify(unknown)}`);
   if (drop.includes('ALL')) granted.clear();
   if (add.includes('ALL')) for (const name of possible) granted.add(name);

@@ -8,23 +8,6 @@ export interface OciMount {
   readonly options: readonly string[];
 }
 
-export const MASKED_PATHS = [
-  '/proc/asound',
-  '/proc/acpi',
-  '/proc/interrupts',
-  '/proc/kcore',
-  '/proc/keys',
-  '/proc/latency_stats',
-  '/proc/timer_list',
-  '/proc/timer_stats',
-  '/proc/sched_debug',
-  '/proc/scsi',
-  '/sys/firmware',
-  '/sys/devices/virtual/powercap',
-];
-
-export const READONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
-
 export interface SystemMountOptions {
   /** A directory of the host to show as `/dev/shm`. */
   readonly shm: string;

@@ -21,6 +21,7 @@ import {
 import { appArmorEnabled } from './apparmor.ts';
 import { attachToContainer } from './attach.ts';
 import { readCgroupMounts, readStats } from './cgroups.ts';
+import { checkpoint } from './checkpoint.ts';
 import { reopenLog } from './conmon.ts';
 import { Containers } from './containers.ts';
 import type { OciRuntimeDeps, RuntimeContext } from './context.ts';
@@ -268,6 +269,14 @@ class EmbeddedRuntime implements OciRuntime {
     ];
     const used = await this.#deps.trees.usage([...new Set(known.flatMap(places))], options);
     return new Map(known.map((id) => [id, places(id).reduce((sum, path) => sum + (used.get(path) ?? 0), 0)]));
+  }
+
+  async checkpointContainer(id: string, location: string): Promise<void> {
+    const { containers, context } = this.#up();
+    const record = this.#runningContainer(id);
+    const { runc } = context.handlers.of(record);
+    const paths = { bundle: containers.bundle(id), upper: containers.writableLayer(id), location };
+    await checkpoint({ runc, record, ...paths, trees: this.#deps.trees });
   }
 
   async reopenContainerLog(id: string): Promise<void> {

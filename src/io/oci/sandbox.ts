@@ -6,11 +6,12 @@
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { MASKED_PATHS, READONLY_PATHS } from '../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { mountPoints } from './mount-table.ts';
-import { arrange, MASKED_PATHS, READONLY_PATHS, systemMounts } from './mounts.ts';
+import { arrange, systemMounts } from './mounts.ts';
 import { isAsleep, isRunning, processStart } from './processes.ts';
 import type { RuntimePaths, SandboxRecord } from './records.ts';
 import type { Runc } from './runc.ts';

@@ -2,10 +2,12 @@
  * From the kubelet's wishes to an OCI runtime specification (config.json). Pure: everything about the host is handed
  * in.
  */
+
+import { MASKED_PATHS, READONLY_PATHS } from '../../base/masked-paths.ts';
 import { type ContainerConfig, type LinuxResources, RuntimeError } from '../../core/podplan/port.ts';
 import { containerCapabilities, hasCapability } from './capabilities.ts';
 import type { OciDevice } from './devices.ts';
-import { MASKED_PATHS, type OciMount, READONLY_PATHS, rootPropagation } from './mounts.ts';
+import { type OciMount, rootPropagation } from './mounts.ts';
 import type { ImageConfig } from './port.ts';
 import type { OwnLimits } from './processes.ts';
 import type { SandboxRecord } from './records.ts';

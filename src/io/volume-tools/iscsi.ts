@@ -2,19 +2,24 @@
 import { access } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { IscsiTarget } from '../../components/kubelet/volumes/tools-port.ts';
+import type { IscsiChap, IscsiTarget } from '../../components/kubelet/volumes/tools-port.ts';
 import { run } from './run.ts';
 
 const DEFAULT_PORT = 3260;
 const DEVICE_POLL_MS = 200;
 const DEVICE_TRIES = 50;
 
-export async function iscsiLogin({ portals, iqn, lun, interface: card }: IscsiTarget): Promise<string> {
+export async function iscsiLogin({ portals, iqn, lun, interface: card, chap }: IscsiTarget): Promise<string> {
   let failure: unknown;
   for (const portal of portals.map(withPort)) {
     try {
-      await run('iscsiadm', ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', card, '--discover']);
-      await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '-I', card, '--login']).catch((error: unknown) => {
+      const discovery = ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', card];
+      const node = ['-m', 'node', '-p', portal, '-T', iqn, '-I', card];
+      if (chap !== undefined) await run('iscsiadm', [...discovery, '-o', 'new']);
+      await authenticate(discovery, 'discovery.sendtargets.auth', chap?.discovery ?? {});
+      await run('iscsiadm', [...discovery, '--discover']);
+      await authenticate(node, 'node.session.auth', chap?.session ?? {});
+      await run('iscsiadm', [...node, '--login']).catch((error: unknown) => {
         if (!/already (?:exists|present)/i.test(messageOf(error))) throw error;
       });
       const device = `/dev/disk/by-path/ip-${portal}-iscsi-${iqn}-lun-${lun}`;
@@ -25,6 +30,19 @@ export async function iscsiLogin({ portals, iqn, lun, interface: card }: IscsiTa
     }
   }
   throw failure;
+}
+
+/** Puts names and passwords into a record of open-iscsi. Errors never have the values. */
+async function authenticate(record: readonly string[], prefix: string, chap: IscsiChap['session']): Promise<void> {
+  if (Object.keys(chap).length === 0) return;
+  for (const [name, value] of [[`${prefix}.authmethod`, 'CHAP'] as const, ...Object.entries(chap)]) {
+    try {
+      await run('iscsiadm', [...record, '-o', 'update', '-n', name, '-v', value]);
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'tool-missing') throw error;
+      throw new CodedError('tool', `iscsiadm: ${name} was not set`);
+    }
+  }
 }
 
 export async function iscsiLogout({ portals, iqn }: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void> {

@@ -160,6 +160,7 @@ const shape = {
     maxPods: integer(1, 10_000),
     systemReserved: dictionary(string()),
     runtimeHandlers: dictionary(absolutePath()),
+    containerRuntimeEndpoint: string({ pattern: /^unix:\/\/\/\S+$/, fix: 'give unix:///PATH' }),
   }),
   ports: object({
     api: port(),

@@ -90,6 +90,8 @@ export interface Settings {
   readonly systemReserved: Readonly<Record<string, string>>;
   /** Programs of the handlers of runtime classes. */
   readonly runtimeHandlers: Readonly<Record<string, string>>;
+  /** Of a container runtime of the host; undefined: the embedded one. */
+  readonly containerRuntimeEndpoint: string | undefined;
   readonly ports: {
     readonly api: number;
     readonly kubelet: number;
@@ -367,6 +369,7 @@ export function settingsOf(
     maxPods: file?.node?.maxPods ?? 250,
     systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
     runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
+    containerRuntimeEndpoint: runtimeEndpointOf(file, joined, bootstrapFile),
     ports: {
       api: file?.ports?.api ?? 8443,
       kubelet: file?.ports?.kubelet ?? 10_250,
@@ -410,6 +413,21 @@ export function settingsOf(
     certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
     paths: pathsBelow(root),
   };
+}
+
+/** The control plane's pods are made of the host's own files, which only the embedded runtime can. */
+function runtimeEndpointOf(
+  file: BootstrapFile | undefined,
+  joined: Joined | undefined,
+  bootstrapFile: string,
+): string | undefined {
+  const endpoint = file?.node?.containerRuntimeEndpoint;
+  const roles = file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node']);
+  if (endpoint === undefined || roles.every((role) => role === 'node')) return endpoint;
+  throw new CodedError(
+    'bad-config',
+    `${bootstrapFile}: node.containerRuntimeEndpoint: masters need the embedded runtime; set roles: [node], or remove it`,
+  );
 }
 
 function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {

@@ -1,12 +1,13 @@
-/** The embedded runtime of a host: image store, pod network, runc under conmon. */
+/** The runtime of a host: the embedded one (image store, pod network, runc under conmon) or one that is there. */
 
 import { join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { RuntimeError } from '../../core/podplan/port.ts';
+import { type Runtime, RuntimeError } from '../../core/podplan/port.ts';
+import { type CriRuntime, createCriRuntime } from '../../io/grpc/index.ts';
 import { createImageStore, type ImageStore } from '../../io/images/index.ts';
-import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
+import { createCriHost, createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
@@ -17,7 +18,7 @@ import { createHostNetwork, type HostNetwork } from './host-network.ts';
 import { createPolicyGate, type PolicyGate } from './network-policy.ts';
 
 export interface HostRuntime {
-  readonly runtime: OciRuntime;
+  readonly runtime: Runtime;
   readonly network: HostNetwork;
   readonly images: ImageStore;
   readonly policies: PolicyGate;
@@ -44,24 +45,30 @@ export async function startRuntime(
   const images = createImageStore({ root: settings.paths.images, trees, log, registry });
   const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
-  const runtime = createOciRuntime({
-    stateRoot: settings.paths.containers,
-    runRoot: join(settings.paths.run, 'containers'),
-    images,
-    network: policies.guard(network),
-    trees,
-    cgroupDriver,
-    monitorScopes: serviceManager,
-    clock,
-    log,
-    hostRootVisible: ownFiles(),
-    handlers: settings.runtimeHandlers,
-    ...(helpers === undefined
-      ? {}
-      : {
-          programs: { runc: join(helpers, 'runc'), conmon: join(helpers, 'conmon'), socat: join(helpers, 'socat') },
-        }),
-  });
+  const socat = helpers === undefined ? 'socat' : join(helpers, 'socat');
+  const endpoint = settings.containerRuntimeEndpoint;
+  const remote =
+    endpoint === undefined ? undefined : createCriRuntime({ endpoint, clock, log, host: createCriHost(socat) });
+  const runtime: OciRuntime | CriRuntime =
+    remote ??
+    createOciRuntime({
+      stateRoot: settings.paths.containers,
+      runRoot: join(settings.paths.run, 'containers'),
+      images,
+      network: policies.guard(network),
+      trees,
+      cgroupDriver,
+      monitorScopes: serviceManager,
+      clock,
+      log,
+      hostRootVisible: ownFiles(),
+      handlers: settings.runtimeHandlers,
+      ...(helpers === undefined
+        ? {}
+        : {
+            programs: { runc: join(helpers, 'runc'), conmon: join(helpers, 'conmon'), socat },
+          }),
+    });
   try {
     await runtime.start();
   } catch (error) {

@@ -292,6 +292,13 @@ const CONTENTS: Readonly<Record<string, object>> = {
       ],
     },
   },
+  DeviceTaintRule: {
+    spec: {
+      deviceSelector: { driver: 'gpu.example.com', pool: 'n1', device: 'gpu-0' },
+      taint: { key: 'example.com/broken', value: 'yes', effect: 'NoExecute' },
+    },
+  },
+  StorageVersionMigration: { spec: { resource: { group: 'apps', resource: 'deployments' } } },
   StorageClass: { provisioner: 'example.com/disk', parameters: { type: 'ssd' } },
   VolumeAttachment: { spec: { attacher: 'disk.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv' } } },
   CSINode: { spec: { drivers: [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: ['example.com/zone'] }] } },

@@ -110,3 +110,61 @@ test('a shared claim is released and stays; a taint on its device ends the pod',
   }, 'released');
   assert.equal(released.status?.allocation, undefined);
 });
+
+test('a DeviceTaintRule evicts pods of the devices it selects, and reports it', { timeout: 60_000 }, async () => {
+  const rules = plane.of(resources.deviceTaintRules);
+  await plane.of(resources.resourceSlices).create({
+    metadata: { name: 'healthy' },
+    spec: {
+      ...{ driver: 'd.example.com', nodeName: 'n' },
+      pool: { name: 'q', generation: 1, resourceSliceCount: 1 },
+      devices: [{ name: 'two' }, { name: 'three' }],
+    },
+  });
+  const holders = new Map<string, Pod>();
+  for (const device of ['two', 'three']) {
+    await claims().create({ metadata: { name: device, namespace: 'default' }, spec: request });
+    const pod = await pods().create({
+      metadata: { name: `holder-${device}`, namespace: 'default' },
+      spec: {
+        ...{ containers: [{ name: 'c', image: 'i' }], schedulerName: 'none', terminationGracePeriodSeconds: 0 },
+        resourceClaims: [{ name: 'board', resourceClaimName: device }],
+      } as unknown as PodSpec,
+    });
+    holders.set(device, pod);
+    const { metadata } = await claims().get(device, 'default');
+    await claims().update(
+      {
+        metadata: metadata ?? {},
+        spec: request,
+        status: {
+          allocation: { devices: { results: [{ request: 'board', driver: 'd.example.com', pool: 'q', device }] } },
+          reservedFor: [{ resource: 'pods', name: pod.metadata?.name ?? '', uid: pod.metadata?.uid ?? '' }],
+        },
+      },
+      { subresource: 'status' },
+    );
+  }
+  const deviceSelector = { driver: 'd.example.com', pool: 'q', device: 'two' };
+  const rule = await rules.create({
+    metadata: { name: 'broken' },
+    spec: { deviceSelector, taint: { key: 'example.com/broken', effect: 'None' } },
+  });
+  const condition = async (status: string, message: RegExp) =>
+    eventually(async () => {
+      const [found] = (await rules.get('broken')).status?.conditions ?? [];
+      return found?.status === status && message.test(found.message) ? found : undefined;
+    }, `condition ${status} ${message}`);
+  await condition('False', /With the effect NoExecute, 1 pod needs to be evicted in 1 namespace\./);
+  assert.ok((await pods().get('holder-two', 'default')).metadata?.deletionTimestamp === undefined);
+  const now = await rules.get('broken');
+  await rules.update({ ...now, spec: { deviceSelector, taint: { ...rule.spec?.taint, effect: 'NoExecute' } } });
+  const names = async () => (await pods().list({ namespace: 'default' })).items.map(({ metadata }) => metadata?.name);
+  await eventually(async () => !(await names()).includes('holder-two'), 'the pod is deleted');
+  assert.ok((await names()).includes('holder-three'), 'another device keeps its pod');
+  assert.equal((await condition('False', /^0 pods need/)).reason, 'Completed');
+  await assert.rejects(
+    rules.create({ metadata: { name: 'bad' }, spec: { taint: { key: 'x', effect: 'Sometimes' } } }),
+    /spec\.taint\.effect: Unsupported value: "Sometimes"/,
+  );
+});

@@ -7,7 +7,8 @@ import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
-import { rotatedLogs, rotateLogs } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
+import { rotatedLogs } from '../../../src/components/kubelet/server/log-chain.ts';
+import { rotateLogs } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
 import { createMounter } from '../../../src/io/host/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from './lab.ts';
@@ -288,6 +289,9 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     );
     assert.equal((await lab.get('/run/default/job/main?cmd=id', 'bearer-reader', 'POST')).code, 403);
     assert.equal((await lab.get('/containerLogs/default/..%2f..%2fetc/main')).code, 404);
+    assert.equal((await lab.get('/checkpoint/default/job/main', 'bearer-reader', 'POST')).code, 403);
+    assert.equal((await lab.get('/checkpoint/default/none/main', 'admin', 'POST')).code, 404);
+    assert.equal((await lab.get('/checkpoint/default/job/main')).code, 405);
     assert.equal((await lab.get('/healthz')).body, 'ok');
     const summary = JSON.parse((await lab.get('/stats/summary')).body) as {
       node: { nodeName: string; memory: { workingSetBytes: number } };

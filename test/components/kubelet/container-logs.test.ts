@@ -10,7 +10,7 @@ function growingLog(text: string, late: string): Pick<LogFiles, 'open'> {
   const bytes = (content: string): OpenLog => ({
     size: () => Promise.resolve(content.length),
     read: (buffer: Buffer, offset: number) => Promise.resolve(Buffer.from(content).copy(buffer, 0, offset)),
-    reopened: () => Promise.resolve(undefined),
+    identity: () => Promise.resolve('one'),
     close: () => Promise.resolve(),
   });
   let opened = 0;

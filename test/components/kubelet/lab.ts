@@ -72,6 +72,8 @@ export interface KubeletLab {
 export async function createKubeletLab(
   overrides: Partial<KubeletConfig> = {},
   login?: KubeletDeps['login'],
+  /** Instead of the embedded one. */
+  remote?: KubeletDeps['runtime'],
 ): Promise<KubeletLab> {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-lab-'));
   const cgroup = `kubelet-test-${randomBytes(4).toString('hex')}`;
@@ -163,7 +165,7 @@ export async function createKubeletLab(
       await runtime.start();
       kubelet = createKubelet({
         config,
-        runtime,
+        runtime: remote ?? runtime,
         cgroups: createCgroupFileSystem(),
         slices: undefined,
         login,

@@ -193,6 +193,37 @@ test('claims must exist and be bound, and their volume reachable', () => {
   assert.equal(boundTo(decide(claimed, made, { volumes: made2 })), 'a');
 });
 
+// KEP-1472
+test('a claim goes where its driver has room, if the driver reports that', () => {
+  const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
+  const made = cluster([node('a', { labels: { zone: 'a' } }), node('b', { labels: { zone: 'b' } })]);
+  const claim: PersistentVolumeClaim = {
+    metadata: { name: 'c' },
+    spec: { storageClassName: 's', resources: { requests: { storage: '5Gi' } } },
+  };
+  const room = (zone: string, capacity: string, more: object = {}) => ({
+    ...{ storageClassName: 's', capacity, nodeTopology: { matchLabels: { zone } } },
+    ...more,
+  });
+  const decided = (capacities: ReturnType<typeof room>[], storageCapacity = true) =>
+    decide(claimed, made, {
+      volumes: {
+        ...{ claim: () => claim, volume: () => undefined, volumes: () => [], csiNode: () => undefined },
+        storageClass: () => ({
+          ...{ metadata: { name: 's' }, provisioner: 'example.com/disks' },
+          volumeBindingMode: 'WaitForFirstConsumer',
+        }),
+        capacity: { driver: () => ({ spec: { storageCapacity } }), capacities: () => capacities },
+      },
+    });
+  assert.equal(boundTo(decided([room('a', '1Gi'), room('b', '6Gi')])), 'b');
+  assert.equal(boundTo(decided([room('a', '5Gi'), room('b', '6Gi', { maximumVolumeSize: '1Gi' })])), 'a');
+  assert.match(messageOf(decided([room('a', '1Gi')])), /2 node\(s\) did not have enough free storage/);
+  const other = { ...room('a', '9Gi'), storageClassName: 'other' };
+  assert.match(messageOf(decided([other, { ...room('a', '9Gi'), nodeTopology: undefined as never }])), /free storage/);
+  assert.ok(['a', 'b'].includes(boundTo(decided([], false)) ?? ''), 'a driver that reports nothing');
+});
+
 test('a ReadWriteOncePod claim has one pod', () => {
   const user = (name: string) =>
     pod({ name, spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });

@@ -21,6 +21,8 @@ export class VersionView implements ObjectView {
   readonly #storageVersion: string;
   readonly #converter: Converter;
   readonly #definitionOf: (apiVersion: string) => KindDefinition | undefined;
+  /** Stored in another version than they would be now. */
+  readonly #stale = new WeakSet<CachedObject>();
   readonly #seen = new WeakMap<CachedObject, CachedObject | Promise<CachedObject>>();
 
   /** `definitionOf`: any version of the kind, served or not. */
@@ -74,6 +76,7 @@ export class VersionView implements ObjectView {
   #read(object: CachedObject): JsonObject {
     const stored = object.parse();
     const document = stored as unknown as JsonObject;
+    if (stored.apiVersion !== this.#storageVersion) this.#stale.add(object);
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
     definition.custom?.coerce(document, true);
@@ -99,7 +102,12 @@ export class VersionView implements ObjectView {
       : new CachedObject(object.namespace, object.name, bytes, object.revision, object.createRevision);
     this.#seen.set(object, view);
     if (!same) this.#seen.set(view, view);
+    if (this.#stale.has(object)) this.#stale.add(view);
     return view;
+  }
+
+  isStale(object: CachedObject): boolean {
+    return this.#stale.has(object);
   }
 
   toStorage(object: KubeObject): KubeObject | Promise<KubeObject> {

@@ -281,7 +281,8 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
   const effects = allocator?.allocate(next, old) ?? NO_EFFECTS;
   const unchanged = isUnchanged(old, next, place.view !== undefined);
   if (large) await yieldEventLoop();
-  if (unchanged && !context.objects.isStale(place)) return updated(seen);
+  const stale = context.objects.isStale(place) || place.view?.isStale(seen) === true;
+  if (unchanged && !stale) return updated(seen);
   if (request.options.dryRun) return updated(await rendered(place, seen, next, large));
   const reserve = mayUseReserve(request, next);
   const result = await context.objects.update(place, seen, next, { effects, large, reserve });

@@ -10,6 +10,8 @@ export interface ObjectView {
   of(object: CachedObject): CachedObject | Promise<CachedObject>;
   /** Converts many objects in order, yielding to the event loop. */
   ofAll(objects: readonly CachedObject[]): Promise<CachedObject[]>;
+  /** True for a shown object that is stored in another version than it would be now. */
+  isStale(object: CachedObject): boolean;
   /** An object of this version in the version that is stored. */
   toStorage(object: KubeObject): KubeObject | Promise<KubeObject>;
 }

@@ -94,6 +94,9 @@ export class PodExecutor {
         hostPid: spec?.hostPID === true,
         hostIpc: spec?.hostIPC === true,
         shareProcessNamespace: spec?.shareProcessNamespace === true,
+        privileged: [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].some(
+          (container) => container.securityContext?.privileged === true,
+        ),
         portMappings: portMappings(pod),
         dns: podDns(pod, parseResolvConf(await services.host.resolvConf()), {
           servers: services.settings.clusterDns,

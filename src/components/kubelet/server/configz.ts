@@ -30,6 +30,7 @@ export function configz(config: KubeletConfig): object {
       nodeLeaseDurationSeconds: config.nodeLeaseDurationSeconds,
       containerLogMaxSize: String(config.containerLogMaxBytes),
       containerLogMaxFiles: config.containerLogMaxFiles,
+      containerLogMonitorInterval: duration(config.containerLogMonitorMs),
       imageGCHighThresholdPercent: config.imageGcHighThresholdPercent,
       imageGCLowThresholdPercent: config.imageGcLowThresholdPercent,
       imageMinimumGCAge: duration(config.imageMinimumGcAgeMs),

@@ -2,7 +2,8 @@
 import { dirname } from 'node:path';
 import type { LogFiles, OpenLog } from '../files-port.ts';
 import type { FileWatch } from '../port.ts';
-import { type LogLine, NEWLINE, parseLogLine, tailOffset } from './log-lines.ts';
+import { closeAll, nextLog, openLogs } from './log-chain.ts';
+import { type LogLine, NEWLINE, parseLogLine, tailOf } from './log-lines.ts';
 
 export interface LogOptions {
   readonly follow: boolean;
@@ -43,11 +44,13 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
     source.signal.addEventListener('abort', onAbort);
     closers.push(() => source.signal.removeEventListener('abort', onAbort));
   }
-  let offset = options.tailLines === undefined ? 0 : await tailOffset(source.files, source.path, options.tailLines);
-  let file: OpenLog = await source.files.open(source.path);
+  const waiting = await openLogs(source.files, source.path);
+  let offset = await skipToTail(waiting, options.tailLines);
+  let file = waiting.shift();
+  let next: OpenLog | undefined;
   let rest: Buffer = Buffer.alloc(0);
   try {
-    while (!source.signal.aborted && !formatter.full) {
+    while (file !== undefined && !source.signal.aborted && !formatter.full) {
       // Asked before reading: what a container wrote before it ended is then surely read.
       const last = !options.follow || !source.running();
       const buffer = Buffer.allocUnsafe(CHUNK);
@@ -63,22 +66,45 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
         if (out.length > 0) yield out;
         continue;
       }
-      // Rotation renames the log; what was written to it before is read first.
-      const renewed = options.follow ? await file.reopened(offset) : undefined;
-      if (renewed !== undefined) {
+      next ??= waiting.shift();
+      if (next !== undefined) {
         await file.close();
-        file = renewed;
+        file = next;
+        next = undefined;
         offset = 0;
         rest = Buffer.alloc(0);
+        continue;
+      }
+      // Rotation renames the log; what was written to it since this read is read first.
+      next = options.follow ? await nextLog(source.files, source.path, file) : undefined;
+      if (next !== undefined) continue;
+      if ((await file.size()) < offset) {
+        offset = 0;
         continue;
       }
       if (last) return;
       await wakeup.wait();
     }
   } finally {
-    await file.close();
+    await closeAll([file, next, ...waiting].filter((each) => each !== undefined));
     for (const close of closers) close();
   }
+}
+
+/** Drops the logs before the last lines; returns where those begin in the first that is left. */
+async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<number> {
+  if (lines === undefined) return 0;
+  let left = lines;
+  for (let index = logs.length - 1; index >= 0; index -= 1) {
+    const log = logs[index];
+    if (log === undefined) continue;
+    const { offset, found } = await tailOf(log, left);
+    left -= found;
+    if (left > 0 && index > 0) continue;
+    await closeAll(logs.splice(0, index));
+    return offset;
+  }
+  return 0;
 }
 
 /** Remembers a notification that arrives while no reader waits. */
@@ -126,7 +152,7 @@ class Formatter {
       if (end < 0) break;
       const line = parseLogLine(data.subarray(start, end));
       if (line !== undefined && this.wanted(line)) this.add(parts, line);
-      this.lines -= 1;
+      if (line?.partial !== true) this.lines -= 1;
       start = end + 1;
     }
     return Buffer.concat(parts);

@@ -2,7 +2,7 @@
  * The CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`; P is a part of a line that goes on.
  * Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
  */
-import type { LogFiles } from '../files-port.ts';
+import type { LogFiles, OpenLog } from '../files-port.ts';
 
 export interface LogLine {
   /** As written. */
@@ -46,24 +46,65 @@ const CHUNK = 64 * 1024;
 export async function tailOffset(files: LogFiles, path: string, lines: number): Promise<number> {
   const file = await files.open(path);
   try {
-    const size = await file.size();
-    if (lines <= 0) return size;
-    let seen = 0;
-    let end = size;
-    const buffer = Buffer.alloc(CHUNK);
-    while (end > 0) {
-      const start = Math.max(0, end - CHUNK);
-      const bytesRead = await file.read(buffer.subarray(0, end - start), start);
-      for (let index = bytesRead - 1; index >= 0; index -= 1) {
-        if (buffer[index] !== NEWLINE || start + index === size - 1) continue;
-        seen += 1;
-        if (seen === lines) return start + index + 1;
-      }
-      end = start;
-    }
-    return 0;
+    return (await tailOf(file, lines)).offset;
   } finally {
     await file.close();
+  }
+}
+
+/**
+ * Where the last `lines` lines of an open file begin, and how many there are, which may be fewer. Parts of a line count
+ * as one.
+ */
+export async function tailOf(
+  file: OpenLog,
+  lines: number,
+): Promise<{ readonly offset: number; readonly found: number }> {
+  const size = await file.size();
+  if (lines <= 0 || size === 0) return { offset: size, found: 0 };
+  let found = 0;
+  let offset = size;
+  let stream = '';
+  for await (const entry of entriesBackwards(file, size)) {
+    const isPart = entry.partial && found > 0;
+    if (found === lines && !(isPart && entry.stream === stream)) return { offset, found };
+    offset = entry.start;
+    if (isPart) continue;
+    found += 1;
+    stream = entry.stream;
+  }
+  return { offset: 0, found };
+}
+
+interface Entry {
+  readonly start: number;
+  readonly stream: string;
+  readonly partial: boolean;
+}
+
+/** Room for the time, the stream and the tag of an entry. */
+const HEAD = 128;
+
+/** From the last entry of the file to the first. */
+async function* entriesBackwards(file: OpenLog, size: number): AsyncGenerator<Entry> {
+  const entry = (start: number, head: Buffer): Entry => {
+    const { stream = '', partial = false } = parseLogLine(head) ?? {};
+    return { start, stream, partial };
+  };
+  let end = size;
+  let later: Buffer = Buffer.alloc(0);
+  while (end > 0) {
+    const start = Math.max(0, end - CHUNK);
+    const chunk = Buffer.alloc(end - start);
+    const bytesRead = await file.read(chunk, start);
+    const data = Buffer.concat([chunk.subarray(0, bytesRead), later]);
+    for (let index = bytesRead - 1; index >= 0; index -= 1) {
+      if (data[index] !== NEWLINE || start + index === size - 1) continue;
+      yield entry(start + index + 1, data.subarray(index + 1, index + 1 + HEAD));
+    }
+    if (start === 0) yield entry(0, data.subarray(0, HEAD));
+    later = data.subarray(0, HEAD);
+    end = start;
   }
 }
 

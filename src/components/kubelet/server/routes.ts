@@ -14,6 +14,7 @@ export type RouteName =
   | 'attach'
   | 'portForward'
   | 'run'
+  | 'checkpoint'
   | 'rigConsole'
   | 'rigPower';
 
@@ -104,6 +105,12 @@ export function routeOf(method: string, url: string): Route | undefined {
         subresources: ['proxy'],
       };
     }
+    case 'checkpoint':
+      if (third === undefined || fourth !== undefined) return undefined;
+      return {
+        ...{ name, ...none, namespace, pod, container: third, verb },
+        ...{ methods: ['POST'], subresources: ['checkpoint', 'proxy'] },
+      };
     case 'run': {
       if (third === undefined) return undefined;
       const uid = fourth === undefined ? '' : third;

@@ -16,6 +16,7 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
+import { checkpointContainer } from './checkpoint-requests.ts';
 import { configz } from './configz.ts';
 import { HostLogRequests } from './host-log-requests.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
@@ -227,6 +228,9 @@ export class KubeletServer {
         return;
       case 'hostLogs':
         await this.hostLogs.serve(route.container, route.query, response, signal);
+        return;
+      case 'checkpoint':
+        sendJson(response, await checkpointContainer(this.options, route, this.options.clock.nowMs()));
         return;
       case 'run':
         await this.serveRun(route, response);

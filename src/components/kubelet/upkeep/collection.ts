@@ -4,8 +4,8 @@ import { messageOf } from '../../../base/errors.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
+import { rotatedLogs } from '../server/log-chain.ts';
 import { imageSourceOf } from '../volumes/image-volumes.ts';
-import { rotatedLogs } from './log-rotation.ts';
 
 /** Dead containers kept for each name, for `logs --previous` and the last state. */
 const KEEP_DEAD = 1;

@@ -1,10 +1,10 @@
-import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
+import { rotatedLogs } from '../server/log-chain.ts';
 
 /**
- * Renames logs that grew too large and keeps the last few of each container. `kubectl logs` reads the current one.
+ * Renames logs that grew too large and keeps the last few of each container, which `kubectl logs` reads too.
  * Source: pkg/kubelet/logs/container_log_manager.go.
  */
 export async function rotateLogs(services: PodServices): Promise<void> {
@@ -17,7 +17,8 @@ export async function rotateLogs(services: PodServices): Promise<void> {
         const size = await logs.size(container.logPath);
         if (size < containerLogMaxBytes) continue;
         await removeOldest(logs, container.logPath, containerLogMaxFiles - 2);
-        const stamp = new Date(services.clock.nowMs()).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '');
+        // To the millisecond: of the same name, the later one would replace the earlier.
+        const stamp = new Date(services.clock.nowMs()).toISOString().replaceAll(/\D/g, '');
         await logs.rename(container.logPath, `${container.logPath}.${stamp}`);
         await services.runtime.reopenContainerLog(container.id);
       } catch (error) {
@@ -31,15 +32,4 @@ export async function rotateLogs(services: PodServices): Promise<void> {
 async function removeOldest(logs: LogFiles, path: string, keep: number): Promise<void> {
   const rotated = await rotatedLogs(logs, path);
   for (const old of rotated.slice(0, -Math.max(0, keep) || undefined)) await logs.remove(old);
-}
-
-/** Oldest first. */
-export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[]> {
-  const directory = dirname(path);
-  const prefix = `${basename(path)}.`;
-  const names = await logs.names(directory);
-  return names
-    .filter((name) => name.startsWith(prefix))
-    .sort()
-    .map((name) => join(directory, name));
 }

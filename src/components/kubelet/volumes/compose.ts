@@ -101,7 +101,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     if (record.block) return (await files.volumes.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
     return mounts.isMountPoint(record.path);
   };
-  const network = new NetworkVolumes(shared);
+  const network = new NetworkVolumes({ ...shared, secretOf: (reference) => context.secretOf(reference) });
   const usages = new VolumeUsages({
     ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
     ...{ host: options.host, trees: options.trees, pod: options.pod },

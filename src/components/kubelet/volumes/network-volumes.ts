@@ -1,12 +1,15 @@
 /** NFS and iSCSI through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
 import { join } from 'node:path';
-import type { ISCSIVolumeSource, NFSVolumeSource } from 'kubernetes-types/core/v1';
+import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubernetes-types/core/v1';
 import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
 import type { IscsiMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
-import type { VolumeTools } from './tools-port.ts';
+import type { IscsiChap, VolumeTools } from './tools-port.ts';
+
+/** Below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
+const CHAP_KEYS = ['username', 'password', 'username_in', 'password_in'] as const;
 
 export interface NetworkVolumesOptions {
   readonly records: MountRecords;
@@ -14,6 +17,7 @@ export interface NetworkVolumesOptions {
   readonly files: VolumeFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
+  readonly secretOf: (reference: SecretReference) => Promise<Readonly<Record<string, string>>>;
 }
 
 export class NetworkVolumes {
@@ -43,13 +47,11 @@ export class NetworkVolumes {
   async setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
     const { records, mounts, files, tools, directories } = this.#options;
     const { iqn, lun, targetPortal, portals = [], iscsiInterface = 'default', fsType } = source;
-    const target = { portals: [targetPortal, ...portals], iqn, lun, interface: iscsiInterface };
+    const chap = await this.#chap(request, source);
+    const portalsOf = [targetPortal, ...portals];
+    const target = { portals: portalsOf, iqn, lun, interface: iscsiInterface, ...(chap === undefined ? {} : { chap }) };
     if (source.initiatorName !== undefined) {
       throw new Error('iscsi.initiatorName: not supported on this node; set it in /etc/iscsi/initiatorname.iscsi');
-    }
-    const hasChap = source.chapAuthDiscovery === true || source.chapAuthSession === true;
-    if (hasChap || source.secretRef !== undefined) {
-      throw new Error('iscsi: CHAP authentication is not supported on this node; use a target without it, or CSI');
     }
     const common = this.#common(request, 'iscsi');
     const staging = isBlock(request) ? '' : directories.iscsiStaging(iqn, lun);
@@ -68,6 +70,29 @@ export class NetworkVolumes {
       await files.ownByGroup(staging, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
     }
     await files.bindSubPath(staging, '', record.path);
+  }
+
+  /** Of a Secret of type `kubernetes.io/iscsi-chap`. Throws an Error that names what is missing, never a value. */
+  async #chap({ pod, persistent }: VolumeRequest, source: ISCSIVolumeSource): Promise<IscsiChap | undefined> {
+    const { chapAuthDiscovery = false, chapAuthSession = false, secretRef } = source;
+    if (!chapAuthDiscovery && !chapAuthSession) return undefined;
+    if (secretRef?.name === undefined) throw new Error('iscsi: CHAP authentication needs secretRef');
+    // A reference of a persistent volume names its namespace.
+    const own = persistent?.spec?.iscsi?.secretRef?.namespace ?? pod.metadata?.namespace ?? '';
+    const secret = await this.#options.secretOf({ name: secretRef.name, namespace: own });
+    const settings = (prefix: string): Record<string, string> => {
+      const found = CHAP_KEYS.flatMap((key) => {
+        const value = secret[`${prefix}.${key}`];
+        return value === undefined ? [] : [[`${prefix}.${key}`, value] as const];
+      });
+      if (!found.some(([key]) => key.endsWith('.password')))
+        throw new Error(`iscsi: secret "${secretRef.name}" has no ${prefix}.password`);
+      return Object.fromEntries(found);
+    };
+    return {
+      discovery: chapAuthDiscovery ? settings('discovery.sendtargets.auth') : {},
+      session: chapAuthSession ? settings('node.session.auth') : {},
+    };
   }
 
   async tearDown(record: PlainMount | IscsiMount): Promise<void> {

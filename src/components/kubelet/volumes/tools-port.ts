@@ -46,4 +46,12 @@ export interface IscsiTarget {
   readonly iqn: string;
   readonly lun: number;
   readonly interface: string;
+  /** Names and passwords; undefined: without authentication. */
+  readonly chap?: IscsiChap;
+}
+
+/** Settings of iscsiadm by name; none: that step is without authentication. */
+export interface IscsiChap {
+  readonly discovery: Readonly<Record<string, string>>;
+  readonly session: Readonly<Record<string, string>>;
 }

@@ -96,6 +96,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('delete get list watch', 'core', 'pods'),
       rule('patch update', 'core', 'pods/status'),
       rule(READ, 'resource.k8s.io', 'deviceclasses devicetaintrules resourceclaims resourceslices'),
+      rule('patch update', 'resource.k8s.io', 'devicetaintrules/status'),
       eventsRule,
     ],
   ],
@@ -303,6 +304,15 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule(READ, 'core', 'services'),
       rule('patch update', 'core', 'services/status'),
       rule('list watch', 'core', 'nodes'),
+      eventsRule,
+    ],
+  ],
+  [
+    'storage-version-migrator-controller',
+    [
+      rule('list patch', '*', '*'),
+      rule(READ, 'storagemigration.k8s.io', 'storageversionmigrations'),
+      rule('update', 'storagemigration.k8s.io', 'storageversionmigrations/status'),
       eventsRule,
     ],
   ],

@@ -6,10 +6,12 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type {
   AllocationResult,
   DeviceTaint,
+  DeviceTaintRule,
   DeviceToleration,
   ResourceClaim,
   ResourceSlice,
 } from '../../../api/devices/types.ts';
+import { timestamp } from '../context.ts';
 import { isPodTerminal } from '../pods.ts';
 
 /** By driver, pool and device, those of the newest generation of each pool. */
@@ -29,6 +31,28 @@ export function noExecuteTaints(slices: readonly ResourceSlice[]): Map<string, D
     }
   }
   return taints;
+}
+
+/** What a rule's status says of the pods that its taint evicts; undefined: as it stands. */
+export function ruleCondition(
+  rule: DeviceTaintRule,
+  pods: readonly Pod[],
+  nowMs: number,
+): NonNullable<DeviceTaintRule['status']> | undefined {
+  const before = rule.status?.conditions?.find(({ type }) => type === 'EvictionInProgress');
+  const evicts = rule.spec?.taint?.effect === 'NoExecute';
+  const namespaces = new Set(pods.map(({ metadata }) => metadata?.namespace)).size;
+  const count = `${pods.length} pod${pods.length === 1 ? ' needs' : 's need'} to be evicted in ${namespaces} namespace${namespaces === 1 ? '' : 's'}.`;
+  const status = evicts && pods.length > 0 ? 'True' : 'False';
+  const reason = status === 'True' ? 'PodsPendingEviction' : evicts ? 'Completed' : 'NoEffect';
+  const message = evicts || pods.length === 0 ? count : `With the effect NoExecute, ${count}`;
+  if (before?.status === status && before.message === message) return undefined;
+  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : timestamp(nowMs);
+  const observedGeneration = rule.metadata?.generation;
+  const condition = { type: 'EvictionInProgress', status, reason, message, lastTransitionTime };
+  return {
+    conditions: [{ ...condition, ...(observedGeneration === undefined ? {} : { observedGeneration }) }],
+  };
 }
 
 /** When pods that use the claim have to leave, in milliseconds of the wall clock; undefined: they stay. */

@@ -15,8 +15,7 @@ export const volumeBinding: Filter = (pod, view) => {
     if (!terms.every((alternatives) => alternatives.some((term) => matchesTerm(term, node.node)))) {
       return reject('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity", true);
     }
-    return unboundVolumesOn(node.node, unbound, view.volumes) === undefined
-      ? reject('VolumeBinding', "node(s) didn't find available persistent volumes to bind", true)
-      : undefined;
+    const found = unboundVolumesOn(node.node, unbound, view.volumes);
+    return typeof found === 'string' ? reject('VolumeBinding', found, true) : undefined;
   };
 };

@@ -1,0 +1,62 @@
+/** The log of a container with those that rotation has renamed, in the order in which they were written. */
+import { basename, dirname, join } from 'node:path';
+import type { LogFiles, OpenLog } from '../files-port.ts';
+
+/** Rotation during so many looks in a row does not happen. */
+const MAX_LOOKS = 10;
+
+/** Oldest first. */
+export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[]> {
+  const directory = dirname(path);
+  const prefix = `${basename(path)}.`;
+  const names = await logs.names(directory);
+  return names
+    .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+    .sort()
+    .map((name) => join(directory, name));
+}
+
+/**
+ * Oldest first, the one that is written to last. Throws the error of the current one, with the code ENOENT, when there
+ * is none at all. Right after a rotation there may be rotated ones only.
+ */
+export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]> {
+  for (let look = 1; ; look += 1) {
+    const before = await rotatedLogs(files, path).catch(() => []);
+    const opened: OpenLog[] = [];
+    for (const each of before) {
+      const log = await files.open(each).catch(() => undefined);
+      if (log !== undefined) opened.push(log);
+    }
+    const current = await files.open(path).catch((error: unknown) => error);
+    if (isOpen(current)) opened.push(current);
+    const after = await rotatedLogs(files, path).catch(() => []);
+    // A rotation in between would leave a gap before the current one.
+    if (after.at(-1) === before.at(-1) || look === MAX_LOOKS) {
+      if (opened.length === 0) throw current;
+      return opened;
+    }
+    await closeAll(opened);
+  }
+}
+
+const isOpen = (found: unknown): found is OpenLog => typeof found === 'object' && found !== null && 'identity' in found;
+
+/** The log after this one, which has been read to its end; undefined: this one is the last. */
+export async function nextLog(files: LogFiles, path: string, log: OpenLog): Promise<OpenLog | undefined> {
+  const own = await log.identity();
+  const current = await files.open(path).catch(() => undefined);
+  const isCurrent = current !== undefined && (await current.identity()) === own;
+  await current?.close();
+  if (isCurrent) return undefined;
+  const opened = await openLogs(files, path).catch(() => []);
+  const identities = await Promise.all(opened.map((each) => each.identity()));
+  // One that rotation has deleted was older than all.
+  const next = opened[identities.indexOf(own) + 1];
+  await closeAll(opened.filter((each) => each !== next));
+  return next;
+}
+
+export async function closeAll(logs: readonly OpenLog[]): Promise<void> {
+  for (const log of logs) await log.close();
+}

@@ -1,0 +1,57 @@
+/** Calls to a container runtime on its socket. */
+import { pathToFileURL } from 'node:url';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { RpcCode } from '../../../components/etcd/port.ts';
+import { RuntimeError, type RuntimeErrorCode } from '../../../core/podplan/port.ts';
+import { Channel } from '../channel.ts';
+import { RpcError } from '../messages.ts';
+import { type Draft, decode, encode, type Message, type MessageType } from './codec.ts';
+
+/** As upstream's runtimeRequestTimeout, and more for what waits for a grace period. */
+export const TIMEOUT_MS = 120_000;
+/** As the kubelet allows for lists of images. */
+const MAX_MESSAGE_BYTES = 16 << 20;
+export interface CallOptions {
+  /** `unix:///PATH`, or the path alone. */
+  readonly endpoint: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How an error of a call is passed on. */
+type Codes = Partial<Record<RpcCode, RuntimeErrorCode>>;
+
+export class CriCalls {
+  readonly #channel: Channel;
+
+  constructor({ endpoint, clock, log }: CallOptions) {
+    const path = endpoint.replace(/^unix:\/\//, '');
+    const endpoints = [`unix://${pathToFileURL(path).pathname}`];
+    this.#channel = new Channel({ endpoints, maxMessageBytes: MAX_MESSAGE_BYTES, clock, log });
+  }
+
+  close(): void {
+    this.#channel.close();
+  }
+
+  /** Throws RuntimeError in the runtime's words. */
+  async call<Q extends MessageType, A extends MessageType>(
+    method: string,
+    request: readonly [Q, Draft<Q>],
+    answer: A,
+    { timeoutMs = TIMEOUT_MS, otherwise = 'internal' as RuntimeErrorCode, codes = {} as Codes } = {},
+  ): Promise<Message<A>> {
+    try {
+      const bytes = await this.#channel.unary(`/runtime.v1.${method}`, encode(...request), timeoutMs);
+      return decode(answer, bytes);
+    } catch (error) {
+      const code = error instanceof RpcError ? (error.code as RpcCode) : RpcCode.unknown;
+      const message = messageOf(error).replace(/^store (is unavailable|did not answer in time)/, 'runtime $1');
+      throw new RuntimeError(codes[code] ?? (code === RpcCode.notFound ? 'not-found' : otherwise), message, {
+        cause: error,
+      });
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Forensic checkpoints (KEP-2008): what CRIU writes of a container that goes on running, with its specification and the
+ * files that it has written, as one archive.
+ */
+import { chmod, copyFile, mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import type { Trees } from '../trees/port.ts';
+import { runCommand } from './command.ts';
+import type { ContainerRecord } from './records.ts';
+import type { Runc } from './runc.ts';
+
+const TIMEOUT_MS = 10 * 60_000;
+
+export interface CheckpointInput {
+  readonly runc: Runc;
+  readonly record: ContainerRecord;
+  readonly bundle: string;
+  /** What the container has written into its root file system. */
+  readonly upper: string;
+  /** Where the archive shall be; its directory must be private. */
+  readonly location: string;
+  readonly trees: Trees;
+}
+
+/** Throws RuntimeError 'internal' in the words of the runtime or of CRIU. */
+export async function checkpoint({ runc, record, bundle, upper, location, trees }: CheckpointInput): Promise<void> {
+  await mkdir(dirname(location), { recursive: true, mode: 0o700 });
+  const work = await mkdtemp(join(dirname(location), '.checkpoint-'));
+  try {
+    const images = join(work, 'checkpoint');
+    await mkdir(images, { mode: 0o700 });
+    const args = ['checkpoint', '--leave-running', '--image-path', images, '--work-path', work, record.id];
+    await runCommand(runc.path, [...runc.globalArgs, ...args], { timeoutMs: TIMEOUT_MS });
+    await copyFile(join(bundle, 'config.json'), join(work, 'spec.dump'));
+    const { id, name, image, imageId, createdAtMs } = record;
+    const config = { id, name, rootfsImageName: image, rootfsImageRef: imageId, createdTime: new Date(createdAtMs) };
+    await writeFile(join(work, 'config.dump'), `${JSON.stringify(config)}\n`, { mode: 0o600 });
+    if (record.overlay)
+      await runCommand('tar', ['-C', upper, '-cf', join(work, 'rootfs-diff.tar'), '.'], { timeoutMs: TIMEOUT_MS });
+    const archive = join(work, 'archive.tar');
+    await runCommand('tar', ['-C', work, '--exclude=./archive.tar', '-cf', archive, '.'], { timeoutMs: TIMEOUT_MS });
+    await chmod(archive, 0o600);
+    await rename(archive, location);
+  } catch (error) {
+    throw new RuntimeError('internal', messageOf(error), { cause: error });
+  } finally {
+    await trees.remove(work);
+  }
+}

@@ -1,0 +1,32 @@
+/** What the kubelet does itself beside a container runtime of the host. */
+import { access, mkdir } from 'node:fs/promises';
+import type { CriHost } from '../grpc/cri/port.ts';
+import { cgroupsOf, readCgroupMounts, readStats } from './cgroups.ts';
+import { connectInNamespace, connectOnHost } from './port-connect.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** `socat` opens connections in network namespaces. */
+export function createCriHost(socat = 'socat'): CriHost {
+  return {
+    signalNumber: stopSignal,
+    kill(pid, signal) {
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It has ended by itself.
+      }
+    },
+    makeDirectory: async (path) => void (await mkdir(path, { recursive: true, mode: 0o755 })),
+    isThere: (path) =>
+      access(path).then(
+        () => true,
+        () => false,
+      ),
+    async processes(pid) {
+      const stats = await readStats(await cgroupsOf(pid, await readCgroupMounts()), 0);
+      return stats?.pids ?? 0;
+    },
+    connect: (network, port) =>
+      network === undefined ? connectOnHost(port) : connectInNamespace(socat, network, port, () => {}),
+  };
+}
