@@ -136,6 +136,8 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
         await setProfile(host, name);
         await host.must('systemctl', ['restart', 'hyperedge'], { timeoutMs: 120_000 });
         await cluster.untilBack(host, cluster.hosts);
+        await host.must('hyperedge', ['master-restart', 'api'], { timeoutMs: 120_000 });
+        await cluster.untilReady(host, cluster.hosts);
       }
       const wanted = name === 'okd' ? 'yes' : 'no';
       const question = ['auth', 'can-i', 'create', 'projectrequests.project.openshift.io'];

@@ -10,6 +10,7 @@ const SPELLINGS = [
   'hyperedge.local/host-root',
   'hyperedge.local/host-root:latest',
   'hyperedge.local/host-root:1',
+  'hyperedge.local/host-root:programs',
   `hyperedge.local/host-root@sha256:${ID}`,
   `hyperedge.local/host-root:latest@sha256:${'0'.repeat(64)}`,
   'HyperEdge.Local/host-root',
