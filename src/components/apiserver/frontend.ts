@@ -93,7 +93,7 @@ export class Frontend {
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
       if (this.#login?.handles(info.path) === true) {
         connection.identified?.('anonymous');
-        this.#follow(exchange, this.#login.answer(request, response, connection));
+        this.#admit(exchange, ANONYMOUS, startedMs);
         return;
       }
       const user = this.#identify(request, connection, info, exchange);
@@ -155,8 +155,13 @@ export class Frontend {
   }
 
   #authorize(exchange: Exchange): void {
-    const { user, info, audit } = exchange;
+    const { user, info, audit, request, response, connection } = exchange;
     const { authorization } = this.#context;
+    if (this.#login?.handles(info.path) === true) {
+      audit?.decided({ allowed: true, reason: 'the OAuth server decides itself' });
+      this.#follow(exchange, this.#login.answer(request, response, connection));
+      return;
+    }
     const allowed =
       audit === undefined
         ? authorization.requireRequest(user, info)

@@ -31,6 +31,11 @@ import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { machineController } from './machine.ts';
+import { machineConfigDrainController } from './machine-config-drain.ts';
+import { containerRuntimeConfigController, kubeletConfigController } from './machine-config-generated.ts';
+import { machineConfigNodeController } from './machine-config-node.ts';
+import { machineConfigRenderController } from './machine-config-render.ts';
+import { machineConfigTemplateController } from './machine-config-template.ts';
 import { machineHealthCheckController } from './machine-health-check.ts';
 import { machineSetController } from './machine-set.ts';
 import { namespaceController } from './namespace.ts';
@@ -115,6 +120,12 @@ export const controllers: readonly ControllerSpec[] = [
   templateInstanceController,
   rigController,
   fixtureClassesController,
+  machineConfigTemplateController,
+  machineConfigRenderController,
+  machineConfigNodeController,
+  machineConfigDrainController,
+  kubeletConfigController,
+  containerRuntimeConfigController,
   bareMetalHostController,
   machineSetController,
   machineController,

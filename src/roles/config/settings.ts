@@ -17,6 +17,7 @@ import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
+import { type UpdateSettings, updatesOf } from './updates.ts';
 
 export interface Settings {
   readonly root: string;
@@ -64,6 +65,7 @@ export interface Settings {
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
   readonly machineConfig: MachineConfigSettings;
+  readonly updates: UpdateSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -96,6 +98,8 @@ export interface Settings {
     readonly etcdPeer: number;
     /** Of the local balancer, on loopback. */
     readonly balancer: number;
+    /** Of masters: where hosts that are installed get the configuration of their pool. */
+    readonly machineConfigServer: number;
   };
   readonly network: {
     /** The primary family's ranges of pods and services. */
@@ -210,6 +214,12 @@ export interface Paths {
   readonly snapshotSchedule: string;
   /** The latest time that this host has known to be right. */
   readonly timeFloor: string;
+  /** Files of releases, by digest. */
+  readonly releases: string;
+  /** The record of the last update of this host. */
+  readonly updateRecord: string;
+  /** Where installed executables are. */
+  readonly executables: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -248,6 +258,9 @@ export function pathsBelow(root: string): Paths {
     snapshots: at('var/lib/origin/snapshots'),
     snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
     timeFloor: at('var/lib/origin/time-floor'),
+    releases: at('var/lib/origin/releases'),
+    updateRecord: at('var/lib/origin/update/record.json'),
+    executables: at('usr/local/bin'),
   };
 }
 
@@ -341,6 +354,7 @@ export function settingsOf(
     openshift: openshiftOf(file?.openshift),
     router: routerOf(file?.router),
     machineConfig: machineConfigOf(file?.machineConfig),
+    updates: updatesOf(file?.updates),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
     rigPower: file?.rigPower ?? new Map(),
@@ -357,6 +371,7 @@ export function settingsOf(
       etcd: file?.ports?.etcd ?? 2379,
       etcdPeer: file?.ports?.etcdPeer ?? 2380,
       balancer: file?.ports?.balancer ?? 7443,
+      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
     },
     network: {
       ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },

@@ -23,6 +23,7 @@ import {
 import type { MachineProvisioner } from '../../../src/components/controllers/machines-port.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
+import { machineConfigFacts } from '../../../src/roles/controllers/machine-config.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 
@@ -101,6 +102,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
+    machineConfig: machineConfigFacts(),
     ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
     ...(options.machines === undefined ? {} : { machines: options.machines }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
