@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MACHINE_NAMESPACE } from '../../api/machines/types.ts';
 import { CodedError } from '../../base/errors.ts';
 import { packaged } from '../assets.ts';
+import { readReferenced } from '../config/files.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { openHelpers } from '../helpers.ts';
 import { askControl, type HostStatus } from '../host/control.ts';
@@ -20,10 +21,13 @@ import { discoverPinned } from '../join/discovery.ts';
 import { offerKeys } from '../join/offer-keys.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';
+import { applyServed } from './machine-config.ts';
 import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
+  /** A file with the answer of a machine config server: the host's first config. */
+  readonly fromMcs: string | undefined;
   /** False: nothing is started. */
   readonly start: boolean;
   readonly timeoutMs: number;
@@ -62,6 +66,10 @@ export async function install(options: InstallOptions): Promise<number> {
   });
   const { settings, helpers } = prepared;
   progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
+  if (options.fromMcs !== undefined) {
+    const name = await applyServed(settings, await readReferenced(options.fromMcs, '--from-mcs'));
+    progress.step(`files of ${name} are in place`);
+  }
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);
   for (const each of foreign) progress.note(`${each} is of other software and is kept`);
   progress.step(
