@@ -11,7 +11,7 @@ import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
-import { masterFiles } from '../../io/pki/index.ts';
+import { masterFiles, writeWhole } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { etcdAccess } from '../etcd/access.ts';
@@ -75,7 +75,7 @@ export function followHandover(
           if (ready.length !== reported) {
             reported = ready.length;
             const state: HandoverState = { ready, wanted };
-            await writeFile(stateFile(settings.paths.run), JSON.stringify(state));
+            await writeWhole(stateFile(settings.paths.run), JSON.stringify(state));
             progress.note(
               `bootstrap: ${ready.length} of ${wanted} masters run${ready.length === 0 ? '' : `: ${ready.join(', ')}`}`,
             );
@@ -97,12 +97,13 @@ export function followHandover(
 }
 
 async function mastersOf(client: ApiClient, settings: Settings): Promise<string[]> {
+  const access = settings.storage === undefined ? await etcdAccess({ root: settings.root }) : undefined;
   const [nodes, slices, report] = await Promise.all([
     client.resource(resources.nodes).list(),
     client
       .resource(resources.endpointSlices)
       .list({ namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }),
-    settings.storage === undefined ? clusterReport(await etcdAccess({ root: settings.root })) : undefined,
+    access === undefined ? undefined : clusterReport(access),
   ]);
   return readyMasters({
     own: settings.nodeName,

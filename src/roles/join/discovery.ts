@@ -57,7 +57,7 @@ export async function discover(server: string, token: Token, caHash: string): Pr
  */
 export async function discoverPinned(server: string, caHash: string): Promise<Discovered> {
   const { body, serverMs } = await fetchClusterInfo(server);
-  const caPem = caOf(dataOf(body)['kubeconfig'] ?? '');
+  const caPem = unverifiedCaOf(dataOf(body)['kubeconfig'] ?? '');
   const pinned = caPem
     ?.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
     ?.find((pem) => tryCertificates(pem).map(caHashOf).includes(caHash));
@@ -143,6 +143,15 @@ function caOf(content: string): string | undefined {
   };
   const data = config?.clusters?.[0]?.cluster?.['certificate-authority-data'];
   return typeof data === 'string' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
+}
+
+/** Of content that anything may have sent; undefined where it is no kubeconfig. */
+function unverifiedCaOf(content: string): string | undefined {
+  try {
+    return caOf(content);
+  } catch {
+    return undefined;
+  }
 }
 
 function tryCertificates(pem: string): X509Certificate[] {

@@ -170,8 +170,10 @@ async function storeMember(
         'reset: this host has the only store member, and with it all data; add another with hyperedge members add, or give --force',
       );
     }
+    // This host's own member closes its connections as soon as it is removed.
+    const others = members.filter(({ id }) => id !== own.id).flatMap(({ clientUrls }) => clientUrls);
     return async () => {
-      await removeMember(access, own.id);
+      await removeMember(() => (others.length === 0 ? access.open() : access.open(others)), own.id);
       progress.step(`store member ${nodeName} is removed`);
     };
   } finally {
@@ -180,9 +182,9 @@ async function storeMember(
 }
 
 /** A change of the leader interrupts the request; what it has done shows in the list of members. */
-async function removeMember(access: StoreAccess, id: string): Promise<void> {
+async function removeMember(open: StoreAccess['open'], id: string): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
-    const admin = access.open();
+    const admin = open();
     try {
       const members = await admin.members(true, ANSWER_MS);
       if (members.some((member) => member.id === id)) await admin.removeMember(id);

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { CompactSign } from 'jose';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
-import { caHashOf, discover } from '../../../src/roles/join/discovery.ts';
+import { caHashOf, discover, discoverPinned } from '../../../src/roles/join/discovery.ts';
 import { parseToken } from '../../../src/roles/join/token-format.ts';
 
 const token = parseToken('abcdef.0123456789abcdef', 'token');
@@ -93,4 +93,17 @@ test('servers that are no cluster, or do not answer, are named', async () => {
     message:
       /^join\.server: https:\/\/127\.0\.0\.1:1 does not answer: connect ECONNREFUSED .*check address, cable, firewall$/,
   });
+});
+
+test('an offering host trusts the pinned certificate of a bundle, and no other', async () => {
+  const bundle = `${other.certPem}\n${authority.certPem}`;
+  const { caPem } = await discoverPinned(await answer(kubeconfig(bundle)), hash);
+  assert.equal(caPem.trim(), authority.certPem.trim());
+  const wrong = `sha256:${'0'.repeat(64)}`;
+  await assert.rejects(discoverPinned(await answer(kubeconfig(bundle)), wrong), {
+    code: 'bad-ca-hash',
+    message: /^offer\.caHash: https:.* has no CA with sha256:0+; compare/,
+  });
+  await assert.rejects(discoverPinned(await answer('{"clusters":'), hash), { code: 'bad-ca-hash' });
+  await assert.rejects(discoverPinned(await answer('[]'), hash), { code: 'bad-ca-hash' });
 });

@@ -27,7 +27,10 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
   ],
 ];
 
-/** A blank host has no credentials, and reports as a node once it has joined; what it sends is bounded, and grants nothing until a machine claims it. */
+/**
+ * A blank host has no credentials, and reports as a node once it has joined; what it sends is bounded, and grants
+ * nothing until a machine claims it.
+ */
 export const machineClusterRoles: readonly ClusterRole[] = [
   clusterRole(HOST_OFFERER, [rule('create', 'machine.hyperedge.dev', 'hostoffers')]),
 ];

@@ -1,0 +1,52 @@
+/** What a claimed host joins with, and the keys of a host that offers itself. */
+import assert from 'node:assert/strict';
+import { createPublicKey, verify } from 'node:crypto';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { offerText } from '../../../src/api/machines/types.ts';
+import { offerKeys, removeOfferKeys } from '../../../src/roles/join/offer-keys.ts';
+import { openJoin, sealJoin } from '../../../src/roles/join/sealed-join.ts';
+
+let root: string;
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'he-offer-'));
+});
+after(() => rm(root, { recursive: true, force: true }));
+
+const DETAILS = { server: 'https://10.0.0.5:8443', token: 'abcdef.0123456789abcdef', caHash: 'sha256:00' };
+
+test('the keys are made once, are private and sign what is offered', async () => {
+  const keys = await offerKeys(root);
+  const again = await offerKeys(root);
+  assert.deepEqual([again.signingKey, again.sealingKey], [keys.signingKey, keys.sealingKey]);
+  assert.match(keys.fingerprint, /^SHA256:[A-Za-z0-9+/]{43}$/);
+  const file = join(root, 'var/lib/hyperedge-offer/keys.json');
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  const text = offerText({ name: 'h', hardware: { cpu: { count: 2, arch: 'x86_64' } } });
+  assert.equal(text, offerText({ name: 'h', hardware: { cpu: { arch: 'x86_64', count: 2 } } }), 'order of keys');
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: keys.signingKey }, format: 'jwk' });
+  assert.ok(verify(undefined, Buffer.from(text), key, Buffer.from(keys.sign(text), 'base64url')));
+  await writeFile(file, '{}');
+  await assert.rejects(offerKeys(root), { code: 'bad-config', message: /keys\.json: holds no keys; delete it/ });
+  await removeOfferKeys(root);
+  assert.deepEqual(await readdir(join(root, 'var/lib')), []);
+});
+
+test('only the host that it was sealed for opens it, and every changed byte is noticed', async () => {
+  const keys = await offerKeys(root);
+  const sealed = sealJoin(DETAILS, keys.sealingKey);
+  assert.deepEqual(openJoin(sealed, keys.sealing), DETAILS);
+  assert.notEqual(sealJoin(DETAILS, keys.sealingKey), sealed);
+  await removeOfferKeys(root);
+  const other = await offerKeys(root);
+  assert.throws(() => openJoin(sealed, other.sealing), { code: 'bad-offer' });
+  const bytes = Buffer.from(sealed, 'base64');
+  for (let index = 0; index < bytes.length; index += 1) {
+    const changed = Buffer.from(bytes);
+    changed[index] = (changed[index] ?? 0) ^ 1;
+    assert.throws(() => openJoin(changed.toString('base64'), keys.sealing), { code: 'bad-offer' });
+  }
+  assert.throws(() => openJoin('', keys.sealing), { code: 'bad-offer' });
+});
