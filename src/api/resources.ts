@@ -2,6 +2,8 @@
 import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from './kinds/clusterroles/index.ts';
+import { clusterOperators, clusterVersions } from './kinds/config/index.ts';
+import type { ClusterOperator, ClusterVersion } from './kinds/config/types.ts';
 import { configMaps } from './kinds/configmaps/index.ts';
 import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
 import { cronJobs } from './kinds/cronjobs/index.ts';
@@ -84,6 +86,8 @@ export const resources = {
   services: typeOf(services),
   persistentVolumeClaims: typeOf(persistentVolumeClaims),
   runtimeClasses: typeOf(runtimeClasses),
+  clusterOperators: typeOf(clusterOperators) as ResourceType<ClusterOperator>,
+  clusterVersions: typeOf(clusterVersions) as ResourceType<ClusterVersion>,
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),

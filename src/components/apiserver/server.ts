@@ -331,7 +331,7 @@ class Server implements ApiServer {
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
-      processFacts: deps.processFacts,
+      ...{ processFacts: deps.processFacts, releases: deps.releases },
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);

@@ -35,7 +35,9 @@ export interface Disruption {
   readonly steps: readonly Step[];
 }
 
-export const KUBELET_CONFIG = '/etc/kubernetes/kubelet.conf';
+/** What KubeletConfigs and ContainerRuntimeConfigs generate; the kubelet is part of the host process. */
+const KUBELET_FILES = ['/etc/kubernetes/kubelet.conf', '/etc/node-sizing-enabled.env'];
+const KUBELET_DIRECTORY = '/etc/crio/crio.conf.d/';
 const NONE: DisruptionAction = { type: 'None' };
 const RELOAD_RUNTIME: DisruptionAction = { type: 'Reload', reload: { serviceName: 'crio.service' } };
 const CA_TRUST = 'coreos-update-ca-trust.service';
@@ -102,7 +104,7 @@ function fileActions(path: string, { files }: DisruptionPolicies): readonly Disr
 }
 
 function leastOfFile(path: string): readonly Step[] {
-  if (path === KUBELET_CONFIG) return [{ kind: 'restart-kubelet' }];
+  if (KUBELET_FILES.includes(path) || path.startsWith(KUBELET_DIRECTORY)) return [{ kind: 'restart-kubelet' }];
   return path.startsWith('/etc/systemd/system/') ? [{ kind: 'daemon-reload' }] : [];
 }
 

@@ -4,6 +4,7 @@ const ACCOUNTS = 'it holds the accounts of the host; use passwd.users[].sshAutho
 const IDENTITY = 'it identifies the host';
 const KERNEL = 'it belongs to the running kernel; use a tmpfiles.d or sysctl.d file';
 const VOLATILE = 'it does not survive a reboot; use a tmpfiles.d file';
+const KERNEL_ARGUMENTS = 'kernel arguments are written there; use spec.kernelArguments';
 const OWN = 'hyperedge owns it; change the bootstrap file, a KubeletConfig or the node group';
 
 const FILES: ReadonlyMap<string, string> = new Map([
@@ -15,7 +16,15 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['/etc/machine-id', IDENTITY],
   ['/var/lib/dbus/machine-id', IDENTITY],
   ['/etc/sysconfig/atomic-openshift-node', OWN],
-  ['/etc/sysconfig/hyperedge', OWN],
+  ['/usr/local/bin/hyperedge', OWN],
+  ['/etc/tmpfiles.d/hyperedge.conf', OWN],
+  ['/etc/systemd/system-preset/80-hyperedge.preset', OWN],
+  ...[
+    '/boot/firmware/cmdline.txt',
+    '/boot/cmdline.txt',
+    '/boot/extlinux/extlinux.conf',
+    '/etc/default/grub.d/90-hyperedge.cfg',
+  ].map((path): [string, string] => [path, KERNEL_ARGUMENTS]),
   ['/run/machine-config-daemon-force', 'it disables the checks of this host'],
 ]);
 

@@ -14,6 +14,7 @@ import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
+import { updatesField } from './updates.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -142,6 +143,7 @@ const shape = {
   openshift: openshiftField(),
   router: routerField(),
   machineConfig: machineConfigField(),
+  updates: updatesField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -17,6 +17,7 @@ import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
+import { type UpdateSettings, updatesOf } from './updates.ts';
 
 export interface Settings {
   readonly root: string;
@@ -60,6 +61,7 @@ export interface Settings {
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
   readonly machineConfig: MachineConfigSettings;
+  readonly updates: UpdateSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -208,6 +210,12 @@ export interface Paths {
   readonly snapshotSchedule: string;
   /** The latest time that this host has known to be right. */
   readonly timeFloor: string;
+  /** Files of releases, by digest. */
+  readonly releases: string;
+  /** The record of the last update of this host. */
+  readonly updateRecord: string;
+  /** Where installed executables are. */
+  readonly executables: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -246,6 +254,9 @@ export function pathsBelow(root: string): Paths {
     snapshots: at('var/lib/origin/snapshots'),
     snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
     timeFloor: at('var/lib/origin/time-floor'),
+    releases: at('var/lib/origin/releases'),
+    updateRecord: at('var/lib/origin/update/record.json'),
+    executables: at('usr/local/bin'),
   };
 }
 
@@ -337,6 +348,7 @@ export function settingsOf(
     openshift: openshiftOf(file?.openshift),
     router: routerOf(file?.router),
     machineConfig: machineConfigOf(file?.machineConfig),
+    updates: updatesOf(file?.updates),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
     rigPower: file?.rigPower ?? new Map(),

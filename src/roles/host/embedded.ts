@@ -4,24 +4,30 @@ import type { InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
+import { startClusterOperators } from './cluster-operators.ts';
+import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { startMachineConfig } from './machine-config.ts';
 import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import { releaseVerifier } from './release-trust.ts';
 import type { RestartableKubelet } from './restartable-kubelet.ts';
+import type { HostRuntime } from './runtime.ts';
+import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
   readonly kubelet: Pick<RestartableKubelet, 'restart'>;
+  readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & { readonly runtime: Pick<HostRuntime, 'network'> };
 }
 
 const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api, kubelet }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet, prepared }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -39,8 +45,14 @@ export async function startEmbedded(
     restartKubelet: () => kubelet.restart(),
     log: log.named('machine-config'),
   });
+  const ownBridge = prepared.runtime.network.setMtu !== undefined;
+  const verify = releaseVerifier(settings, informers, log.named('updates'));
+  const operators = await startClusterOperators({ settings, ...prepared, ownBridge, nodeName, api, verify, log });
+  const { prober } = operators;
+  const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    const stopped = [stopImages(), stopManifests(), stopConfigServer(), machineConfig.stop()];
-    await within(Promise.all(stopped), STOP_MS);
+    const hostStops = [stopImages(), stopManifests(), stopConfigServer()];
+    const stops = [...hostStops, machineConfig.stop(), operators.stop(), stopUpdates()];
+    await within(Promise.all(stops), STOP_MS);
   };
 }

@@ -101,6 +101,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
     directories: [
       { name: 'master-config', path: dirname(settings.paths.masterConfig) },
       { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
+      { name: 'releases', path: settings.paths.releases, orCreate: true },
     ],
     livenessProbe: get('/livez'),
     readinessProbe: get('/readyz'),

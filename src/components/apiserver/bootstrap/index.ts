@@ -30,6 +30,7 @@ const NAMESPACES = [
   'kube-public',
   'kube-node-lease',
   'openshift',
+  'openshift-cluster-version',
   'openshift-config',
   'openshift-infra',
   'openshift-node',

@@ -28,6 +28,7 @@ import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { releaseClusterRoleBindings, releaseClusterRoles, releaseRoleBindings, releaseRoles } from './releases.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -168,6 +169,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
+    ...releaseClusterRoles,
     ...LOGIN_ROLES,
     ...machineConfigRoles,
     ...OPERATOR_ROLES,
@@ -176,10 +178,11 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...clusterRoleBindings,
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
+    ...releaseClusterRoleBindings,
     ...machineConfigBindings,
   ],
-  roles: [...roles, ...routeRoles],
-  roleBindings: [...roleBindings, ...routeRoleBindings],
+  roles: [...roles, ...routeRoles, ...releaseRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],
 };
 
 /**
