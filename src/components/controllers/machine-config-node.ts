@@ -117,7 +117,7 @@ class NodeTerm {
     const { next, deferredLeader } = nextNodes(
       pool,
       nodes.map((node) => this.#newest(node)),
-      this.#handle.use('machineConfig').storeLeader?.(),
+      this.#handle.use('machineConfig').storeLeader(),
     );
     if (deferredLeader !== undefined) {
       const message = `Deferring update of etcd leader ${nameOf(deferredLeader)}`;
