@@ -197,6 +197,8 @@ const STANDARD_FINALIZERS = new Set([
   'orphan',
   'foregroundDeletion',
   'customresourcecleanup.apiextensions.k8s.io',
+  'machine.machine.openshift.io',
+  'baremetalhost.metal3.io',
 ]);
 
 /** Finalizers of custom kinds may be any names, as upstream lets them. */

@@ -6,6 +6,7 @@ import type { CertificateSigner } from '../../core/reconcile/certificatesigningr
 import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
+import type { MachineProvisioner } from './machines-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -27,6 +28,8 @@ export interface ControllersDeps {
   /** Undefined: routes are served by another installation. */
   readonly router?: RouterFacts;
   readonly machineConfig: MachineConfigFacts;
+  /** Undefined: hosts are not installed from here. */
+  readonly machines?: MachineProvisioner;
   readonly options?: Partial<ControllersOptions>;
 }
 

@@ -119,6 +119,14 @@ const shape = {
     },
     ['server', 'token', 'caHash'],
   ),
+  offer: object(
+    {
+      server: apiUrl(),
+      caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
+    },
+    ['server', 'caHash'],
+  ),
+  handover: object({ masters: integer(1, 9) }, ['masters']),
   masters: list(apiUrl()),
   vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),

@@ -43,6 +43,10 @@ export interface Settings {
   readonly joined: boolean;
   /** Present: this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  /** Present: this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
+  readonly offer: { readonly server: string; readonly caHash: string } | undefined;
+  /** Present: this host's control plane ends when as many other masters run. */
+  readonly handover: { readonly masters: number } | undefined;
   /** Mirrors and plain HTTP by registry. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
   /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
@@ -326,7 +330,7 @@ export function settingsOf(
     root,
     bootstrapFile,
     // A host that joins has the roles of its token.
-    roles: new Set(file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node'])),
+    roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
     rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
@@ -339,6 +343,8 @@ export function settingsOf(
     nodeTaints: file?.taints ?? [],
     joined: joined !== undefined,
     join: file?.join,
+    offer: file?.offer,
+    handover: file?.handover,
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,

@@ -33,6 +33,7 @@ import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } 
 import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { machineConfigFacts } from './machine-config.ts';
+import { machineProvisioner } from './machines.ts';
 import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
@@ -117,6 +118,7 @@ export async function startControllers({
           },
         }),
     options: optionsOf(config),
+    machines: machineProvisioner(configFile),
     router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
     machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });

@@ -51,8 +51,7 @@ export async function startEmbedded(
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    const hostStops = [stopImages(), stopManifests(), stopConfigServer()];
-    const stops = [...hostStops, machineConfig.stop(), operators.stop(), stopUpdates()];
-    await within(Promise.all(stops), STOP_MS);
+    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates()];
+    await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);
   };
 }

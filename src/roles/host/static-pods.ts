@@ -11,6 +11,7 @@ import { packaged, selfCommand } from '../assets.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
+import { ownsStore } from './issue-certificates.ts';
 import type { OwnPorts } from './own-ports.ts';
 
 /** OKD's names for the manifest files. */
@@ -34,9 +35,8 @@ export async function writeStaticPods(
   ports: OwnPorts,
 ): Promise<string[]> {
   const master = settings.roles.has('master');
-  const ownsEtcd = settings.roles.has('etcd') && settings.storage === undefined;
   const wanted = new Map<string, Pod | undefined>([
-    [FILES.etcd, ownsEtcd ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
+    [FILES.etcd, ownsStore(settings) ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
     [FILES.api, master ? apiPod(settings, assets, ports.api) : undefined],
     [FILES.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
   ]);
@@ -118,6 +118,9 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
     directories: [
       { name: 'agent', path: dirname(settings.paths.agentSocket), orCreate: true },
       { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      // Machines: the store's authority is sealed for masters, and keys of hosts are files for as long as ssh runs.
+      ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
+      { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
     ],
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },

@@ -11,6 +11,8 @@ import {
 } from '../../../src/components/openshift/machineconfigserver/index.ts';
 import { acceptedVersion } from '../../../src/components/openshift/machineconfigserver/versions.ts';
 import { listenForConfigs } from '../../../src/io/configserver/index.ts';
+import { issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { fetchConfig } from '../../../src/roles/setup/served-config.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../controllers/harness.ts';
 
 interface Answer {
@@ -29,7 +31,12 @@ before(async () => {
   plane = await startControlPlane();
   const client = await plane.clientAs('system:node:m1', 'system:nodes');
   server = createMachineConfigServer({ client, podNetworks: ['10.128.0.0/14'], log: silentLog });
-  const { certPem: cert, keyPem: key } = await plane.api.user('127.0.0.1');
+  const { certPem: cert, keyPem: key } = await issue(plane.api.ca, {
+    subject: { commonName: 'm1' },
+    usages: ['server'],
+    names: { dns: ['localhost'], ips: [] },
+    validity: lifetimeFrom(Date.now(), 1),
+  });
   listener = await listenForConfigs({
     address: '127.0.0.1',
     port: 0,
@@ -156,4 +163,15 @@ test('health needs no token; pods get no connection at all', async () => {
   admits = false;
   await assert.rejects(ask('/healthz'));
   admits = true;
+});
+
+test('a host that is installed fetches it; a refusal names the flag and the fix', async () => {
+  const url = (pool: string): URL => new URL(`https://localhost:${listener.port}/config/${pool}`);
+  const config = JSON.parse(await fetchConfig(url('worker'), token, plane.api.ca.certPem));
+  assert.equal(config.ignition.version, '3.2.0');
+  await assert.rejects(
+    fetchConfig(url('worker'), 'nonsense', plane.api.ca.certPem),
+    /--from-mcs: https:.*: the token is not valid; run "hyperedge token create"/,
+  );
+  await assert.rejects(fetchConfig(url('none'), token, plane.api.ca.certPem), /there is no such pool/);
 });

@@ -35,6 +35,7 @@ const NAMESPACES = [
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',
+  'openshift-machine-api',
   'openshift-etcd',
   'openshift-kube-apiserver',
   'openshift-kube-controller-manager',

@@ -12,6 +12,7 @@ import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
 import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
+import { machineClusterRoleBindings, machineClusterRoles } from './machine-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -171,6 +172,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...routeClusterRoles,
     ...releaseClusterRoles,
     ...LOGIN_ROLES,
+    ...machineClusterRoles,
     ...machineConfigRoles,
     ...OPERATOR_ROLES,
   ]),
@@ -179,6 +181,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
     ...releaseClusterRoleBindings,
+    ...machineClusterRoleBindings,
     ...machineConfigBindings,
   ],
   roles: [...roles, ...routeRoles, ...releaseRoles],
