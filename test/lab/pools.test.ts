@@ -90,18 +90,6 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     const first = await rolled((config) => config !== before);
     cluster.line.note(`a file on 3 hosts after ${Math.round(performance.now() - began)} ms`);
     for (const host of cluster.hosts) assert.equal(await onDisk(host, 'etc/pool.conf'), 'pool');
-    for (const host of cluster.hosts)
-      console.log(
-        'LOG',
-        host.name,
-        await host.must('sh', ['-c', 'journalctl -u hyperedge --no-pager | grep machine-config | tail -20']),
-      );
-    console.log(
-      await a.must('sh', [
-        '-c',
-        'cat /var/log/pods/kube-system_master-controllers*/*/*.log | grep -i machine | tail -40',
-      ]),
-    );
     const units = [{ name: 'pool-test.service', enabled: true, contents: UNIT('/bin/true') }];
     await apply('60-unit', { systemd: { units } });
     await rolled((config) => config !== first);
