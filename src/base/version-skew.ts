@@ -16,11 +16,35 @@ function minorsAhead(version: string, than: string): number | undefined {
   return majors === 0 ? Number(own[2]) - Number(other[2]) : majors * Number.POSITIVE_INFINITY;
 }
 
+/** Why a kubelet of this version must not register at an API server of that one; undefined: it may. */
+export function newerKubelet(kubelet: string, apiServer: string): string | undefined {
+  const ahead = minorsAhead(kubelet, apiServer);
+  if (ahead === undefined || ahead <= 0) return undefined;
+  return `kubelet ${kubelet} is newer than API server ${apiServer}; upgrade the masters first`;
+}
+
+/** A kubelet may be this many minor versions older and the cluster still be upgraded. */
+const UPGRADEABLE_MINORS = 2;
+
+/**
+ * How a kubelet's version fits the API server's, as reasons of conditions and events. Source: isKubeletSkewSupported in
+ * pkg/operator/status.go of openshift/machine-config-operator.
+ */
+export function kubeletSkewState(
+  kubelet: string,
+  apiServer: string,
+): 'KubeletSkewSupported' | 'KubeletSkewPresent' | 'KubeletSkewUnsupported' | 'KubeletSkewUnchecked' {
+  const ahead = minorsAhead(kubelet, apiServer);
+  if (ahead === undefined) return 'KubeletSkewUnchecked';
+  if (ahead === 0) return 'KubeletSkewSupported';
+  return ahead < 0 && ahead >= -UPGRADEABLE_MINORS ? 'KubeletSkewPresent' : 'KubeletSkewUnsupported';
+}
+
 /** Why a kubelet of this version must not work with an API server of that one; undefined: it may. */
 export function kubeletSkew(kubelet: string, apiServer: string): string | undefined {
   const ahead = minorsAhead(kubelet, apiServer);
   if (ahead === undefined) return undefined;
-  if (ahead > 0) return `kubelet ${kubelet} is newer than API server ${apiServer}; upgrade the masters first`;
+  if (ahead > 0) return newerKubelet(kubelet, apiServer);
   if (ahead < -KUBELET_MINORS) {
     return `kubelet ${kubelet} is more than ${KUBELET_MINORS} minor versions older than API server ${apiServer}; upgrade this host`;
   }

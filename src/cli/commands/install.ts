@@ -32,8 +32,8 @@ export const installCommand: Command = {
     'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
     'from-mcs': {
       type: 'string',
-      value: 'FILE',
-      help: 'first config of this host: the answer of a machine config server',
+      value: 'URL',
+      help: 'first config of this host: https://MASTER:22623/config/POOL, or a file with the answer',
     },
     'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
     timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },

@@ -12,7 +12,7 @@ import { newlyFailed, planFailedNode, type RingMemberState } from '../../core/re
 import type { RingView } from './ring-port.ts';
 
 export interface FailedHostsDeps {
-  readonly ring: RingView;
+  readonly ring: Pick<RingView, 'follow' | 'stop'>;
   readonly client: ApiClient;
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;

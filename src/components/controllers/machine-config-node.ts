@@ -16,6 +16,8 @@ import {
 import { semanticEqual } from '../../api/meta/equality.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { kubeletSkewState } from '../../base/version-skew.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts';
 import { firstConfiguration, nextNodes } from '../../core/reconcile/machine-config/candidates.ts';
 import { annotationOf, unreadiness } from '../../core/reconcile/machine-config/node-state.ts';
@@ -39,6 +41,7 @@ export const machineConfigNodeController: ControllerSpec = {
 
 /** Pools are planned together: a node leaves one when it enters another. */
 const ALL = 'all';
+const HARMLESS = new Set(['DeferringEtcdLeaderUpdate', 'KubeletSkewPresent']);
 
 class NodeTerm {
   readonly #handle: ControllerHandle;
@@ -77,6 +80,7 @@ class NodeTerm {
     const nodes = this.#nodes.list().map((node) => this.#newest(node));
     for (const name of this.#written.keys()) if (this.#nodes.get(name) === undefined) this.#written.delete(name);
     this.#reportDisputed(nodes, pools);
+    this.#reportSkew(nodes);
     const members = nodesByPool(nodes, pools);
     const masters = members.get(MASTER_POOL)?.length ?? 0;
     for (const pool of pools) {
@@ -113,7 +117,7 @@ class NodeTerm {
     const { next, deferredLeader } = nextNodes(
       pool,
       nodes.map((node) => this.#newest(node)),
-      this.#handle.use('machineConfig').storeLeader?.(),
+      this.#handle.use('machineConfig').storeLeader(),
     );
     if (deferredLeader !== undefined) {
       const message = `Deferring update of etcd leader ${nameOf(deferredLeader)}`;
@@ -176,12 +180,26 @@ class NodeTerm {
     }
   }
 
+  /** Kubelets that are older than the API server are served; how much older decides about upgrades. */
+  #reportSkew(nodes: readonly Node[]): void {
+    const { gitVersion } = KUBERNETES_VERSION;
+    for (const node of nodes) {
+      const own = node.status?.nodeInfo?.kubeletVersion ?? '';
+      const state = kubeletSkewState(own, gitVersion);
+      if (state === 'KubeletSkewPresent' || state === 'KubeletSkewUnsupported')
+        this.#reportOnce(node, state, `kubelet ${own} and API server ${gitVersion} differ; upgrade the host`);
+      else
+        for (const reason of ['KubeletSkewPresent', 'KubeletSkewUnsupported'])
+          this.#reported.delete(`${nameOf(node)} ${reason}`);
+    }
+  }
+
   #reportOnce(object: KubeObject, reason: string, message: string): void {
     const key = `${nameOf(object)} ${reason}`;
     if (this.#reported.get(key) === message) return;
     this.#reported.set(key, message);
-    this.#handle.recorder.event(object, reason === 'DeferringEtcdLeaderUpdate' ? 'Normal' : 'Warning', reason, message);
-    this.#handle.log.info('pool or node is left alone', { object: nameOf(object), reason, message });
+    this.#handle.recorder.event(object, HARMLESS.has(reason) ? 'Normal' : 'Warning', reason, message);
+    this.#handle.log.info('pool or node reported', { object: nameOf(object), reason, message });
   }
 }
 
@@ -193,6 +211,7 @@ const facts = (node: Node): unknown => [
   [CURRENT_CONFIG, DESIRED_CONFIG, CONFIG_STATE, CONFIG_REASON, TOPOLOGY].map((name) => annotationOf(node, name)),
   node.spec?.taints,
   unreadiness(node),
+  node.status?.nodeInfo?.kubeletVersion,
   node.metadata?.deletionTimestamp,
 ];
 

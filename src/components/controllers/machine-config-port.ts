@@ -11,5 +11,5 @@ export interface MachineConfigFacts {
   /** Base64 of a text. */
   readonly base64: (text: string) => string;
   /** Name of the node whose member leads the store; undefined: not known. */
-  readonly storeLeader?: () => string | undefined;
+  readonly storeLeader: () => string | undefined;
 }

@@ -16,21 +16,21 @@ export interface RingOptions {
 
 /** Begins to connect at once. */
 export function followRing({ socket, clock, log }: RingOptions): RingView {
-  const members = new Map<string, AgentMember['state']>();
+  const members = new Map<string, AgentMember>();
   let listener: ((members: { name: string; state: AgentMember['state'] }[]) => void) | undefined;
   let connection: AgentConnection | undefined;
   let retry: Timer | undefined;
   let stopped = false;
 
-  const emit = (): void => listener?.([...members].map(([name, state]) => ({ name, state })));
+  const emit = (): void => listener?.([...members.values()].map(({ name, state }) => ({ name, state })));
   const take = (events: readonly unknown[]): void => {
     for (const event of events as readonly AgentEvent[]) {
       if (event.kind === 'user-event') continue;
       if (event.kind === 'members') {
         members.clear();
-        for (const { name, state } of event.members) members.set(name, state);
+        for (const member of event.members) members.set(member.name, member);
       } else if (event.kind === 'forgotten') members.delete(event.member.name);
-      else members.set(event.member.name, event.member.state);
+      else members.set(event.member.name, event.member);
     }
     emit();
   };
@@ -62,10 +62,21 @@ export function followRing({ socket, clock, log }: RingOptions): RingView {
       listener = changed;
       if (members.size > 0) emit();
     },
+    storeLeader: () => leaderOf([...members.values()]),
     stop: () => {
       stopped = true;
       retry?.cancel();
       connection?.close();
     },
   };
+}
+
+/** The member that most of the stores hear from. */
+function leaderOf(members: readonly AgentMember[]): string | undefined {
+  const votes = new Map<string, number>();
+  for (const { state, store } of members)
+    if (state === 'alive' && store?.state === 'up' && store.leaderSeen !== undefined)
+      votes.set(store.leaderSeen, (votes.get(store.leaderSeen) ?? 0) + 1);
+  const [leader] = [...votes].toSorted(([, left], [, right]) => right - left)[0] ?? [];
+  return leader === undefined ? undefined : members.find(({ store }) => store?.memberId === leader)?.name;
 }

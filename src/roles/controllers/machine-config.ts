@@ -5,8 +5,10 @@ import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { MachineConfigFacts } from '../../components/controllers/machine-config-port.ts';
 import { renderMachineConfigs } from '../../core/ignition/index.ts';
 
-export function machineConfigFacts(): MachineConfigFacts {
+/** `storeLeader`: name of the node whose member leads the store. */
+export function machineConfigFacts(storeLeader: () => string | undefined = () => undefined): MachineConfigFacts {
   return {
+    storeLeader,
     version: PRODUCT_VERSION,
     merge: (fragments) =>
       renderMachineConfigs(

@@ -22,6 +22,7 @@ import {
   createControllers,
   followFailedHosts,
 } from '../../components/controllers/index.ts';
+import type { RingView } from '../../components/controllers/ring-port.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../../components/scheduler/index.ts';
 import { followRing } from '../../io/agent/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../io/pki/index.ts';
@@ -97,6 +98,9 @@ export async function startControllers({
     controllers: electorOf(controllersClient, CONTROLLERS_LEASE, identity, log),
     scheduler: electorOf(schedulerClient, SCHEDULER_LEASE, identity, log),
   };
+  // Without an agent socket there is no gossip ring to follow.
+  const view =
+    agentSocket === undefined ? undefined : followRing({ socket: agentSocket, clock, log: log.named('gossip') });
   const controllers = createControllers({
     client: controllersClient.client.fenced(electors.controllers.fence),
     informers,
@@ -121,7 +125,7 @@ export async function startControllers({
     machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
     router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
-    machineConfig: machineConfigFacts(),
+    machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });
   const scheduler = createScheduler({
     client: schedulerClient.client.fenced(electors.scheduler.fence),
@@ -133,7 +137,7 @@ export async function startControllers({
     random,
     ...configured.deps,
   });
-  const ring = followHosts(agentSocket, controllersClient.client, informers, recorders.controllers, log);
+  const ring = followHosts(view, controllersClient.client, informers, recorders.controllers, log);
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
     [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
@@ -181,18 +185,17 @@ function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig)
   };
 }
 
-/** Without an agent socket there is no gossip ring to follow. */
 function followHosts(
-  agentSocket: string | undefined,
+  ring: RingView | undefined,
   client: OpenedClient['client'],
   informers: InformerFactory,
   recorder: EventRecorder,
   log: Log,
 ): ReturnType<typeof followFailedHosts> | undefined {
-  if (agentSocket === undefined) return undefined;
+  if (ring === undefined) return undefined;
   // The client is not fenced: the host that failed may be the one whose controllers lead.
   return followFailedHosts({
-    ring: followRing({ socket: agentSocket, clock, log: log.named('gossip') }),
+    ring,
     client,
     informers,
     recorder,

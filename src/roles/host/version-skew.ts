@@ -4,7 +4,7 @@ import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
-import { kubeletSkew } from '../../base/version-skew.ts';
+import { kubeletSkew, newerKubelet } from '../../base/version-skew.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { systemClock as clock } from '../process.ts';
 
@@ -33,6 +33,7 @@ export function followVersions(client: ApiClient, log: Log): VersionFollower {
   const kubelet = KUBERNETES_VERSION.gitVersion;
   let apiServer: string | undefined;
   let problem: string | undefined;
+  let reported: string | undefined;
   let timer: Timer | undefined;
   let stopped = false;
   const look = async (): Promise<void> => {
@@ -41,8 +42,10 @@ export function followVersions(client: ApiClient, log: Log): VersionFollower {
       const { gitVersion = '' } = await client.request<{ gitVersion?: string }>('GET', '/version');
       apiServer = gitVersion;
       const found = kubeletSkew(kubelet, gitVersion);
-      if (found !== undefined && found !== problem) log.error('version skew', { problem: found });
-      problem = found;
+      if (found !== undefined && found !== reported) log.error('version skew', { problem: found });
+      reported = found;
+      // An older one is served, and holds up upgrades of the cluster.
+      problem = newerKubelet(kubelet, gitVersion);
     } catch {
       // The kubelet logs by itself that the API server does not answer.
       if (apiServer === undefined) delayMs = UNKNOWN_MS;

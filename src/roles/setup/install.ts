@@ -10,7 +10,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MACHINE_NAMESPACE } from '../../api/machines/types.ts';
 import { CodedError } from '../../base/errors.ts';
 import { packaged } from '../assets.ts';
-import { readReferenced } from '../config/files.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { openHelpers } from '../helpers.ts';
 import { askControl, type HostStatus } from '../host/control.ts';
@@ -22,11 +21,12 @@ import { offerKeys } from '../join/offer-keys.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';
 import { applyServed } from './machine-config.ts';
+import { servedConfig } from './served-config.ts';
 import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
-  /** A file with the answer of a machine config server: the host's first config. */
+  /** The host's first config: a file with the answer of a machine config server, or the URL of one. */
   readonly fromMcs: string | undefined;
   /** False: nothing is started. */
   readonly start: boolean;
@@ -67,7 +67,7 @@ export async function install(options: InstallOptions): Promise<number> {
   const { settings, helpers } = prepared;
   progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
   if (options.fromMcs !== undefined) {
-    const name = await applyServed(settings, await readReferenced(options.fromMcs, '--from-mcs'));
+    const name = await applyServed(settings, await servedConfig(options.fromMcs, options.join));
     progress.step(`files of ${name} are in place`);
   }
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);

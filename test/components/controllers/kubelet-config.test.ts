@@ -5,7 +5,11 @@ import { type KubeletConfig, NAME_SUFFIX } from '../../../src/api/machineconfig/
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
-import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
+import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
+
+/** Much is created at start, on machines that are busy. */
+const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
+  within(check, what, 30_000);
 
 const POOL_LABEL = 'pools.operator.machineconfiguration.openshift.io/worker';
 let plane: ControlPlane;

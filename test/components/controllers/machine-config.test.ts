@@ -15,7 +15,11 @@ import {
   TOPOLOGY,
 } from '../../../src/api/machineconfig/types.ts';
 import { resources } from '../../../src/api/resources.ts';
-import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
+import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
+
+/** Much is created at start, on machines that are busy. */
+const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
+  within(check, what, 30_000);
 
 const MASTER = 'node-role.kubernetes.io/master';
 let plane: ControlPlane;
@@ -301,4 +305,27 @@ test('a disruption budget holds a drain', async () => {
   await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal((await plane.of(resources.pods).get('held', 'work')).metadata?.deletionTimestamp, undefined);
   assert.equal(annotation(await nodes().get('w2'), LAST_APPLIED_DRAIN), 'uncordon-rendered-worker-1');
+});
+
+test('a kubelet that is newer than the API server may not register; older ones are served and reported', async () => {
+  const register = async (name: string, kubeletVersion: string): Promise<void> => {
+    const client = await plane.clientAs(`system:node:${name}`, 'system:nodes');
+    const nodeInfo = { kubeletVersion } as NonNullable<NonNullable<Node['status']>['nodeInfo']>;
+    await client.resource(resources.nodes).create({ metadata: { name }, status: { nodeInfo } });
+  };
+  await assert.rejects(
+    register('newer', 'v1.99.0'),
+    /kubelet v1\.99\.0 is newer than API server v1\.36\.\S+; upgrade the masters first/,
+  );
+  await register('older', 'v1.35.2');
+  await register('oldest', 'v1.30.0');
+  for (const [name, reason] of [
+    ['older', 'KubeletSkewPresent'],
+    ['oldest', 'KubeletSkewUnsupported'],
+  ]) {
+    await eventually(async () => {
+      const { items } = await plane.of(resources.events).list();
+      return items.some((event) => event.reason === reason && event.involvedObject.name === name);
+    }, `${reason} of ${name}`);
+  }
 });

@@ -11,7 +11,14 @@ import {
 } from '../../../src/components/openshift/machineconfigserver/index.ts';
 import { acceptedVersion } from '../../../src/components/openshift/machineconfigserver/versions.ts';
 import { listenForConfigs } from '../../../src/io/configserver/index.ts';
-import { type ControlPlane, eventually, startControlPlane } from '../controllers/harness.ts';
+import { issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { fetchConfig } from '../../../src/roles/setup/served-config.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
+import { type ControlPlane, startControlPlane, eventually as within } from '../controllers/harness.ts';
+
+/** Much is created at start, on machines that are busy. */
+const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
+  within(check, what, 30_000);
 
 interface Answer {
   readonly status: number;
@@ -19,6 +26,7 @@ interface Answer {
   readonly body: string;
 }
 
+let api: TestServer;
 let plane: ControlPlane;
 let server: MachineConfigServer;
 let listener: ConfigListener;
@@ -26,10 +34,16 @@ let token: string;
 let admits = true;
 
 before(async () => {
-  plane = await startControlPlane();
+  api = await startServer({ config: { bootstrapTokens: true } });
+  plane = await startControlPlane({ api });
   const client = await plane.clientAs('system:node:m1', 'system:nodes');
   server = createMachineConfigServer({ client, podNetworks: ['10.128.0.0/14'], log: silentLog });
-  const { certPem: cert, keyPem: key } = await plane.api.user('127.0.0.1');
+  const { certPem: cert, keyPem: key } = await issue(plane.api.ca, {
+    subject: { commonName: 'm1' },
+    usages: ['server'],
+    names: { dns: ['localhost'], ips: [] },
+    validity: lifetimeFrom(Date.now(), 1),
+  });
   listener = await listenForConfigs({
     address: '127.0.0.1',
     port: 0,
@@ -56,6 +70,7 @@ before(async () => {
 after(async () => {
   await listener.close();
   await plane.stop();
+  await api.stop();
 });
 
 async function tokenOf(namespace: string, name: string): Promise<string> {
@@ -156,4 +171,37 @@ test('health needs no token; pods get no connection at all', async () => {
   admits = false;
   await assert.rejects(ask('/healthz'));
   admits = true;
+});
+
+test('a host that is installed fetches it; a refusal names the flag and the fix', async () => {
+  const url = (pool: string): URL => new URL(`https://localhost:${listener.port}/config/${pool}`);
+  const config = JSON.parse(await fetchConfig(url('worker'), token, plane.api.ca.certPem));
+  assert.equal(config.ignition.version, '3.2.0');
+  await assert.rejects(
+    fetchConfig(url('worker'), 'nonsense', plane.api.ca.certPem),
+    /--from-mcs: https:.*: the token is not valid; run "hyperedge token create"/,
+  );
+  await assert.rejects(fetchConfig(url('none'), token, plane.api.ca.certPem), /there is no such pool/);
+});
+
+test('a bootstrap token is a join token; a revoked one is none', async () => {
+  await plane.of(resources.secrets).create({
+    metadata: { name: 'bootstrap-token-abcdef', namespace: 'kube-system' },
+    type: 'bootstrap.kubernetes.io/token',
+    stringData: {
+      'token-id': 'abcdef',
+      'token-secret': '0123456789abcdef',
+      'usage-bootstrap-authentication': 'true',
+      'usage-bootstrap-signing': 'true',
+    },
+  });
+  await eventually(
+    async () => (await ask('/config/worker', bearer('abcdef.0123456789abcdef'))).status === 200,
+    'the configuration for a bootstrap token',
+  );
+  await plane.of(resources.secrets).delete('bootstrap-token-abcdef', 'kube-system');
+  await eventually(
+    async () => (await ask('/config/worker', bearer('abcdef.0123456789abcdef'))).status === 401,
+    'the refusal of a revoked token',
+  );
 });

@@ -10,6 +10,8 @@ import { GROUP_CLAIM, GROUP_LABEL, isRestrictedLabel, mayKubeletLabel } from '..
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { KUBERNETES_VERSION } from '../../../base/version.ts';
+import { newerKubelet } from '../../../base/version-skew.ts';
 import { type Decision, nodeNameOf } from '../../../core/authz/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -79,6 +81,8 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
       );
     if ((node.metadata?.ownerReferences ?? []).length > 0)
       throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to set ownerReferences on its node`);
+    const skew = newerKubelet(node.status?.nodeInfo?.kubeletVersion ?? '', KUBERNETES_VERSION.gitVersion);
+    if (skew !== undefined) throw forbid(request, skew);
   } else {
     if (!semanticEqual(node.spec?.configSource, old?.spec?.configSource)) {
       throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to update configSource`);
