@@ -1,6 +1,7 @@
 /** What a host does beside upstream's components; each is switched in the bootstrap file. */
 import { messageOf } from '../../base/errors.ts';
 import type { InformerFactory } from '../../client/index.ts';
+import type { Kubelet } from '../../components/kubelet/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
@@ -8,16 +9,19 @@ import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import type { ControlPlaneRevisions } from './revisions.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly kubelet: Kubelet;
+  readonly prepared: { readonly revisions: ControlPlaneRevisions };
 }
 
 const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet, prepared }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -29,7 +33,8 @@ export async function startEmbedded(
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
+  const stopRevisions = await prepared.revisions.start(kubelet);
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), stopRevisions()]), STOP_MS);
   };
 }

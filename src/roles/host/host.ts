@@ -63,6 +63,7 @@ import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
+import { type ControlPlaneRevisions, prepareRevisions } from './revisions.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
@@ -173,7 +174,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     restartKubelet: () => kubelet.restart(),
     log: log.named('node-groups'),
   });
-  const stopEmbedded = await startEmbedded(parts, runtime.images, nodeName, informers);
+  const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
   const stopRouter = startRouter(settings, informers, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
@@ -195,6 +196,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
         endPods = true;
       },
       submitted: prepared.submitted,
+      revisions: prepared.revisions,
     }),
     log.named('control'),
   );
@@ -261,6 +263,7 @@ interface PreparedHost {
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
   readonly submitted: SubmittedPods;
+  readonly revisions: ControlPlaneRevisions;
   /** Writes certificates, configuration and manifests again for these settings. */
   reinstall(settings: Settings): Promise<void>;
 }
@@ -288,8 +291,9 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
-  const reinstall = async (current: Settings): Promise<void> => void (await install(current));
-  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, reinstall };
+  const revisions = await prepareRevisions(settings, runtime, log);
+  const reinstall = (current: Settings) => revisions.around(async () => void (await install(current)));
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, revisions, reinstall };
 }
 
 function hostPodNetwork(

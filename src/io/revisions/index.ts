@@ -1,0 +1,1 @@
+export { createOperandFiles, type Effect, type OperandDirectory } from './operand-files.ts';
