@@ -10,7 +10,7 @@ import { CodedError } from '../../base/errors.ts';
 import type { Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
 import { EMPTY_STATE, type HostState } from '../../core/revisions/index.ts';
 
-const MAX_DEPTH = 3;
+const MAX_DEPTH = 4;
 const MAX_FILES = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
 const STATE = 'state.json';
@@ -43,12 +43,14 @@ export interface OperandFilesOptions {
   readonly overlaid: (name: string, text: string, overlay: string) => string;
 }
 
-interface Input {
+export interface Input {
   readonly content: Buffer;
   readonly mode: number;
 }
 
 const POD = 'pod.yaml';
+/** Files as they were before settings were laid over them. */
+const ORIGINALS = 'originals';
 
 export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   const { operand, resources, active, directories, manifest, classify, overlaid } = options;
@@ -87,10 +89,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   }
 
   return {
-    async readState() {
-      const text = await readFile(stateFile, 'utf8').catch(() => undefined);
-      return text === undefined ? EMPTY_STATE : parseState(text);
-    },
+    readState: () => keptState(resources, operand),
     writeState: async (state) => {
       await mkdir(resources, { recursive: true, mode: 0o700 });
       await replace(stateFile, Buffer.from(`${JSON.stringify(state)}\n`), 0o600);
@@ -104,10 +103,12 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       // Together, so that the file system groups what it syncs.
       await Promise.all(
-        [...files].map(([name, { content, mode }]) => {
-          const text = Buffer.from(overlaid(name, content.toString('utf8'), overlay));
-          const isText = name !== POD && Buffer.from(content.toString('utf8')).equals(content);
-          return replace(join(directory, name), isText ? text : content, mode);
+        [...files].map(async ([name, { content, mode }]) => {
+          const text = content.toString('utf8');
+          const laid = Buffer.from(overlaid(name, text, overlay));
+          const isLaid = name !== POD && !laid.equals(Buffer.from(text));
+          await replace(join(directory, name), isLaid ? laid : content, mode);
+          if (isLaid) await replace(join(directory, ORIGINALS, name), content, mode);
         }),
       );
       await replace(join(directory, INPUTS), Buffer.from(JSON.stringify(serialised(inputs))), 0o600);
@@ -155,6 +156,30 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       };
     },
   };
+}
+
+/**
+ * The files of a kept revision as administrators and the host process wrote them, by `<directory>/<path>`; undefined:
+ * there is no such revision.
+ */
+export async function keptFiles(
+  resources: string,
+  operand: string,
+  revision: number,
+): Promise<Map<string, Input> | undefined> {
+  const directory = join(resources, `${operand}-pod-${revision}`);
+  const all = await readTree(directory);
+  if (all.size === 0) return undefined;
+  const prefix = `${ORIGINALS}/`;
+  const files = new Map([...all].filter(([name]) => name !== POD && !name.startsWith(prefix)));
+  for (const [name, input] of all) if (name.startsWith(prefix)) files.set(name.slice(prefix.length), input);
+  return files;
+}
+
+/** The revisions that a host has on its disk. */
+export async function keptState(resources: string, operand: string): Promise<HostState> {
+  const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
+  return text === undefined ? EMPTY_STATE : parseState(text);
 }
 
 const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
@@ -211,7 +236,8 @@ async function makeEqual(
   }
 }
 
-async function replace(path: string, content: Buffer, mode: number): Promise<void> {
+/** In one step, and on the disk before it resolves. */
+export async function replace(path: string, content: Buffer, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}${TEMPORARY}`;
   const file = await open(temporary, 'w', mode);

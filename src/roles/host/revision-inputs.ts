@@ -24,7 +24,7 @@ const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
 /** Names that OKD and the bootstrap file's example use. */
 const SCHEDULER_CONFIGS = ['scheduler.yaml', 'scheduler.json'];
 /** Files that components follow while they run. */
-const FOLLOWED = /\.(crt|key|pem|kubeconfig)$/;
+export const FOLLOWED = /\.(crt|key|pem|kubeconfig)$/;
 const FOLLOWED_FLAGS = ['encryption-provider-config', 'authentication-config', 'authorization-config'];
 const LOG_LEVELS: Readonly<Record<string, number>> = { Debug: 4, Trace: 6, TraceAll: 8 };
 const CONTROLLERS_SECTIONS = new Set(['servingInfo', 'serviceAccountConfig', 'masterClients', 'controllerConfig']);

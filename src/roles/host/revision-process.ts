@@ -35,7 +35,12 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
       if (since !== sinceMs) ended = new Set();
       since = sinceMs;
       const runs = (await containers()).filter(({ createdAtMs }) => createdAtMs >= sinceMs);
-      for (const each of runs) if (each.state === 'exited') ended.add(each.id);
+      for (const each of runs) {
+        if (each.state !== 'exited' || ended.has(each.id)) continue;
+        ended.add(each.id);
+        // The second try, which decides, does not wait for the back-off.
+        kubelet()?.forgetBackOff(each.labels['io.kubernetes.pod.uid'] ?? '');
+      }
       if (ended.size >= CRASHES) {
         const line = await lastError(settings.paths.podLogs, component);
         return { state: 'crashing', message: `${component} ended ${ended.size} times${line}` };
