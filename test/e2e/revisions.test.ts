@@ -93,7 +93,9 @@ test('a forced revision is installed and shown', { timeout: 120_000 }, async () 
 
 test('a flag that the API server rejects is replaced by the last good revision', { timeout: 180_000 }, async () => {
   const began = performance.now();
-  const overrides = { unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing.yaml'] } } };
+  const overrides = {
+    unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing.yaml'] } },
+  };
   const { code, stderr } = await appliance.kubectl([
     'patch',
     'kubeapiserver',

@@ -122,7 +122,7 @@ function judge(state: HostState, { nowMs, health }: HostView, sinceMs: number): 
 }
 
 /** The newest revision before the current one that was healthy here. */
-export function lastGood({ revisions, current }: HostState): HostRevision | undefined {
+function lastGood({ revisions, current }: HostState): HostRevision | undefined {
   return revisions
     .filter(({ revision, outcome }) => outcome === 'good' && revision !== current)
     .sort((left, right) => right.revision - left.revision)[0];

@@ -8,7 +8,6 @@ export {
   type HostView,
   hostStep,
   installed,
-  lastGood,
   prunedHere,
   succeeded,
   withoutRevisions,

@@ -1,15 +1,15 @@
 /**
  * Input files of control-plane components: `<resources>/<operand>-pod-<N>` holds the copy of each revision, and
- * `<resources>/<container>` what the component reads. A file is replaced in one step, so that a reader sees a whole one.
+ * `<resources>/<container>` what the component reads. A file is replaced in one step.
  */
 import { createHash } from 'node:crypto';
 import { watch } from 'node:fs';
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import type { Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
-import { EMPTY_STATE, type HostState } from '../../core/revisions/index.ts';
+import type { HostState, Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
 
+const NO_STATE: HostState = { current: 0, revisions: [] };
 const MAX_DEPTH = 4;
 const MAX_FILES = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -179,7 +179,7 @@ export async function keptFiles(
 /** The revisions that a host has on its disk. */
 export async function keptState(resources: string, operand: string): Promise<HostState> {
   const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
-  return text === undefined ? EMPTY_STATE : parseState(text);
+  return text === undefined ? NO_STATE : parseState(text);
 }
 
 const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
@@ -271,8 +271,8 @@ function deserialised(text: string): Inputs | undefined {
 function parseState(text: string): HostState {
   try {
     const state = JSON.parse(text) as HostState;
-    return typeof state.current === 'number' && Array.isArray(state.revisions) ? state : EMPTY_STATE;
+    return typeof state.current === 'number' && Array.isArray(state.revisions) ? state : NO_STATE;
   } catch {
-    return EMPTY_STATE;
+    return NO_STATE;
   }
 }

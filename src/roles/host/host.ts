@@ -128,7 +128,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const settings = await settingsOnceJoined(options);
   const time = await openTrustedTime(settings.paths.timeFloor, log.named('clock'));
   const prepared = await prepareHost(settings, log, progress, time);
-  const { driver, runtime, serviceManager, reservedPorts } = prepared;
+  const { driver, runtime, serviceManager, reservedPorts, submitted, revisions } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
   time.comparedBy(gossip.clockOffsetMs);
@@ -195,8 +195,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
-      submitted: prepared.submitted,
-      revisions: prepared.revisions,
+      ...{ submitted, revisions },
     }),
     log.named('control'),
   );

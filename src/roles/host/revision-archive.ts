@@ -1,4 +1,4 @@
-/** The revisions on the disk of this host, for commands: they work without an API server and without the host process. */
+/** The revisions on the disk of this host, for commands: without an API server and without the host process. */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';

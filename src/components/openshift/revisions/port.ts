@@ -1,6 +1,8 @@
 /** Inputs and processes of control-plane components on this host, as the installer of revisions needs them. */
 import type { HostState } from '../../../core/revisions/index.ts';
 
+export type { HostState } from '../../../core/revisions/index.ts';
+
 export const OPERANDS = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const;
 export type Operand = (typeof OPERANDS)[number];
 
