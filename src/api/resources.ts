@@ -23,6 +23,13 @@ import { ingresses } from './kinds/ingresses/index.ts';
 import { ipAddresses } from './kinds/ipaddresses/index.ts';
 import { jobs } from './kinds/jobs/index.ts';
 import { leases } from './kinds/leases/index.ts';
+import {
+  containerRuntimeConfigs,
+  controllerConfigs,
+  kubeletConfigs,
+  machineConfigPools,
+  machineConfigs,
+} from './kinds/machineconfigs/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
@@ -125,4 +132,9 @@ export const resources = {
   templateInstances: typeOf(templateInstances),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
+  machineConfigs: typeOf(machineConfigs),
+  machineConfigPools: typeOf(machineConfigPools),
+  kubeletConfigs: typeOf(kubeletConfigs),
+  containerRuntimeConfigs: typeOf(containerRuntimeConfigs),
+  controllerConfigs: typeOf(controllerConfigs),
 } as const;

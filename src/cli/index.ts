@@ -225,6 +225,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'rotate the cluster’s authorities and service account keys',
     load: async () => (await import('./commands/ca.ts')).rotateCommand,
   },
+  gather: {
+    summary: 'collect the state of the cluster as files; run by oc adm must-gather',
+    load: async () => (await import('./commands/gather.ts')).gatherCommand,
+  },
   'kubeadmin create': {
     summary: 'create the user kubeadmin and print its password',
     load: async () => (await import('./commands/kubeadmin.ts')).createKubeadminCommand,
@@ -248,6 +252,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   envtest: {
     summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
     load: async () => (await import('./commands/envtest.ts')).envtestCommand,
+  },
+  'machine-config replay': {
+    summary: 'finish or undo an interrupted change of the machine config',
+    load: async () => (await import('./commands/machine-config.ts')).replayMachineConfigCommand,
   },
   sysinfo: {
     summary: 'show the hardware and the kernel features of this host',

@@ -369,3 +369,55 @@ test('the pod of oc debug node runs from the host’s own programs, and none wit
   const refused = await appliance.kubectl(['apply', '-f', '-'], { input: JSON.stringify(pod('plain', false)) });
   assert.match(refused.stderr, /hyperedge\.local\/host-root is reserved/);
 });
+
+test('the pod of oc adm must-gather gathers from the host’s programs, and sees nothing else of the host', async () => {
+  const namespace = 'openshift-must-gather-e2e';
+  await appliance.must(['create', 'namespace', namespace]);
+  const account = `${namespace}:default`;
+  await appliance.must([
+    'create',
+    'clusterrolebinding',
+    'gather',
+    '--clusterrole=cluster-admin',
+    `--serviceaccount=${account}`,
+  ]);
+  const image = await appliance.must([
+    ...['get', 'istag', 'must-gather:latest', '-n', 'openshift', '-o', 'jsonpath={.image.dockerImageReference}'],
+  ]);
+  const check = 'ls -d /etc/origin /etc/shadow /var/lib /root; ls /etc; ls -R /must-gather';
+  await eventually('admitted', 20_000, async () => {
+    const ran = await appliance.kubectl(['apply', '-f', '-'], {
+      input: JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'gather', namespace },
+        spec: {
+          nodeSelector: { 'node-role.kubernetes.io/master': '' },
+          restartPolicy: 'Never',
+          terminationGracePeriodSeconds: 0,
+          tolerations: [{ operator: 'Exists' }],
+          volumes: [{ name: 'out', emptyDir: {} }],
+          containers: [
+            {
+              name: 'gather',
+              image,
+              command: ['/bin/bash', '-c', `/usr/bin/gather; sync; ${check}`],
+              volumeMounts: [{ name: 'out', mountPath: '/must-gather' }],
+            },
+          ],
+        },
+      }),
+    });
+    return ran.code === 0 ? true : undefined;
+  });
+  const log = await eventually('gathered', 60_000, async () => {
+    const phase = await appliance.must(['get', 'pod', 'gather', '-n', namespace, '-o', 'jsonpath={.status.phase}']);
+    if (phase !== 'Succeeded' && phase !== 'Failed') return undefined;
+    return appliance.must(['logs', 'gather', '-n', namespace]);
+  });
+  assert.match(log, /Wrote what was gathered to \/must-gather; 0 parts are missing/, log);
+  assert.match(log, /\/must-gather\/cluster-scoped-resources\/core\/nodes:\n\S+\.yaml/);
+  assert.doesNotMatch(log, /secrets\.yaml|oauthaccesstokens/);
+  for (const path of ['/etc/origin', '/etc/shadow', '/var/lib', '/root'])
+    assert.match(log, new RegExp(`cannot access '${path}'`), path);
+});

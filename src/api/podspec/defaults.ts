@@ -91,8 +91,9 @@ function setContainerDefaults(container: Container | EphemeralContainer): void {
   setLifecycleDefaults(container.lifecycle);
 }
 
-/** `:latest` and no tag at all are pulled every time. */
+/** `:latest` and no tag at all are pulled every time; what is no name, such as the blank of `oc new-app`, is not. */
 export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
+  if (image !== '' && image.trim() === '') return 'IfNotPresent';
   if (image.includes('@')) return 'IfNotPresent';
   const lastPart = image.slice(image.lastIndexOf('/') + 1);
   const colon = lastPart.lastIndexOf(':');

@@ -7,6 +7,13 @@ import type { Container, Pod } from 'kubernetes-types/core/v1';
 
 export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 
+/**
+ * The host's programs alone, without its configuration, state and users' files: what `oc adm must-gather` runs from.
+ * Only this spelling is one; pods of namespaces `openshift-…`, which only administrators make, may name it.
+ */
+export const HOST_PROGRAMS_IMAGE = `${HOST_ROOT_IMAGE}:programs`;
+const SYSTEM_NAMESPACES = 'openshift-';
+
 /** SHA-256 of the name, in the form of a digest: nothing of that digest is ever stored. */
 const DIGEST = 'b2a643d7931c38a1f607e703aab40c181a43aacb80b4348a4a68819183a45b5a';
 export const HOST_ROOT_ID = `sha256:${DIGEST}`;
@@ -40,7 +47,7 @@ export function isHostRootImage(image: string): boolean {
  * Whether the container has all of the host anyway: it is privileged and has the host's root directory mounted, as the
  * pods of `oc debug node/NAME`. The image shows it nothing more, so that any source may name it there.
  */
-export function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'volumeMounts'>): boolean {
+function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'volumeMounts'>): boolean {
   // With user namespaces, root of the container is not root of the host.
   const { hostUsers } = (pod.spec ?? {}) as { readonly hostUsers?: boolean };
   if (container.securityContext?.privileged !== true || hostUsers === false) return false;
@@ -52,6 +59,14 @@ export function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContex
   );
 }
 
+/** Whether a container of the API server's pods may name the image that it names. */
+export const mayNameHostRoot = (
+  pod: Pod,
+  container: Pick<Container, 'image' | 'securityContext' | 'volumeMounts'>,
+): boolean =>
+  hasHostRoot(pod, container) ||
+  (container.image === HOST_PROGRAMS_IMAGE && pod.metadata?.namespace?.startsWith(SYSTEM_NAMESPACES) === true);
+
 /** Paths of the pod's fields that name the image without having the host anyway. */
 export function hostRootFields(pod: Pod): string[] {
   const fields: string[] = [];
@@ -60,7 +75,7 @@ export function hostRootFields(pod: Pod): string[] {
   };
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
     for (const [index, container] of (pod.spec?.[list] ?? []).entries())
-      if (!hasHostRoot(pod, container)) look(`spec.${list}[${index}].image`, container.image);
+      if (!mayNameHostRoot(pod, container)) look(`spec.${list}[${index}].image`, container.image);
   // `image` volumes are younger than the package of types.
   const volumes = (pod.spec?.volumes ?? []) as readonly { readonly image?: { readonly reference?: unknown } }[];
   for (const [index, { image }] of volumes.entries()) look(`spec.volumes[${index}].image.reference`, image?.reference);

@@ -12,6 +12,7 @@ import {
   imageStreamTags,
   imageTags,
 } from '../kinds/imagestreams/index.ts';
+import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
 import { operatorKinds } from '../kinds/operator/index.ts';
 import {
@@ -45,6 +46,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   podSecurityPolicySubjectReviews,
   ...userKinds,
   ...oauthKinds,
+  ...machineConfigKinds,
   // Of two resources of one kind, clients take the latter: that is the one that is stored.
   processedTemplates,
   templates,

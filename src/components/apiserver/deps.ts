@@ -6,6 +6,7 @@ import type { ReadSigningRequest } from './admission/certificates.ts';
 import type { AuditSettings } from './audit/trail.ts';
 import type { ApiServerConfig, Authorizer, Followed, FollowedCertificates, IdentitySettings } from './config.ts';
 import type { EncryptionSource } from './encryption/configuration.ts';
+import type { ImageRegistries } from './images/registry-port.ts';
 import type { CreateLogin } from './login-port.ts';
 import type { HttpPort } from './port.ts';
 
@@ -40,6 +41,8 @@ export interface ApiServerDeps {
   readonly readSigningRequest: ReadSigningRequest;
   /** The OAuth server; undefined: its paths are not served. */
   readonly login?: CreateLogin;
+  /** Where images are imported from besides the hosts' stores; undefined: from these alone. */
+  readonly imageRegistries?: ImageRegistries;
 }
 
 export interface ApiServer {

@@ -308,6 +308,7 @@ class Server implements ApiServer {
       allocators: new Map([['services/specs', services]]),
       backends: deps.http.backends,
       destinations,
+      imageRegistries: deps.imageRegistries,
       stopping: this.#stopping.signal,
     };
     this.#compactor = new Compactor(

@@ -5,6 +5,7 @@ import {
   type EvictionSettings,
   parseThresholds,
 } from '../../core/eviction/thresholds.ts';
+import type { ShutdownPeriod } from '../../core/podplan/shutdown.ts';
 import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from './resources/policies.ts';
 
 /** Absolute directories and files; the composition has already put them below `--root`. */
@@ -77,6 +78,8 @@ export interface KubeletConfig {
   /** Images pulled at the same time. */
   readonly maxParallelImagePulls: number;
   readonly eviction: EvictionSettings;
+  /** How long pods of each priority have when the machine shuts down; none: nothing delays a shutdown for pods. */
+  readonly shutdownPeriods: readonly ShutdownPeriod[];
   /** Between two looks at what the node has left. */
   readonly evictionMonitoringMs: number;
 }
@@ -119,6 +122,7 @@ export const DEFAULT_KUBELET_CONFIG = {
     pressureTransitionMs: DEFAULT_PRESSURE_TRANSITION_MS,
     maxPodGraceSeconds: 0,
   },
+  shutdownPeriods: [],
   // Upstream looks every 10 s and is notified of memory; a disk is full sooner than that.
   evictionMonitoringMs: 1_000,
 } as const satisfies Partial<KubeletConfig>;

@@ -15,6 +15,7 @@ import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
 import type { ProbeNetwork } from './probes/port.ts';
 import type { KubeletListen } from './server/port.ts';
+import type { LoginManager } from './shutdown/port.ts';
 import type { VolumeDeps } from './volumes/compose.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
@@ -37,6 +38,8 @@ export interface KubeletDeps {
   readonly cgroups: CgroupFileSystem;
   /** Present: the systemd cgroup driver is used; undefined: the cgroupfs driver. */
   readonly slices: SliceManager | undefined;
+  /** What announces shutdowns of the machine; undefined: nothing does. */
+  readonly login?: LoginManager | undefined;
   readonly host: HostFacts;
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;

@@ -1,6 +1,7 @@
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
@@ -16,6 +17,7 @@ import { RuntimeClasses } from './pods/runtime-classes.ts';
 import { RuntimeView } from './pods/runtime-view.ts';
 import type { PodServices } from './pods/services.ts';
 import { StatusManager } from './pods/status-manager.ts';
+import { openUserNamespaces } from './pods/user-namespaces.ts';
 import type { HostInfo } from './port.ts';
 import { Prober } from './probes/prober.ts';
 import { openContainerManager } from './resources/open.ts';
@@ -23,6 +25,8 @@ import { Placements } from './resources/placements.ts';
 import { Access } from './server/access.ts';
 import { KubeletServer } from './server/server.ts';
 import { StatsProvider } from './server/stats.ts';
+import { ShutdownManager } from './shutdown/manager.ts';
+import { stopInStages } from './shutdown/stop-stages.ts';
 import { followApiPods } from './sources/api-pods.ts';
 import { directorySource, feedSource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
 import { MirrorPods } from './sources/mirror-pods.ts';
@@ -73,18 +77,6 @@ const DEVICES_MS = 2_000;
 const EXPANSION_MS = 10_000;
 /** As upstream's volumeStatsAggPeriod. */
 const USAGE_MS = 60_000;
-
-/** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
-const HURRIED_GRACE_SECONDS = 2;
-
-/** On a static pod: the higher, the later it is stopped together with the host. */
-const STOP_STAGE = 'hyperedge.dev/stop-stage';
-
-/** Pods of the API are stage 0; static pods, which they may depend on, come after them. */
-function stopStage(pod: Pod): number {
-  const stage = Number(pod.metadata?.annotations?.[STOP_STAGE] ?? 1);
-  return Number.isInteger(stage) && stage >= 0 ? stage : 1;
-}
 
 export function createKubelet(deps: KubeletDeps): Kubelet {
   return new NodeKubelet(deps);
@@ -149,6 +141,8 @@ class NodeKubelet implements Kubelet {
       services.devices?.maintain(manager.knownPods(deps.api === undefined)),
     );
     if (deps.api !== undefined) {
+      parts.shutdown.start();
+      this.closers.push(() => parts.shutdown.stop());
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),
         (error: unknown) => deps.log.error('no way to the API server', { error: messageOf(error) }),
@@ -178,21 +172,7 @@ class NodeKubelet implements Kubelet {
     const { services, manager } = parts;
     // Stopping is this host's affair: the pods are not over, and the API must not hear that they were.
     services.statuses.stop();
-    if (options.stopPods === true) {
-      const stages = new Map(manager.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
-      const staged = Map.groupBy(manager.workers(), (worker) => stages.get(worker.uid) ?? 0);
-      for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
-        const end = (graceSeconds: number | undefined): void => {
-          for (const worker of group)
-            worker.terminate(Number(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30));
-        };
-        const kill = (): void => end(0);
-        end(options.hurry?.aborted === true ? HURRIED_GRACE_SECONDS : undefined);
-        options.hurry?.addEventListener('abort', kill);
-        await Promise.all(group.map((worker) => worker.ended()));
-        options.hurry?.removeEventListener('abort', kill);
-      }
-    }
+    if (options.stopPods === true) await stopInStages(manager, options.hurry);
     manager.stop();
     services.prober.stop();
     services.config.stop();
@@ -282,7 +262,7 @@ class NodeKubelet implements Kubelet {
           images,
           port: this.port,
           ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),
-          notReady: services.view.failure ?? deps.notReady?.(),
+          notReady: parts.shutdown.notReady ?? services.view.failure ?? deps.notReady?.(),
           more,
           previous,
           nowMs: deps.clock.nowMs(),
@@ -340,6 +320,7 @@ interface Parts {
   readonly eviction: EvictionManager;
   readonly placements: Placements;
   readonly volumes: NodeVolumes;
+  readonly shutdown: ShutdownManager;
   /** Writes the Node's status soon. */
   readonly reportNode: { current: () => void };
 }
@@ -348,10 +329,7 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  const { oomScoreFloor: floor } = hostInfo;
-  if (floor > -1000) {
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
-  }
+  warnOfFloor(hostInfo, log);
   const directories = new PodDirectories(config.paths, deps.trees);
   await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
@@ -394,6 +372,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       features,
     }),
     tokens,
+    userNamespaces: await openUserNamespaces(deps, directories, features),
     puller: new ImagePuller(
       { images: runtime.images, clock, maxParallel: config.maxParallelImagePulls },
       () => manager.isCutOff,
@@ -429,7 +408,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     node: () => nodeInformer.current?.list()[0],
     addresses: addressesOf(config),
     otherPods: (pod) => manager.podsBeside(pod),
-    underPressure: (pod) => eviction.rejection(pod, isSystemCritical(pod)),
+    underPressure: (pod) => shutdown.rejection() ?? eviction.rejection(pod, isSystemCritical(pod)),
     onFinished: (uid) => manager.ended(uid),
   };
   const manager = new PodManager(services, () => mirrors.kick());
@@ -462,8 +441,26 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const images = new ImageCollector(services, () => manager.knownPods(deps.api === undefined));
   const placements = new Placements(services, manager);
   const eviction = new EvictionManager({ services, pods: manager, images, onPressures: () => reportNode.current() });
-  return { services, manager, mirrors, server, access, hostInfo, images, eviction, placements, reportNode, volumes };
+  const shutdown = shutdownManager(deps, services, manager, () => reportNode.current());
+  const upkeep = { images, eviction, placements, shutdown };
+  return { services, manager, mirrors, server, access, hostInfo, reportNode, volumes, ...upkeep };
 }
+
+function warnOfFloor({ oomScoreFloor: floor }: HostInfo, log: Log): void {
+  if (floor > -1000)
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
+}
+
+const shutdownManager = (
+  { login, config, clock, log }: KubeletDeps,
+  services: PodServices,
+  pods: PodManager,
+  onChanged: () => void,
+): ShutdownManager =>
+  new ShutdownManager({
+    ...{ login, periods: config.shutdownPeriods, services, pods, clock, onChanged },
+    log: log.named('shutdown'),
+  });
 
 /** Of a pod and its host, as the Downward API has them now. */
 const addressesOf =

@@ -66,6 +66,8 @@ class RingAgent implements Agent {
   readonly #clocks = new ClockOffsets();
   #membership: Membership | undefined;
   #learnt: readonly string[] = [];
+  /** The other members of the ring that was left for another address. */
+  #former: readonly string[] = [];
   #joining: Joining | undefined;
   #refresh: Timer | undefined;
   #store: Store | undefined;
@@ -91,7 +93,7 @@ class RingAgent implements Agent {
       log: this.#log,
       membership: entered,
       self: this.#deps.name,
-      peers: this.#deps.peers,
+      peers: [...new Set([...this.#deps.peers, ...this.#former])],
       resolve: this.#deps.resolve,
     });
     if (this.#learnt.length > 0) this.#joining.learn(this.#learnt);
@@ -107,6 +109,10 @@ class RingAgent implements Agent {
   async readvertise(about: AgentDeps['about']): Promise<void> {
     this.#about = about;
     if (this.#membership === undefined) return;
+    this.#former = this.#membership
+      .members()
+      .filter(({ name, state }) => name !== this.#deps.name && (state === 'alive' || state === 'suspect'))
+      .map(({ address: { ip, port } }) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`));
     // A member that has left may return with another address at once: memberlist, aliveNode.
     await this.stop();
     await this.start();

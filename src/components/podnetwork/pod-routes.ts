@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/types.ts';
-import { type Backend, overlayChanges, type Peer, planOverlay } from '../../core/podroutes/index.ts';
+import { type Backend, lastKnownNode, overlayChanges, type Peer, planOverlay } from '../../core/podroutes/index.ts';
 import type { Family, OverlayKernel, PeerPath } from '../../core/podroutes/port.ts';
 
 export interface PodRoutesConfig {
@@ -199,7 +199,9 @@ class NodePodRoutes implements PodRoutes {
   }
 }
 
-const nodesOf = (informers: InformerFactory) => informers.informer(resources.nodes);
+/** As the service proxy's, which shares it. */
+const nodesOf = (informers: InformerFactory) =>
+  informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
 
 function peerOf({ metadata, spec, status }: Node): Peer {
   const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === '' ? [] : [spec.podCIDR]);

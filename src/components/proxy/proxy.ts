@@ -11,6 +11,7 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
+import { lastKnownNode } from '../../core/podroutes/index.ts';
 import { ServicePlanner } from '../../core/ruleset/index.ts';
 import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
@@ -47,7 +48,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
     lastKnown: { set: 'endpoint-slices' },
   });
   /** For the addresses of other hosts; forwarding does not wait for them. */
-  const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
+  const nodes: Informer<Node> = deps.informers.informer(resources.nodes, {
+    lastKnown: { set: 'nodes', kept: lastKnownNode },
+  });
   const planner = new ServicePlanner(deps.config);
   const health = createHealthChecks(deps.healthPorts, deps.log);
   const unsubscribe: (() => void)[] = [];

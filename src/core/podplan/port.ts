@@ -61,6 +61,8 @@ export interface RuntimeFeatures {
   readonly recursiveReadOnlyMounts: boolean;
   /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
   readonly selinux: boolean;
+  /** The kernel enforces AppArmor; absent: it does not. */
+  readonly appArmor?: boolean;
   /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
   readonly handlers?: readonly RuntimeHandler[];
 }
@@ -69,6 +71,8 @@ export interface RuntimeFeatures {
 export interface RuntimeHandler {
   readonly name: string;
   readonly recursiveReadOnlyMounts: boolean;
+  /** Pods can have user namespaces of their own (KEP-127); absent: they cannot. */
+  readonly userNamespaces?: boolean;
 }
 
 export interface ImageService {
@@ -126,8 +130,16 @@ export interface SandboxConfig {
     readonly options: readonly string[];
   };
   readonly sysctls: Readonly<Record<string, string>>;
+  /** The pod has a user namespace of its own; undefined: the host's. */
+  readonly userNamespace?: IdMapping;
   /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */
   readonly runtimeHandler?: string;
+}
+
+/** User and group ids from 0 in the pod, and where they begin on the host. */
+export interface IdMapping {
+  readonly hostId: number;
+  readonly length: number;
 }
 
 export interface PortMapping {
@@ -210,6 +222,10 @@ export interface ContainerSecurity {
   readonly seccomp: 'runtime/default' | 'unconfined' | 'localhost';
   /** With `localhost`: the file with the profile, a `linux.seccomp` of the runtime specification. */
   readonly seccompProfile?: string;
+  /** Undefined: none. With `localhost` the profile is loaded on the host. */
+  readonly appArmor?:
+    | { readonly type: 'runtime/default' | 'unconfined' }
+    | { readonly type: 'localhost'; readonly profile: string };
   readonly procMount: 'default' | 'unmasked';
 }
 

@@ -36,6 +36,10 @@ export interface StatusInput {
   readonly nowMs: number;
 }
 
+/** Why a pod ended that its node's shutdown ended (KEP-2000). */
+export const TERMINATED = 'Terminated';
+const DISRUPTIONS: readonly string[] = ['Evicted', TERMINATED];
+
 /** Present only while they are true. */
 export const RESIZE_CONDITIONS: readonly string[] = ['PodResizePending', 'PodResizeInProgress'];
 const OWNED = new Set([
@@ -120,9 +124,9 @@ function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'm
   return { ...(reason === undefined ? {} : { reason }), ...(message === undefined ? {} : { message }) };
 }
 
-/** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go. */
+/** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go, pkg/kubelet/nodeshutdown. */
 function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
-  if (failure?.reason !== 'Evicted' || rejected === true) return [];
+  if (failure === undefined || !DISRUPTIONS.includes(failure.reason) || rejected === true) return [];
   if (previous.conditions?.some(({ type }) => type === 'DisruptionTarget') === true) return [];
   const { message } = failure;
   return [

@@ -66,36 +66,49 @@ function markOutside({ family, clusterCidr }: NftOptions): string {
   return `${outside}fib saddr type != local ${markForMasquerade}`;
 }
 
-function addSharedChains(port: ServicePort, options: NftOptions, add: Add): Chains {
+const SHARED_KINDS = ['svc', 'ext', 'port'] as const;
+type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** The chain of all service ports of one kind that have `count` endpoints. */
+function sharedChain(kind: SharedKind, count: number, options: NftOptions): Item {
   const { ip: word } = WORDS[options.family];
+  const [map, address] =
+    kind === 'port' ? (['nodeport_endpoints', ''] as const) : (['endpoints', `${word} daddr . `] as const);
+  const mark = kind === 'svc' ? markOutside(options) : markForMasquerade;
+  const look = `${address}meta l4proto . th dport . numgen random mod ${count} map @${map}`;
+  return { place: 'chains', key: `${kind}-${count}`, value: `${mark}\ndnat ${word} to ${look}` };
+}
+
+/** The chains that service ports with 1 to `count` endpoints share. */
+export function sharedChains(count: number, options: NftOptions): Item[] {
+  return Array.from({ length: count }, (_, index) =>
+    SHARED_KINDS.map((kind) => sharedChain(kind, index + 1, options)),
+  ).flat();
+}
+
+/** The number of endpoints for which the item is a shared chain; undefined: it is none. */
+export function endpointsOfShared({ place, key }: Item): number | undefined {
+  const found = place === 'chains' ? /^(?:svc|ext|port)-(\d+)$/.exec(key) : null;
+  return found === null ? undefined : Number(found[1]);
+}
+
+function addSharedChains(port: ServicePort, options: NftOptions, add: Add): Chains {
   const proto = port.protocol.toLowerCase();
   const { endpoints, externalEndpoints, clusterIps, externalIps, nodePort } = port;
-  const lead = (
-    kind: string,
-    to: readonly ProxyEndpoint[],
-    mark: string,
-    map: 'endpoints' | 'nodeport_endpoints',
-    keys: readonly string[],
-  ): string | undefined => {
+  const lead = (kind: SharedKind, to: readonly ProxyEndpoint[], keys: readonly string[]): string | undefined => {
     if (to.length === 0 || keys.length === 0) return undefined;
-    const key = `${map === 'endpoints' ? `${word} daddr . ` : ''}meta l4proto . th dport`;
-    const chain = `${kind}-${to.length}`;
-    add('chains', chain, `${mark}\ndnat ${word} to ${key} . numgen random mod ${to.length} map @${map}`);
+    const { key: chain, value } = sharedChain(kind, to.length, options);
+    add('chains', chain, value);
+    const map = kind === 'port' ? 'nodeport_endpoints' : 'endpoints';
     for (const each of keys)
       for (const [index, { ip, port: number }] of to.entries()) add(map, `${each} . ${index}`, `${ip} . ${number}`);
     return chain;
   };
   const at = (ip: string): string => `${ip} . ${proto} . ${port.port}`;
   const chains = {
-    internal: lead('svc', endpoints, markOutside(options), 'endpoints', clusterIps.map(at)),
-    external: lead('ext', externalEndpoints, markForMasquerade, 'endpoints', externalIps.map(at)),
-    nodePort: lead(
-      'port',
-      externalEndpoints,
-      markForMasquerade,
-      'nodeport_endpoints',
-      nodePort > 0 ? [`${proto} . ${nodePort}`] : [],
-    ),
+    internal: lead('svc', endpoints, clusterIps.map(at)),
+    external: lead('ext', externalEndpoints, externalIps.map(at)),
+    nodePort: lead('port', externalEndpoints, nodePort > 0 ? [`${proto} . ${nodePort}`] : []),
   };
   for (const { ip, hairpin } of [...endpoints, ...externalEndpoints]) if (hairpin) add('hairpin', `${ip} . ${ip}`, '');
   return chains;

@@ -1,12 +1,16 @@
 /** The nft table of one family: what it should hold, service by service, and the program that brings it there. */
 import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
-import { itemsOf } from './items.ts';
+import { endpointsOfShared, itemsOf, sharedChains } from './items.ts';
 import { difference, needsReplace, replaceTable } from './nft.ts';
 import { OwnedMap } from './owned-map.ts';
 import type { ServicePort } from './service-port.ts';
 import { UdpZones } from './zones.ts';
 
 const NONE: readonly Item[] = [];
+/** Of the chains that stand in the table before a service needs them. */
+const FIRST_SPARE = 8;
+const LAST_SPARE = 64;
+const SPARE_OWNER = '';
 
 export class NftTable {
   readonly #options: NftOptions;
@@ -17,9 +21,12 @@ export class NftTable {
   readonly #udpPorts = new Map<string, readonly string[]>();
   readonly #zones = new UdpZones();
   #isKnown = false;
+  /** Chains for service ports with so many endpoints stand in the table. */
+  #spare = 0;
 
   constructor(options: NftOptions) {
     this.#options = options;
+    this.#spareChains(FIRST_SPARE);
   }
 
   /** All ports of a service; those of other families are left out. */
@@ -28,7 +35,9 @@ export class NftTable {
     const items = own.flatMap((port) => itemsOf(port, this.#options, this.#zoneOf(port)));
     this.#followUdp(service, own);
     const kept = new Set<string>();
-    for (const { place, key, value } of items) {
+    for (const item of items) {
+      const { place, key, value } = item;
+      this.#makeRoom(endpointsOfShared(item) ?? 0, key);
       this.#places.get(place)?.add(key, service, value);
       kept.add(`${place} ${key}`);
     }
@@ -59,6 +68,22 @@ export class NftTable {
 
   state(): NftState {
     return new Map([...this.#places].map(([place, { values }]) => [place, values]));
+  }
+
+  /**
+   * nft 1.0.6 cannot read the maps of endpoints back ("conflicting protocols specified: ip vs. th"), so that a rule
+   * that looks up in one can only come with the whole table.
+   */
+  #makeRoom(endpoints: number, chain: string): void {
+    if (endpoints <= this.#spare || this.#places.get('chains')?.values.has(chain) === true) return;
+    this.reset();
+    if (endpoints <= LAST_SPARE) this.#spareChains(2 ** Math.ceil(Math.log2(endpoints)));
+  }
+
+  #spareChains(count: number): void {
+    for (const { place, key, value } of sharedChains(count, this.#options))
+      this.#places.get(place)?.add(key, SPARE_OWNER, value);
+    this.#spare = count;
   }
 
   #zoneOf(port: ServicePort): number | undefined {

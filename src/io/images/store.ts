@@ -72,6 +72,8 @@ export interface ImageStore extends ImageStorePort {
   verify(image?: string): Promise<readonly string[]>;
   /** Configuration of an image as its archive or registry had it, without its layers; undefined: it is not here. */
   describe(image: string): Promise<{ readonly configuration: JsonObject } | undefined>;
+  /** For pulls from now on. */
+  useRegistries(registry: Partial<RegistryOptions>): void;
   /** Whether garbage collection keeps the image while it has this name. Throws RuntimeError 'image-not-found'. */
   pin(image: string, pinned: boolean): Promise<void>;
   /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
@@ -89,7 +91,7 @@ class EmbeddedImageStore implements ImageStore {
   readonly #deps: ImageStoreDeps;
   readonly #log: Log;
   readonly #architecture: string;
-  readonly #registryOptions: RegistryOptions;
+  #registryOptions: RegistryOptions;
   #opening: Promise<Opened> | undefined;
 
   constructor(deps: ImageStoreDeps) {
@@ -97,6 +99,10 @@ class EmbeddedImageStore implements ImageStore {
     this.#log = deps.log.named('images');
     this.#architecture = deps.architecture ?? platformArchitecture(process.arch);
     this.#registryOptions = { insecureRegistries: [], mirrors: {}, ...deps.registry };
+  }
+
+  useRegistries(registry: Partial<RegistryOptions>): void {
+    this.#registryOptions = { insecureRegistries: [], mirrors: {}, ...registry };
   }
 
   async pull(image: string, auth: RegistryAuth | undefined, onProgress?: OnPullProgress): Promise<string> {

@@ -1,8 +1,14 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { HOST_ROOT_ID, hostRootRefusal, isHostRootImage } from '../../api/podspec/host-root-image.ts';
+import {
+  HOST_PROGRAMS_IMAGE,
+  HOST_ROOT_ID,
+  hostRootRefusal,
+  isHostRootImage,
+} from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
+import { appArmorProfile } from './apparmor.ts';
 import { cgroupsOf } from './cgroups.ts';
 import { runCommand } from './command.ts';
 import { createMonitored } from './conmon.ts';
@@ -10,6 +16,7 @@ import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
 import { removeExecCgroups } from './exec-cgroup.ts';
+import { prepareHostPrograms } from './host-programs.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { localSeccompProfile } from './local-seccomp.ts';
 import { checkMounts } from './mount-guard.ts';
@@ -17,13 +24,22 @@ import { arrange, normalisePath, type OciMount, podMount, systemMounts } from '.
 import type { ImageConfig } from './port.ts';
 import { isRunning, processStart } from './processes.ts';
 import { newId, type SandboxRecord } from './records.ts';
-import { namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
+import { namespaceFiles, namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
 import { buildSpec } from './spec.ts';
+import { MappedRoot } from './user-namespace.ts';
 import { resolveUser } from './users.ts';
 
 /** Where systemd keeps the host's own services: monitors are not charged to their pods. */
 const MONITOR_SLICE = 'system.slice';
 const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
+
+interface Root {
+  readonly image: ImageConfig;
+  readonly mounts: readonly OciMount[];
+  readonly overlay: boolean;
+  /** Undefined: the pod has no user namespace of its own. */
+  readonly mapped: MappedRoot | undefined;
+}
 
 /** Creates containers under their monitors, and removes what is on the host of one. */
 export class ContainerBundles {
@@ -48,7 +64,7 @@ export class ContainerBundles {
     await Promise.all([mkdir(directory, { mode: 0o700 }), mkdir(dirname(logPath), { recursive: true, mode: 0o755 })]);
     try {
       const [root, namespaces, devices] = await Promise.all([
-        this.#makeRoot(id, config),
+        this.#makeRoot(id, sandbox, config),
         namespacesFor(context.paths, sandbox).then(async (own) =>
           config.pidNamespaceOf === undefined
             ? own
@@ -68,13 +84,15 @@ export class ContainerBundles {
         user,
         devices,
         namespaces,
-        mounts: this.#mountList(sandbox, config, root.mounts, hostRoot),
+        mounts: await this.#mountList(sandbox, config, root, hostRoot),
+        rootPath: (await root.mapped?.showRoot(join(directory, 'rootfs'))) ?? 'rootfs',
         readOnlyRoot: hostRoot || config.security.readOnlyRootFilesystem,
         driver: context.deps.cgroupDriver,
         pureV2: context.cgroupMounts.pureV2,
         own: context.own,
         nodeArch: process.arch,
         seccomp: await localSeccompProfile(config.security),
+        appArmor: await appArmorProfile(config.security),
       });
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
@@ -147,8 +165,9 @@ export class ContainerBundles {
       await runc
         .deleteForce(id)
         .catch((error: unknown) => this.#context.log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
-    await unmountBelow(directory);
-    await this.#context.deps.trees.remove(directory);
+    const mapped = join(this.#context.paths.mappedRoots, id);
+    for (const each of [mapped, directory]) await unmountBelow(each);
+    await Promise.all([mapped, directory].map((each) => this.#context.deps.trees.remove(each)));
     await Promise.all([
       rm(join(this.#context.paths.exits, id), { force: true }),
       this.#context.deps.images.release(id),
@@ -156,28 +175,41 @@ export class ContainerBundles {
     this.#table.delete(id);
   }
 
-  async #makeRoot(
-    id: string,
-    config: ContainerConfig,
-  ): Promise<{ readonly image: ImageConfig; readonly mounts: readonly OciMount[]; readonly overlay: boolean }> {
+  async #makeRoot(id: string, sandbox: SandboxRecord, config: ContainerConfig): Promise<Root> {
     const directory = this.#table.bundle(id);
     const rootfs = join(directory, 'rootfs');
     await mkdir(rootfs, { mode: 0o755 });
     if (config.hostRoot === true) {
       const visible = this.#context.deps.hostRootVisible ?? [];
-      const mounts = await prepareHostRoot(rootfs, join(directory, 'skeleton'), config.mounts, visible);
-      return { image: NO_IMAGE_CONFIG, mounts, overlay: false };
+      const prepare = config.image === HOST_PROGRAMS_IMAGE ? prepareHostPrograms : prepareHostRoot;
+      const mounts = await prepare(rootfs, join(directory, 'skeleton'), config.mounts, visible);
+      return { image: NO_IMAGE_CONFIG, mounts, overlay: false, mapped: undefined };
     }
     const [held] = await Promise.all([
       this.#context.deps.images.hold(config.imageId, id),
       mkdir(join(directory, 'upper'), { mode: 0o755 }),
       mkdir(join(directory, 'work'), { mode: 0o700 }),
     ]);
+    const mapped = await this.#mappedRoot(id, sandbox);
+    await mapped?.own(join(directory, 'upper'));
+    const { directory: cwd, layers } = (await mapped?.mapLayers(
+      held.layers.map((layer) => join(held.layerRoot, layer)),
+    )) ?? { directory: held.layerRoot, layers: held.layers };
     const upper = `upperdir=${join(directory, 'upper')},workdir=${join(directory, 'work')}`;
-    const options = held.layers.length === 0 ? undefined : `lowerdir=${held.layers.join(':')},${upper}`;
-    if (options !== undefined)
-      await runCommand('mount', ['-t', 'overlay', '-o', options, 'overlay', rootfs], { cwd: held.layerRoot });
-    return { image: held.config, mounts: [], overlay: options !== undefined };
+    const options = layers.length === 0 ? undefined : `lowerdir=${layers.join(':')},${upper}`;
+    if (options !== undefined) await runCommand('mount', ['-t', 'overlay', '-o', options, 'overlay', rootfs], { cwd });
+    else await mapped?.own(rootfs);
+    return { image: held.config, mounts: [], overlay: options !== undefined, mapped };
+  }
+
+  /** Undefined: the pod is in the host's user namespace. */
+  async #mappedRoot(id: string, sandbox: SandboxRecord): Promise<MappedRoot | undefined> {
+    const { paths } = this.#context;
+    const { user } = namespaceFiles(paths, sandbox);
+    if (user === undefined || sandbox.userNamespace === undefined) return undefined;
+    const mapped = new MappedRoot(join(paths.mappedRoots, id), user, sandbox.userNamespace);
+    await mapped.make();
+    return mapped;
   }
 
   /** Throws when the container does not run (any more). */
@@ -197,12 +229,12 @@ export class ContainerBundles {
       );
   }
 
-  #mountList(
+  async #mountList(
     sandbox: SandboxRecord,
     config: ContainerConfig,
-    rootMounts: readonly OciMount[],
+    { mounts, mapped }: Root,
     hostRoot: boolean,
-  ): readonly OciMount[] {
+  ): Promise<readonly OciMount[]> {
     const nameService = (file: string): OciMount => ({
       destination: `/etc/${file}`,
       type: 'bind',
@@ -214,7 +246,9 @@ export class ContainerBundles {
       writableSys: config.security.privileged,
     });
     const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
-    return arrange(system, rootMounts, files, config.mounts.map(podMount));
+    const volumes = config.mounts.map(podMount);
+    const own = mapped === undefined ? volumes : await Promise.all(volumes.map((each) => mapped.mapVolume(each)));
+    return arrange(system, mounts, files, own);
   }
 }
 

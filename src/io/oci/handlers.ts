@@ -24,7 +24,12 @@ export interface Handlers {
   of(record: { readonly runtimeHandler?: string }): HandlerRuntime;
   all(): readonly HandlerRuntime[];
   /** What the Node reports of each, the default first. */
-  describe(kernel: { readonly recursiveReadOnly: boolean }): Promise<readonly RuntimeHandler[]>;
+  describe(kernel: KernelFeatures): Promise<readonly RuntimeHandler[]>;
+}
+
+export interface KernelFeatures {
+  readonly recursiveReadOnly: boolean;
+  readonly userNamespaces: boolean;
 }
 
 export interface HandlerOptions {
@@ -65,10 +70,11 @@ export async function openHandlers(options: HandlerOptions): Promise<Handlers> {
     },
     of: ({ runtimeHandler = '' }) => byName.get(runtimeHandler) ?? standard,
     all: () => [...new Set(byName.values())],
-    async describe({ recursiveReadOnly }) {
+    async describe({ recursiveReadOnly, userNamespaces }) {
       const one = async ([name, { runc }]: [string, HandlerRuntime]): Promise<RuntimeHandler> => ({
         name,
         recursiveReadOnlyMounts: recursiveReadOnly && (await runc.mountOptions()).includes('rro'),
+        userNamespaces,
       });
       return Promise.all([...byName].map(one));
     },

@@ -6,13 +6,14 @@
  *     <state>/containers/<id>/record.json  config.json  rootfs/ upper/ work/  attach ctl pid oom
  *     <state>/exits/<container id>         exit code, written by conmon
  *     <run>/sandboxes/<id>/{net,ipc,uts,shm}   pinned namespaces and shared memory (mounts)
+ *     <run>/mapped/<container id>/         mounts of a container in a user namespace
  *     <run>/runc/                          runc's own state
  *     <run>/handlers/<name>/               that of other runtimes
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ContainerUser, PortMapping } from '../../core/podplan/port.ts';
+import type { ContainerUser, IdMapping, PortMapping } from '../../core/podplan/port.ts';
 
 export interface SandboxRecord {
   readonly id: string;
@@ -31,6 +32,8 @@ export interface SandboxRecord {
   readonly hostIpc: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly sysctls: Readonly<Record<string, string>>;
+  /** Absent: the host's. */
+  readonly userNamespace?: IdMapping;
   /** Absent: the default. */
   readonly runtimeHandler?: string;
   readonly createdAtMs: number;
@@ -83,6 +86,8 @@ export interface RuntimePaths {
   readonly runcRoot: string;
   readonly handlers: string;
   readonly execs: string;
+  /** Roots and volumes of containers in user namespaces, by container. */
+  readonly mappedRoots: string;
 }
 
 export function runtimePaths(stateRoot: string, runRoot: string): RuntimePaths {
@@ -94,6 +99,7 @@ export function runtimePaths(stateRoot: string, runRoot: string): RuntimePaths {
     runcRoot: join(runRoot, 'runc'),
     handlers: join(runRoot, 'handlers'),
     execs: join(runRoot, 'execs'),
+    mappedRoots: join(runRoot, 'mapped'),
   };
 }
 

@@ -18,6 +18,7 @@ import {
   type SandboxConfig,
   type SandboxStatus,
 } from '../../core/podplan/port.ts';
+import { appArmorEnabled } from './apparmor.ts';
 import { attachToContainer } from './attach.ts';
 import { readCgroupMounts, readStats } from './cgroups.ts';
 import { reopenLog } from './conmon.ts';
@@ -36,6 +37,7 @@ import { findPrograms } from './programs.ts';
 import { type ContainerRecord, makePaths, runtimePaths } from './records.ts';
 import { namespaceFiles } from './sandbox.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { whyNoUserNamespaces } from './user-namespace.ts';
 
 export interface OciRuntime extends Runtime {
   /**
@@ -128,7 +130,12 @@ class EmbeddedRuntime implements OciRuntime {
     const affectedRuntime = await standard.affected();
     if (affectedRuntime !== undefined)
       log.warn('volumes over /dev, /proc and /sys are refused: CVE-2025-31133', { runtime: affectedRuntime });
-    const described = await handlers.describe({ recursiveReadOnly: hasRecursiveAttributes() });
+    const unmappable = await whyNoUserNamespaces();
+    if (unmappable !== undefined) log.info('no user namespaces for pods', { why: unmappable });
+    const described = await handlers.describe({
+      recursiveReadOnly: hasRecursiveAttributes(),
+      userNamespaces: unmappable === undefined,
+    });
     return {
       deps,
       log,
@@ -143,6 +150,7 @@ class EmbeddedRuntime implements OciRuntime {
       features: {
         recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
         handlers: described,
+        appArmor: await appArmorEnabled(),
         selinux: existsSync('/sys/fs/selinux/enforce'),
       },
       changed: (sandboxId) => {

@@ -6,7 +6,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import type { SandboxConfig } from '../../core/podplan/port.ts';
+import type { IdMapping, SandboxConfig } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { mountPoints } from './mount-table.ts';
@@ -16,19 +16,20 @@ import type { RuntimePaths, SandboxRecord } from './records.ts';
 import type { Runc } from './runc.ts';
 import { defaultSeccompProfile } from './seccomp.ts';
 import { type CgroupDriver, cgroupsPath, type JoinedNamespaces } from './spec.ts';
+import { pinNamespaces } from './user-namespace.ts';
 
 const SHM_SIZE = '64m';
 
+type NamespaceOwner = Pick<SandboxRecord, 'id' | 'hostNetwork' | 'hostIpc' | 'userNamespace'>;
+
 /** Where a sandbox's namespaces are pinned; undefined for those of the host. */
-export function namespaceFiles(
-  paths: RuntimePaths,
-  sandbox: Pick<SandboxRecord, 'id' | 'hostNetwork' | 'hostIpc'>,
-): { readonly net: string | undefined; readonly ipc: string | undefined; readonly uts: string | undefined } {
+export function namespaceFiles(paths: RuntimePaths, sandbox: NamespaceOwner): Omit<JoinedNamespaces, 'pid'> {
   const directory = join(paths.runSandboxes, sandbox.id);
   return {
     net: sandbox.hostNetwork ? undefined : join(directory, 'net'),
     ipc: sandbox.hostIpc ? undefined : join(directory, 'ipc'),
     uts: sandbox.hostNetwork ? undefined : join(directory, 'uts'),
+    user: sandbox.userNamespace === undefined ? undefined : join(directory, 'user'),
   };
 }
 
@@ -36,7 +37,7 @@ export function namespaceFiles(
 const NSFS_MAGIC = 0x6e73_6673;
 
 /** Whether all of a sandbox's namespaces are still there. */
-export async function arePinned(files: Readonly<Record<string, string | undefined>>): Promise<boolean> {
+export async function arePinned(files: Omit<JoinedNamespaces, 'pid'>): Promise<boolean> {
   for (const file of Object.values(files)) {
     if (file === undefined) continue;
     const type = await statfs(file).then(
@@ -56,28 +57,31 @@ export async function setUp(paths: RuntimePaths, id: string, config: SandboxConf
   const stateDirectory = join(paths.sandboxes, id);
   const runDirectory = join(paths.runSandboxes, id);
   await Promise.all([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
-  const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+  const files = namespaceFiles(paths, { ...config, id });
   const shm = shmDirectory(paths, { id, hostIpc: config.hostIpc });
   await Promise.all([
-    unshare(files),
-    config.hostIpc ? undefined : mkdir(shm).then(() => mountShm(shm)),
+    config.userNamespace === undefined ? unshare(files) : pinNamespaces(pinned(files), config.userNamespace),
+    config.hostIpc ? undefined : mkdir(shm).then(() => mountShm(shm, config.userNamespace)),
     writeNameService(stateDirectory, config),
     mkdir(config.logDirectory, { recursive: true, mode: 0o755 }),
   ]);
 }
 
-async function unshare(files: Readonly<Record<string, string | undefined>>): Promise<void> {
+const pinned = (files: Omit<JoinedNamespaces, 'pid'>): ReadonlyMap<string, string> =>
+  new Map(Object.entries(files).flatMap(([kind, file]) => (file === undefined ? [] : [[kind, file] as const])));
+
+async function unshare(files: Omit<JoinedNamespaces, 'pid'>): Promise<void> {
   const args: string[] = [];
-  for (const [kind, file] of Object.entries(files)) {
-    if (file === undefined) continue;
+  for (const [kind, file] of pinned(files)) {
     await writeFile(file, '', { flag: 'wx', mode: 0o600 });
     args.push(`--${kind}=${file}`);
   }
   if (args.length > 0) await runCommand('unshare', [...args, 'true']);
 }
 
-async function mountShm(path: string): Promise<void> {
-  await runCommand('mount', ['-t', 'tmpfs', '-o', `nosuid,nodev,noexec,mode=1777,size=${SHM_SIZE}`, 'shm', path]);
+async function mountShm(path: string, { hostId }: Pick<IdMapping, 'hostId'> = { hostId: 0 }): Promise<void> {
+  const options = `nosuid,nodev,noexec,mode=1777,uid=${hostId},gid=${hostId},size=${SHM_SIZE}`;
+  await runCommand('mount', ['-t', 'tmpfs', '-o', options, 'shm', path]);
 }
 
 async function writeNameService(directory: string, config: SandboxConfig): Promise<void> {
@@ -139,7 +143,7 @@ export async function startPidHolder(
   const rootfs = join(bundle, 'rootfs');
   await mkdir(bundle, { mode: 0o700 });
   await mkdir(rootfs, { mode: 0o755 });
-  const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+  const files = namespaceFiles(paths, { ...config, id });
   const root = await prepareHostRoot(rootfs, join(bundle, 'skeleton'), [], []);
   const programs = root.filter(({ destination }) => /^\/(?:bin|sbin|usr|lib\w*)(?:\/|$)/.test(destination));
   const system = systemMounts({ shm: shmDirectory(paths, { id, hostIpc: config.hostIpc }), writableSys: false });

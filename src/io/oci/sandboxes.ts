@@ -75,9 +75,11 @@ export class Sandboxes {
     const { bootId, deps, paths, runc } = this.#context;
     const id = newId();
     this.#context.handlers.get(config.runtimeHandler);
+    if (config.userNamespace !== undefined && config.shareProcessNamespace)
+      throw new RuntimeError('create-failed', 'shareProcessNamespace: not supported with hostUsers: false');
     try {
       await setUp(paths, id, config);
-      const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+      const files = namespaceFiles(paths, { ...config, id });
       const { uid, name, namespace, portMappings } = config;
       const [network, pidHolder] = await Promise.all([
         files.net === undefined
@@ -104,6 +106,7 @@ export class Sandboxes {
         hostIpc: config.hostIpc,
         portMappings,
         sysctls: config.sysctls,
+        ...(config.userNamespace === undefined ? {} : { userNamespace: config.userNamespace }),
         ...(config.runtimeHandler === undefined ? {} : { runtimeHandler: config.runtimeHandler }),
         createdAtMs: deps.clock.nowMs(),
         ips: network.ips,
@@ -150,9 +153,10 @@ export class Sandboxes {
 
   /** Another boot's runc state describes processes that do not exist; pids in it may belong to others by now. */
   async #clearOtherBoot(): Promise<void> {
-    const { runSandboxes, runcRoot, handlers } = this.#context.paths;
+    const { runSandboxes, mappedRoots, runcRoot, handlers } = this.#context.paths;
     await unmountBelow(runSandboxes);
-    for (const directory of [runSandboxes, runcRoot, handlers]) await empty(directory);
+    await unmountBelow(mappedRoots);
+    for (const directory of [runSandboxes, mappedRoots, runcRoot, handlers]) await empty(directory);
   }
 
   async #save(record: SandboxRecord): Promise<void> {

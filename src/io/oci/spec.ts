@@ -22,6 +22,7 @@ export interface JoinedNamespaces {
   readonly net: string | undefined;
   readonly ipc: string | undefined;
   readonly uts: string | undefined;
+  readonly user: string | undefined;
   readonly pid: string | 'new' | 'host';
 }
 
@@ -34,11 +35,15 @@ export interface SpecInput {
   readonly mounts: readonly OciMount[];
   readonly devices: readonly (OciDevice & { readonly permissions: string })[];
   readonly namespaces: JoinedNamespaces;
+  /** Absolute, or relative to the bundle. */
+  readonly rootPath: string;
   readonly readOnlyRoot: boolean;
   readonly driver: CgroupDriver;
   readonly pureV2: boolean;
   readonly own: OwnLimits;
   readonly nodeArch: string;
+  /** Of AppArmor; undefined: none. */
+  readonly appArmor: string | undefined;
   /** The content of `security.seccompProfile`. */
   readonly seccomp: object | undefined;
 }
@@ -82,11 +87,13 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     rlimits: [{ type: 'RLIMIT_NOFILE', hard: openFiles, soft: openFiles }],
     noNewPrivileges: !security.allowPrivilegeEscalation && !security.privileged,
     oomScoreAdj,
+    ...(input.appArmor === undefined ? {} : { apparmorProfile: input.appArmor }),
   };
   const unmasked = security.privileged || security.procMount === 'unmasked';
   const propagation = rootPropagation(config.mounts);
   const linux = {
     namespaces: namespaceList(input),
+    ...idMappings(sandbox),
     cgroupsPath: cgroupsPath(input.driver, sandbox.cgroupParent, input.containerId),
     resources: {
       ...linuxResources(config.resources, input.pureV2),
@@ -114,7 +121,7 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
   const spec = {
     ociVersion: '1.0.2',
     process,
-    root: { path: 'rootfs', readonly: input.readOnlyRoot },
+    root: { path: input.rootPath, readonly: input.readOnlyRoot },
     ...(input.namespaces.uts === undefined ? {} : { hostname: sandbox.hostname }),
     mounts: input.mounts,
     linux,
@@ -161,8 +168,15 @@ function namespaceList({ namespaces, pureV2 }: SpecInput): readonly object[] {
   if (namespaces.net !== undefined) list.push({ type: 'network', path: namespaces.net });
   if (namespaces.ipc !== undefined) list.push({ type: 'ipc', path: namespaces.ipc });
   if (namespaces.uts !== undefined) list.push({ type: 'uts', path: namespaces.uts });
+  if (namespaces.user !== undefined) list.push({ type: 'user', path: namespaces.user });
   if (pureV2) list.push({ type: 'cgroup' });
   return list;
+}
+
+function idMappings({ userNamespace }: SandboxRecord): object {
+  if (userNamespace === undefined) return {};
+  const mappings = [{ containerID: 0, hostID: userNamespace.hostId, size: userNamespace.length }];
+  return { uidMappings: mappings, gidMappings: mappings };
 }
 
 /** cgroupfs: a path below the pod's; systemd: `slice:prefix:name`, which runc makes the scope `prefix-name.scope`. */

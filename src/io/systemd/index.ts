@@ -1,1 +1,3 @@
+export { createHostUnits } from './host-units.ts';
+export { createLoginManager } from './login-manager.ts';
 export { createServiceManager, type ServiceManager, systemdRuns } from './service-manager.ts';

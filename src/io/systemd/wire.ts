@@ -15,7 +15,16 @@ export const METHOD_RETURN = 2;
 export const ERROR = 3;
 export const SIGNAL = 4;
 
-const FIELD = { path: 1, interface: 2, member: 3, errorName: 4, replySerial: 5, destination: 6, signature: 8 } as const;
+const FIELD = {
+  path: 1,
+  interface: 2,
+  member: 3,
+  errorName: 4,
+  replySerial: 5,
+  destination: 6,
+  sender: 7,
+  signature: 8,
+} as const;
 
 /** Appends values, each aligned as its type asks, counted from the beginning. */
 export class Writer {
@@ -157,6 +166,11 @@ export class Reader {
     return this.bytes.readUInt32LE(this.take(4));
   }
 
+  uint64(): bigint {
+    this.align(8);
+    return this.bytes.readBigUInt64LE(this.take(8));
+  }
+
   /** Also an object path. */
   string(): string {
     const size = this.uint32();
@@ -183,6 +197,8 @@ export interface Message {
   readonly replySerial: number;
   readonly member: string;
   readonly errorName: string;
+  /** The connection that sent it; '' without a bus. */
+  readonly sender: string;
   readonly signature: string;
   readonly body: Buffer;
 }
@@ -222,6 +238,7 @@ export function decodeMessage(bytes: Buffer): { readonly message: Message; reado
       replySerial,
       member: texts.get(FIELD.member) ?? '',
       errorName: texts.get(FIELD.errorName) ?? '',
+      sender: texts.get(FIELD.sender) ?? '',
       signature: texts.get(FIELD.signature) ?? '',
       body: bytes.subarray(bodyAt, end),
     },

@@ -21,6 +21,7 @@ import { followCertificates } from './certificates.ts';
 import { type ApiOptions, apiConfigOf } from './config.ts';
 import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
+import { imageRegistriesOf } from './image-registries.ts';
 import { createLoginFor } from './login.ts';
 import { openStore } from './store.ts';
 
@@ -165,6 +166,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(audit === undefined ? {} : { audit }),
     certificates,
     login: await createLoginFor(config, options.openshift, log.named('oauth')),
+    ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),
     config: { ...config, identity: identityOf(config.advertiseAddress) },
   });
   const { port } = await server.start();

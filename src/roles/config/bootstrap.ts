@@ -9,6 +9,7 @@ import { parseNetworks } from '../../base/networks.ts';
 import { parseDomain, parseServer } from '../../components/dns/index.ts';
 import { embeddedShape } from './embedded.ts';
 import { fixturesField, rigPowerField } from './fixtures.ts';
+import { machineConfigField } from './machine-config.ts';
 import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
@@ -140,6 +141,7 @@ const shape = {
   ...embeddedShape,
   openshift: openshiftField(),
   router: routerField(),
+  machineConfig: machineConfigField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),

@@ -59,6 +59,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ...effectiveEmbedded(settings.embedded),
     ...group('openshift', settings.openshift),
     ...effectiveRouter(settings.router),
+    ...group('machineConfig', settings.machineConfig),
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

@@ -14,13 +14,14 @@ const IPV6_SUBNET_LENGTH = 64;
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
-/** Endpoints of the API server's store: the host's own member first, then the other members for failover. */
+/**
+ * Endpoints of the API server's store: the host's own member first, by loopback, so that a changed address of the host
+ * does not lose it; then the other members for failover.
+ */
 function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
-  if (etcd === undefined) return [`https://127.0.0.1:${ports.etcd}`];
-  const isOwn = ({ name }: { readonly name: string }): number => (name === nodeName ? 0 : 1);
-  return [...etcd.members]
-    .sort((left, right) => isOwn(left) - isOwn(right))
-    .map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`);
+  const own = `https://127.0.0.1:${ports.etcd}`;
+  const others = (etcd?.members ?? []).filter(({ name }) => name !== nodeName);
+  return [own, ...others.map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`)];
 }
 
 function apiServerArguments(

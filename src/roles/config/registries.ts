@@ -2,10 +2,12 @@
  * `/etc/origin/registries.yaml`, in k3s' format: mirrors with rewrites, credentials and trust by registry. It is merged
  * with `registries` of the bootstrap file.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
 import type { RegistryHost, RegistryOptions, Rewrite } from '../../io/images/index.ts';
+import { writeIfDifferent } from '../../io/pki/index.ts';
 import type { Settings } from './settings.ts';
 import { boolean, dictionary, list, object, readConfigFile, string } from './strict-yaml.ts';
 
@@ -85,4 +87,43 @@ async function refuseOpenSecret(file: string): Promise<void> {
   if (!isSecret(await readFile(file, 'utf8'))) return;
   const problem = secretFileProblem(file, await stat(file), process.geteuid?.() ?? 0);
   if (problem !== undefined) throw new CodedError('bad-config', problem);
+}
+
+/** Beside the API server's configuration: what its own file system shows of the host's registries. */
+const SHARED = 'image-registries.json';
+
+/** Gives the API server of this host the registries that images are imported from. */
+export async function shareRegistries({ roles, paths }: Settings, options: RegistryOptions): Promise<void> {
+  if (!roles.has('master')) return;
+  const directory = dirname(paths.masterConfig);
+  const { mirrors, insecureRegistries, hosts = {} } = options;
+  if (Object.keys(mirrors).length + insecureRegistries.length + Object.keys(hosts).length === 0) {
+    await rm(join(directory, SHARED), { force: true });
+    return;
+  }
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  const rewrites = Object.entries(options.rewrites ?? {}).map(([registry, rules]) => [
+    registry,
+    rules.map(({ pattern, replacement }) => ({ pattern: pattern.source, replacement })),
+  ]);
+  const shared = { ...options, rewrites: Object.fromEntries(rewrites) };
+  await writeIfDifferent(join(directory, SHARED), JSON.stringify(shared), { mode: 0o600 });
+}
+
+/** What `shareRegistries` has written; undefined without registries. */
+export async function sharedRegistries(masterConfig: string): Promise<RegistryOptions | undefined> {
+  const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  const { rewrites, ...options } = JSON.parse(text) as Omit<RegistryOptions, 'rewrites'> & {
+    readonly rewrites: Readonly<Record<string, readonly { readonly pattern: string; readonly replacement: string }[]>>;
+  };
+  return {
+    ...options,
+    rewrites: Object.fromEntries(
+      Object.entries(rewrites).map(([registry, rules]) => [
+        registry,
+        rules.map(({ pattern, replacement }) => ({ pattern: new RegExp(pattern), replacement })),
+      ]),
+    ),
+  };
 }

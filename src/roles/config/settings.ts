@@ -13,6 +13,7 @@ import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { declaredFixtures } from './fixtures.ts';
 import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
+import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
@@ -58,6 +59,7 @@ export interface Settings {
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
+  readonly machineConfig: MachineConfigSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -335,6 +337,7 @@ export function settingsOf(
     embedded: embeddedOf(root, file),
     openshift: openshiftOf(file?.openshift),
     router: routerOf(file?.router),
+    machineConfig: machineConfigOf(file?.machineConfig),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
     rigPower: file?.rigPower ?? new Map(),

@@ -1,19 +1,20 @@
 /** What a host does beside upstream's components; each is switched in the bootstrap file. */
 import { messageOf } from '../../base/errors.ts';
 import type { InformerFactory } from '../../client/index.ts';
-import type { Kubelet } from '../../components/kubelet/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
+import { startMachineConfig } from './machine-config.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import type { RestartableKubelet } from './restartable-kubelet.ts';
 import type { ControlPlaneRevisions } from './revisions.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
-  readonly kubelet: Kubelet;
+  readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: { readonly revisions: ControlPlaneRevisions };
 }
 
@@ -34,7 +35,12 @@ export async function startEmbedded(
     return async () => {};
   });
   const stopRevisions = await prepared.revisions.start(kubelet);
+  const machineConfig = await startMachineConfig({
+    ...{ settings, nodeName, informers, client: api.client, recorder, images },
+    restartKubelet: () => kubelet.restart(),
+    log: log.named('machine-config'),
+  });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests(), stopRevisions()]), STOP_MS);
+    await within(Promise.all([stopImages(), stopManifests(), stopRevisions(), machineConfig.stop()]), STOP_MS);
   };
 }

@@ -9,6 +9,7 @@ import { parseBindAddress } from '../config/master-config.ts';
 import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { kubeletResources } from './kubelet-resources.ts';
+import { shutdownPeriods } from './shutdown-periods.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 
@@ -70,6 +71,7 @@ export function kubeletConfigOf(
     containerLogMaxBytes: sizeOf(file, single('container-log-max-size')) ?? DEFAULT_KUBELET_CONFIG.containerLogMaxBytes,
     containerLogMaxFiles: count('container-log-max-files', DEFAULT_KUBELET_CONFIG.containerLogMaxFiles),
     eviction: evictionSettings(file, given),
+    shutdownPeriods: shutdownPeriods(file, given),
     ...kubeletResources(file, given, join(dirname(config.volumeDirectory), 'seccomp')),
   };
 }

@@ -10,6 +10,8 @@ import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
+import type { NodeBalancer } from '../../components/nodelb/index.ts';
+import { isRemote, parseTarget } from '../../core/balancing/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
@@ -22,17 +24,30 @@ export const KEYRING_FIELD = 'keyring';
 const KEYRING_TYPE = 'hyperedge.dev/gossip-keyring';
 const RETRY_MS = 2_000;
 
-/** Joins the masters that the API names: an address of the join may have been that of a host which is gone. */
-export function joinMasters(gossip: Pick<HostGossip, 'learn'>, informers: InformerFactory): void {
+/**
+ * Joins the masters that this host knew before its start, then those that the API names: an address of the join may
+ * have been that of a host which is gone. The informer is the service proxy's.
+ */
+export function joinMasters(
+  gossip: Pick<HostGossip, 'learn'>,
+  balancer: Pick<NodeBalancer, 'backends'>,
+  informers: InformerFactory,
+): void {
+  const saved = balancer
+    .backends()
+    .flatMap(({ target }) => (isRemote(target) ? (parseTarget(target)?.host ?? []) : []));
+  gossip.learn(saved.map(peerOf));
   const learn = (slice: EndpointSlice): void => {
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
-    const hosts = slice.endpoints.flatMap(({ addresses }) =>
-      addresses.map((address) => (address.includes(':') ? `[${address}]` : address)),
-    );
+    const hosts = slice.endpoints.flatMap(({ addresses }) => addresses.map(peerOf));
     if (hosts.length > 0) gossip.learn(hosts);
   };
-  informers.informer(resources.endpointSlices).onChange({ added: learn, updated: learn });
+  informers
+    .informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } })
+    .onChange({ added: learn, updated: learn });
 }
+
+const peerOf = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
 type PublishSettings = Pick<Settings, 'gossip' | 'roles' | 'root'>;
 

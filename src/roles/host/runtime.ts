@@ -10,7 +10,7 @@ import { createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
-import { registryOptions } from '../config/registries.ts';
+import { registryOptions, shareRegistries } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { createHostNetwork, type HostNetwork } from './host-network.ts';
@@ -39,12 +39,9 @@ export async function startRuntime(
   helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
-  const images = createImageStore({
-    root: settings.paths.images,
-    trees,
-    log,
-    registry: await registryOptions(settings),
-  });
+  const registry = await registryOptions(settings);
+  await shareRegistries(settings, registry);
+  const images = createImageStore({ root: settings.paths.images, trees, log, registry });
   const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
   const runtime = createOciRuntime({

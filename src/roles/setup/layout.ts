@@ -22,10 +22,14 @@ import { unitFile } from '../assets.ts';
 
 export const SERVICE = 'hyperedge.service';
 
+/** Finishes an interrupted change of the machine config, early at boot. */
+const REPLAY = 'hyperedge-machine-config.service';
+
 const EXECUTABLE = 'usr/local/bin/hyperedge';
 /** Path → the file of the release. */
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
+  [`etc/systemd/system/${REPLAY}`, REPLAY],
   ['etc/systemd/system/hyperedge.slice', 'hyperedge.slice'],
   ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
   ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
@@ -33,6 +37,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
 /** Path → target. The first is what `systemctl enable` makes. */
 const LINKS: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
+  [`etc/systemd/system/sysinit.target.wants/${REPLAY}`, `/etc/systemd/system/${REPLAY}`],
   ...LINK_NAMES.map((name) => [`usr/local/bin/${name}`, 'hyperedge'] as const),
 ]);
 

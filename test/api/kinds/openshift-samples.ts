@@ -180,4 +180,70 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
     userUID: '7ac2b4e0-0000-4000-8000-000000000001',
     scopes: ['user:info'],
   },
+  'MachineConfig.machineconfiguration.openshift.io': {
+    metadata: {
+      name: '50-motd',
+      labels: { 'machineconfiguration.openshift.io/role': 'worker' },
+      annotations: { 'machineconfiguration.openshift.io/generated-by-controller-version': '1.0' },
+    },
+    spec: {
+      osImageURL: '',
+      config: {
+        ignition: { version: '3.2.0' },
+        storage: { files: [{ path: '/etc/motd', mode: 420, contents: { source: 'data:,hello' } }] },
+      },
+      kernelArguments: ['quiet'],
+      extensions: null,
+      fips: false,
+      kernelType: '',
+    },
+  },
+  'MachineConfigPool.machineconfiguration.openshift.io': {
+    spec: {
+      machineConfigSelector: { matchLabels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+      nodeSelector: { matchLabels: { 'node-role.kubernetes.io/worker': '' } },
+      paused: false,
+      maxUnavailable: '50%',
+      configuration: { name: 'rendered-worker-1', source: [{ kind: 'MachineConfig', name: '00-worker' }] },
+    },
+    status: {
+      configuration: { name: 'rendered-worker-0' },
+      conditions: [
+        { type: 'Updated', status: 'False' },
+        { type: 'Updating', status: 'True' },
+        { type: 'Degraded', status: 'False' },
+      ],
+      machineCount: 3,
+      readyMachineCount: 2,
+      updatedMachineCount: 2,
+      degradedMachineCount: 0,
+    },
+  },
+  'KubeletConfig.machineconfiguration.openshift.io': {
+    spec: {
+      autoSizingReserved: true,
+      logLevel: 4,
+      machineConfigPoolSelector: { matchLabels: { custom: 'large' } },
+      kubeletConfig: { maxPods: 100 },
+      tlsSecurityProfile: { type: 'Intermediate', intermediate: {} },
+    },
+  },
+  'ContainerRuntimeConfig.machineconfiguration.openshift.io': {
+    spec: {
+      machineConfigPoolSelector: { matchLabels: { custom: 'large' } },
+      containerRuntimeConfig: { pidsLimit: 2048, logLevel: 'debug', logSizeMax: '8Ki', overlaySize: '8G' },
+    },
+  },
+  'ControllerConfig.machineconfiguration.openshift.io': {
+    spec: {
+      clusterDNSIP: '172.30.0.10',
+      cloudProviderConfig: '',
+      kubeAPIServerServingCAData: 'YQ==',
+      rootCAData: 'YQ==',
+      images: {},
+      osImageURL: '1.0',
+      releaseImage: '1.0',
+      ipFamilies: 'IPv4',
+    },
+  },
 };

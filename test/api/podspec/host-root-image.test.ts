@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
 import {
+  HOST_PROGRAMS_IMAGE,
   HOST_ROOT_ID,
   HOST_ROOT_IMAGE,
   hostRootFields,
@@ -83,6 +84,17 @@ describe('the reserved image of the host root', () => {
     assert.deepEqual(fields({ ...debug, volumeMounts: [{ name: 'host', mountPath: '/h', subPath: 'tmp' }] }), refused);
     assert.deepEqual(fields(debug, { volumes: [{ name: 'host', hostPath: { path: '/tmp' } }] }), refused);
     assert.deepEqual(fields(debug, { hostUsers: false }), refused);
+  });
+
+  it('may be named for its programs alone in the namespaces of the cluster', () => {
+    const fields = (namespace: string, image: string): string[] =>
+      hostRootFields({ metadata: { namespace }, spec: { containers: [{ name: 'c', image }] } } as Pod);
+    assert.deepEqual(fields('openshift-must-gather-x', HOST_PROGRAMS_IMAGE), []);
+    const refused = ['spec.containers[0].image'];
+    assert.deepEqual(fields('shop', HOST_PROGRAMS_IMAGE), refused);
+    assert.deepEqual(fields('openshift', HOST_PROGRAMS_IMAGE), refused);
+    assert.deepEqual(fields('openshift-x', ` ${HOST_PROGRAMS_IMAGE}`), refused);
+    assert.deepEqual(fields('openshift-x', HOST_ROOT_IMAGE), refused);
   });
 
   it('is for the manifest directory alone', () => {

@@ -89,6 +89,7 @@ test('templates do not get what only pods get', () => {
 
 test('pull policy follows the tag', () => {
   const policies: Record<string, string> = {
+    ' ': 'IfNotPresent',
     nginx: 'Always',
     'nginx:latest': 'Always',
     'nginx:1': 'IfNotPresent',

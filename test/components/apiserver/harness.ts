@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import { type Log, silentLog } from '../../../src/base/log.ts';
+import type { ImageRegistries } from '../../../src/components/apiserver/images/registry-port.ts';
 import {
   type ApiServer,
   type ApiServerConfig,
@@ -104,6 +105,7 @@ export interface HarnessOptions {
   /** Default: the real one. */
   readonly http?: HttpPort;
   readonly login?: CreateLogin;
+  readonly imageRegistries?: ImageRegistries;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -125,6 +127,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     ...(options.identities === undefined ? {} : { identities: options.identities }),
     ...(options.certificates === undefined ? {} : { certificates: options.certificates }),
     ...(options.login === undefined ? {} : { login: options.login }),
+    ...(options.imageRegistries === undefined ? {} : { imageRegistries: options.imageRegistries }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

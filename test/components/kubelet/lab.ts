@@ -14,6 +14,7 @@ import {
   DEFAULT_KUBELET_CONFIG,
   type Kubelet,
   type KubeletConfig,
+  type KubeletDeps,
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createCsiConnector, createRegistrationSockets } from '../../../src/io/grpc/index.ts';
@@ -68,7 +69,10 @@ export interface KubeletLab {
   cleanUp(): Promise<void>;
 }
 
-export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): Promise<KubeletLab> {
+export async function createKubeletLab(
+  overrides: Partial<KubeletConfig> = {},
+  login?: KubeletDeps['login'],
+): Promise<KubeletLab> {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-lab-'));
   const cgroup = `kubelet-test-${randomBytes(4).toString('hex')}`;
   const manifests = join(directory, 'manifests');
@@ -162,6 +166,7 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         runtime,
         cgroups: createCgroupFileSystem(),
         slices: undefined,
+        login,
         host: createHostFacts({ root: '/', nowMs: Date.now }),
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),

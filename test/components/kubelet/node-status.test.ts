@@ -56,5 +56,7 @@ test('what the API gives back of a status is no change: sizes of zero are left o
   assert.deepEqual(pruneAndCheck(schema, read).unknownFields, []);
   assert.deepEqual(read['images'], status.images);
   assert.deepEqual(read['features'], { supplementalGroupsPolicy: true });
-  assert.deepEqual(read['runtimeHandlers'], [{ name: '', features: { recursiveReadOnlyMounts: true } }]);
+  assert.deepEqual(read['runtimeHandlers'], [
+    { name: '', features: { recursiveReadOnlyMounts: true, userNamespaces: false } },
+  ]);
 });

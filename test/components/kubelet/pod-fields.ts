@@ -44,6 +44,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
     [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
     [`${KUBELET}/pods/runtime-classes.ts`]: 'runtimeClassName',
+    [`${KUBELET}/pods/user-namespaces.ts`]: 'hostUsers',
     'src/api/devices/pod-claims.ts': 'resourceClaims',
   },
   Container: {
@@ -173,7 +174,6 @@ const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle
 /** By type: fields that are refused as a whole, with a value of each. */
 export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
   PodSpec: {
-    hostUsers: pod(false),
     schedulingGroup: pod({ podGroupName: 'gang' }),
   },
   PodSecurityContext: {

@@ -38,7 +38,7 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
       join(lab.manifests, 'class.yaml'),
       manifest('class', { schedulingGroup: { podGroupName: 'gang' } }),
     );
-    api.put(resources.pods, apiPod('users', { hostUsers: false }));
+    api.put(resources.pods, apiPod('users', { hostUsers: false, shareProcessNamespace: true }));
     await lab.boot(api.access());
   });
   after(() => lab?.cleanUp());

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { silentLog } from '../../../src/base/log.ts';
-import { createImageStore, type ImageStore } from '../../../src/io/images/index.ts';
+import { createImageStore, type ImageStore, inspectImage, isConfigured } from '../../../src/io/images/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
 import { sha256, tarBytes } from '../../conformance/busybox-image.ts';
 import { file, type OciImage, ociImage } from './archives.ts';
@@ -170,6 +170,24 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
       !requests.slice(before).some((path) => path.includes(sha256(image.layers[0] ?? Buffer.alloc(0)))),
       'layers that are there are not fetched again',
     );
+  });
+
+  it('finds out what an image is without its layers, at registries that are configured', async () => {
+    const name = `${host}/token/redirect:1`;
+    const named = { insecureRegistries: [host], mirrors: {} };
+    assert.equal(isConfigured(name, named), true);
+    assert.equal(isConfigured(name, { insecureRegistries: [], mirrors: { 'docker.io': [host] } }), false);
+    const own = process.arch === 'x64' ? 'amd64' : process.arch;
+    const found = await inspectImage(name, named, own);
+    assert.equal(found.pullSpec, `${host}/token/redirect@${sha256(index)}`);
+    assert.equal(found.configuration['Id'], sha256(image.config));
+    assert.equal(found.layers.length, 2);
+    await assert.rejects(inspectImage(`${host}/none:2`, named, own), { code: 'image-not-found' });
+    const everywhere = { insecureRegistries: [host], mirrors: { '*': [host] } };
+    const mirrored = await inspectImage('registry.invalid/token/redirect:1', everywhere, own);
+    assert.equal(mirrored.pullSpec, `registry.invalid/token/redirect@${sha256(index)}`);
+    // Only mirrors are asked for a registry that nothing names.
+    await assert.rejects(inspectImage('registry.invalid/none:2', everywhere, own), /127\.0\.0\.1:\d+ answered 404/);
   });
 
   it('logs in where it must', async () => {

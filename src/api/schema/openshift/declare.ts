@@ -7,7 +7,8 @@ import type { Descriptions, GeneratedType } from '../types-format.ts';
 
 /**
  * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
- * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery.
+ * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery, `#config.Name` one of
+ * config.openshift.io/v1.
  */
 export type DeclaredField = readonly [type: string, documentation: string];
 
@@ -27,6 +28,8 @@ export interface DeclaredPackage {
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const CORE = 'io.k8s.api.core.v1';
+const CONFIG = 'com.github.openshift.api.config.v1';
+const PACKAGES: Readonly<Record<string, string>> = { 'meta.': META, 'core.': CORE, 'config.': CONFIG };
 const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
 const KIND = 'Kind is the type of the object.';
 
@@ -77,7 +80,8 @@ export function declarePackage(
 function fullType(prefix: string, type: string): string {
   return type
     .replace(/^!/, '')
-    .replace(/#(meta\.|core\.)?(\w+)$/, (_, from: string | undefined, name: string) =>
-      from === undefined ? `#${prefix}.${name}` : `#${from === 'meta.' ? META : CORE}.${name}`,
+    .replace(
+      /#(meta\.|core\.|config\.)?(\w+)$/,
+      (_, from: string | undefined, name: string) => `#${PACKAGES[from ?? ''] ?? prefix}.${name}`,
     );
 }

@@ -4,6 +4,7 @@ import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
 import { operatorPackage } from './operator.ts';
 import { projectPackage } from './project.ts';
@@ -17,6 +18,7 @@ const packages = [
   authorizationPackage,
   configPackage,
   imagePackage,
+  machineConfigurationPackage,
   oauthPackage,
   operatorPackage,
   projectPackage,

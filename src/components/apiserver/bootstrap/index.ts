@@ -4,7 +4,7 @@ import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
-import { HOST_ROOT_IMAGE } from '../../../api/podspec/host-root-image.ts';
+import { HOST_PROGRAMS_IMAGE, HOST_ROOT_IMAGE } from '../../../api/podspec/host-root-image.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import {
   bindingToCreate,
@@ -45,10 +45,10 @@ const NAMESPACES = [
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
 
 /** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, which need no registry. */
-const HOST_STREAMS = ['tools', 'must-gather'];
+const HOST_STREAMS = { tools: `${HOST_ROOT_IMAGE}:latest`, 'must-gather': HOST_PROGRAMS_IMAGE };
 
-const hostStream = (name: string): KubeObject => {
-  const from = { kind: 'DockerImage', name: `${HOST_ROOT_IMAGE}:latest` };
+const hostStream = ([name, image]: readonly [string, string]): KubeObject => {
+  const from = { kind: 'DockerImage', name: image };
   const spec = { lookupPolicy: { local: false }, tags: [{ name: 'latest', from }] };
   return { metadata: { name, namespace: 'openshift' }, spec } as KubeObject;
 };
@@ -64,6 +64,12 @@ const PRIORITY_CLASSES: readonly PriorityClass[] = [
     value: 2_000_000_000,
     description:
       'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+  },
+  {
+    metadata: { name: 'openshift-user-critical' },
+    value: 1_000_000_000,
+    description:
+      'Used by pods of an administrator, such as those of oc debug, that must not be preempted by workloads.',
   },
 ];
 
@@ -143,7 +149,9 @@ export async function bootstrap(context: RestContext): Promise<void> {
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     // Constraints that an administrator has edited stay as they are.
     ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
-    ...HOST_STREAMS.map((name) => ensure(context, 'imagestreams', 'image.openshift.io', hostStream(name))),
+    ...Object.entries(HOST_STREAMS).map((each) =>
+      ensure(context, 'imagestreams', 'image.openshift.io', hostStream(each)),
+    ),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...bootstrapPolicy.clusterRoles.map((role) =>
       ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),

@@ -49,6 +49,7 @@ const VERBS: Readonly<Record<string, string>> = {
   PATCH: 'patch',
   DELETE: 'delete',
 };
+const PROJECTS = 'project.openshift.io';
 const NO_QUERY = new URLSearchParams();
 const MAX_PATH = 8 * 1024;
 /** Sub-resources of a namespace itself, in every group as upstream; anything else below it is a resource in it. */
@@ -187,6 +188,9 @@ interface Place extends Pick<ResourceRequestInfo, 'namespace' | 'inNamespace' | 
 /** Reads `RESOURCE`, `namespaces/NAMESPACE/RESOURCE` or `namespaces/NAME[/SUBRESOURCE]`, which begin at `at`. */
 function readPlace(parts: readonly string[], at: number, last: number, group: string): Place {
   const plural = named(parts[at]);
+  // A project is its namespace: roles of the namespace decide about it.
+  if (plural === 'projects' && group === PROJECTS && at + 1 < last)
+    return { namespace: named(parts[at + 1]), inNamespace: false, plural, at };
   if (plural !== 'namespaces' || at + 1 >= last) return { namespace: '', inNamespace: false, plural, at };
   const namespace = named(parts[at + 1]);
   const below = at + 2 < last ? named(parts[at + 2]) : '';

@@ -12,7 +12,8 @@ import { parsePullSpec, recordFailure, recordImage, setSpecTag, specTag } from '
 import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/update.ts';
-import { imageOf, isFound, type Resolution, resolveName } from './resolve.ts';
+import { importSource } from './registry-imports.ts';
+import { imageOf, isFound, type Resolution } from './resolve.ts';
 import { changeStream } from './write.ts';
 
 interface ImageImportSpec {
@@ -48,16 +49,18 @@ export async function importImages(
   validate(request, asked);
   await context.cache.freshen();
   const isImport = asked.spec?.import === true;
-  const wanted = (asked.spec?.images ?? []).map((spec): Wanted => {
-    const source = spec.from?.name ?? '';
-    const tag = spec.to?.name || (parsePullSpec(source)?.tag ?? 'latest');
-    return { spec, tag, resolution: resolveName(context.cache, source) };
-  });
   if (isImport) {
     const action = { group: 'image.openshift.io', resource: 'imagestreams', namespace: request.namespace, name };
     const verbs = ['create', 'update'].map((verb) => ({ ...action, verb, subresource: '' }));
     await context.authorization.requireEach(request.user, verbs);
   }
+  const wanted = await Promise.all(
+    (asked.spec?.images ?? []).map(async (spec): Promise<Wanted> => {
+      const source = spec.from?.name ?? '';
+      const tag = spec.to?.name || (parsePullSpec(source)?.tag ?? 'latest');
+      return { spec, tag, resolution: await importSource(context, request, source) };
+    }),
+  );
   const stream = isImport
     ? await changeStream(context, request, name, (each) => put(context, each, wanted), true)
     : undefined;

@@ -2,7 +2,12 @@
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Image } from '../../../api/kinds/images/index.ts';
 import type { ImageStream, TagReference } from '../../../api/kinds/imagestreams/types.ts';
-import { HOST_ROOT_ID, HOST_ROOT_IMAGE, isHostRootImage } from '../../../api/podspec/host-root-image.ts';
+import {
+  HOST_PROGRAMS_IMAGE,
+  HOST_ROOT_ID,
+  HOST_ROOT_IMAGE,
+  isHostRootImage,
+} from '../../../api/podspec/host-root-image.ts';
 import { type FoundImage, latestEvent, parsePullSpec, splitTagName } from '../../../core/imagestreams/index.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 
@@ -19,7 +24,10 @@ export function streamOf(cache: WatchCache, namespace: string, name: string): Im
 
 /** By the stores of the hosts alone: no registry is asked. */
 export function resolveName(cache: WatchCache, name: string): Resolution {
-  if (isHostRootImage(name)) return { image: HOST_ROOT_ID, pullSpec: `${HOST_ROOT_IMAGE}:latest` };
+  if (isHostRootImage(name)) {
+    const pullSpec = name === HOST_PROGRAMS_IMAGE ? name : `${HOST_ROOT_IMAGE}:latest`;
+    return { image: HOST_ROOT_ID, pullSpec };
+  }
   const wanted = parsePullSpec(name);
   if (wanted === undefined) return { reason: 'InvalidName', message: `${JSON.stringify(name)} is no name of an image` };
   for (const node of cache.kind('minions')) {

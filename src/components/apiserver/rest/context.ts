@@ -10,6 +10,7 @@ import type { ServiceAccountTokens } from '../authentication/service-accounts.ts
 import type { Authorization } from '../authorization/index.ts';
 import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
 import type { Destinations } from '../destinations.ts';
+import type { ImageRegistries } from '../images/registry-port.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Allocator } from '../pipeline/allocator.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
@@ -40,6 +41,7 @@ export interface RestContext {
   readonly allocators: ReadonlyMap<string, Allocator>;
   readonly backends: BackendConnector;
   readonly destinations: Destinations;
+  readonly imageRegistries: ImageRegistries | undefined;
   /** Aborts when the server stops: watches and streams end. */
   readonly stopping: AbortSignal;
 }

@@ -122,7 +122,10 @@ export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
       systemUUID: info.systemUuid,
     },
     runtimeHandlers: (input.features.handlers ?? [{ name: '', ...input.features }]).map(
-      ({ name, recursiveReadOnlyMounts }) => ({ name, features: { recursiveReadOnlyMounts } }),
+      ({ name, recursiveReadOnlyMounts, userNamespaces = false }) => ({
+        name,
+        features: { recursiveReadOnlyMounts, userNamespaces },
+      }),
     ),
   };
 }

@@ -3,7 +3,7 @@
  * security_context.go.
  */
 import { join } from 'node:path';
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { AppArmorProfile, Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import { parseBytes } from '../../../base/quantity.ts';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../../core/cgroup/resources.ts';
 import { type MemoryQos, memoryProtection, swapLimit } from '../../../core/cgroup/unified.ts';
@@ -175,6 +175,7 @@ function security(
     addCapabilities: own.capabilities?.add ?? [],
     dropCapabilities: own.capabilities?.drop ?? [],
     ...seccompOf(privileged ? 'Unconfined' : profileType, join(seccompProfileRoot, profile?.localhostProfile ?? '')),
+    ...appArmorOf(own.appArmorProfile ?? shared.appArmorProfile),
     procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
   };
 }
@@ -182,6 +183,12 @@ function security(
 function seccompOf(type: string, path: string): Pick<ContainerSecurity, 'seccomp' | 'seccompProfile'> {
   if (type === 'Localhost') return { seccomp: 'localhost', seccompProfile: path };
   return { seccomp: type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined' };
+}
+
+function appArmorOf(profile: AppArmorProfile | undefined): Pick<ContainerSecurity, 'appArmor'> {
+  if (profile === undefined) return {};
+  if (profile.type === 'Localhost') return { appArmor: { type: 'localhost', profile: profile.localhostProfile ?? '' } };
+  return { appArmor: { type: profile.type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined' } };
 }
 
 function verifyNonRoot(

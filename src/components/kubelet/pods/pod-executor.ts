@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import {
-  hasHostRoot,
   hostRootRefusal,
   isHostRootImage,
+  mayNameHostRoot,
   mayUseHostRoot,
   type PodSource,
 } from '../../../api/podspec/host-root-image.ts';
@@ -70,6 +70,7 @@ export class PodExecutor {
         services.cgroups.ensurePod(pod),
         services.runtimeClasses.handlerOf(pod),
       ]);
+      const userNamespace = await services.userNamespaces.mappingOf(pod, runtimeHandler);
       const logDirectory = services.directories.logs(pod);
       await services.files.pods.makeDirectory(logDirectory, 0o755);
       const spec = pod.spec;
@@ -98,6 +99,7 @@ export class PodExecutor {
           servers: services.settings.clusterDns,
           domain: services.settings.clusterDomain,
         }),
+        ...(userNamespace === undefined ? {} : { userNamespace }),
         ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
         sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
       });
@@ -226,7 +228,7 @@ export class PodExecutor {
     const { runtime, events, clock, probeNetwork: network } = services;
     // An image can change while the pod runs, so admission alone would not do.
     const hostRoot = isHostRootImage(container.image ?? '');
-    if (hostRoot && !mayUseHostRoot(this.source) && !hasHostRoot(pod, container)) {
+    if (hostRoot && !mayUseHostRoot(this.source) && !mayNameHostRoot(pod, container)) {
       const message = hostRootRefusal(`container ${container.name}`);
       throw new StartError({ reason: 'CreateContainerConfigError', message });
     }

@@ -321,6 +321,7 @@ export class PodManager {
     const known = this.managed.get(uid);
     if (known?.gone === true) this.close(uid);
     this.services.containers.release(uid);
+    this.services.userNamespaces.release(uid);
     this.services.cgroups
       .updateQos(this.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));

@@ -23,6 +23,7 @@ import type { ImagePuller } from './image-puller.ts';
 import type { RuntimeClasses } from './runtime-classes.ts';
 import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
+import type { UserNamespaces } from './user-namespaces.ts';
 
 /** What all pod workers share. */
 export interface PodServices {
@@ -35,6 +36,7 @@ export interface PodServices {
   readonly containers: ContainerManager;
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
+  readonly userNamespaces: UserNamespaces;
   readonly puller: ImagePuller;
   readonly runtimeClasses: RuntimeClasses;
   readonly prober: Prober;

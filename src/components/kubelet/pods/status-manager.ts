@@ -27,6 +27,7 @@ interface Entry {
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
+const WRITTEN_POLL_MS = 20;
 /** What refuses a status (validation, an admission policy) may change, but not soon. */
 const REFUSED_RETRY_MS = 60_000;
 const MAX_DOUBLINGS = 16;
@@ -71,6 +72,13 @@ export class StatusManager {
   forget(uid: string): void {
     this.entries.get(uid)?.timer?.cancel();
     this.entries.delete(uid);
+  }
+
+  /** Resolves when what was set of these pods has reached the API. */
+  async written(uids: readonly string[]): Promise<void> {
+    const entries = (): Entry[] => uids.flatMap((uid) => this.entries.get(uid) ?? []);
+    while (this.client !== undefined && entries().some(({ syncing, dirty, timer }) => syncing || dirty || timer))
+      await new Promise<void>((resolve) => this.clock.setTimer(WRITTEN_POLL_MS, resolve));
   }
 
   /** Nothing more reaches the API, whatever is still set: pods that a stopping host ends are not over. */

@@ -22,13 +22,13 @@ interface Place {
   readonly features: Features;
 }
 
-type Features = Pick<RuntimeFeatures, 'selinux'>;
+type Features = Pick<RuntimeFeatures, 'selinux' | 'appArmor'>;
 
 const CONTAINER_LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 type ContainerList = (typeof CONTAINER_LISTS)[number];
 
 const POD_RULES: readonly Rule[] = [
-  { field: 'hostUsers', unless: (value) => value !== false },
+  { field: 'shareProcessNamespace', unless: (value, { pod }) => value !== true || pod.spec?.hostUsers !== false },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.seLinuxChangePolicy', unless: withoutSelinux },
@@ -54,7 +54,7 @@ export function unsupportedField(pod: Pod, features: Features): Rejection | unde
       if (field !== undefined) return refuse(field);
     }
   }
-  return appArmor(pod, [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]);
+  return appArmor(pod, [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])], features);
 }
 
 /** As `unsupportedField`, for one container of the pod. */
@@ -69,7 +69,7 @@ export function unsupportedContainerField(
     const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list, features });
     if (field !== undefined) return refuse(field);
   }
-  return appArmor(pod, [container]);
+  return appArmor(pod, [container], features);
 }
 
 const refuse = (field: string): Rejection => ({
@@ -81,8 +81,13 @@ function withoutSelinux(_value: unknown, { features }: Place): boolean {
   return !features.selinux;
 }
 
-/** The runtime loads no AppArmor profiles: a pod that insists on one must not run without. */
-function appArmor(pod: Pod, containers: readonly (Container | EphemeralContainer)[]): Rejection | undefined {
+/** A pod that insists on a profile must not run without. */
+function appArmor(
+  pod: Pod,
+  containers: readonly (Container | EphemeralContainer)[],
+  features: Features,
+): Rejection | undefined {
+  if (features.appArmor === true) return undefined;
   const types = [pod.spec, ...containers].map((each) => each?.securityContext?.appArmorProfile?.type);
   if (types.every((type) => type === undefined || type === 'Unconfined')) return undefined;
   return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };

@@ -37,6 +37,10 @@ export function configz(config: KubeletConfig): object {
       serializeImagePulls: config.maxParallelImagePulls <= 1,
       evictionMaxPodGracePeriod: config.eviction.maxPodGraceSeconds,
       evictionPressureTransitionPeriod: duration(config.eviction.pressureTransitionMs),
+      shutdownGracePeriodByPodPriority: config.shutdownPeriods.map(({ priority, seconds }) => ({
+        priority,
+        shutdownGracePeriodSeconds: seconds,
+      })),
     },
   };
 }

@@ -11,6 +11,7 @@ import { breakDown, covers } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
+import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -168,9 +169,15 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...SECURITY_ROLES,
     ...routeClusterRoles,
     ...LOGIN_ROLES,
+    ...machineConfigRoles,
     ...OPERATOR_ROLES,
   ]),
-  clusterRoleBindings: [...clusterRoleBindings, ...OPENSHIFT_BINDINGS, ...routeClusterRoleBindings],
+  clusterRoleBindings: [
+    ...clusterRoleBindings,
+    ...OPENSHIFT_BINDINGS,
+    ...routeClusterRoleBindings,
+    ...machineConfigBindings,
+  ],
   roles: [...roles, ...routeRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings],
 };

@@ -1,0 +1,55 @@
+/** Images by name: the hosts' stores first, then the registries that the hosts' configuration names. */
+import type { Image } from '../../../api/kinds/images/index.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { parsePullSpec } from '../../../core/imagestreams/index.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
+import type { RestContext } from '../rest/context.ts';
+import { createObject } from '../rest/create.ts';
+import type { RegistryImage } from './registry-port.ts';
+import { isFound, type Resolution, resolveName } from './resolve.ts';
+
+const MAX_PARALLEL = 8;
+let asking = 0;
+
+/** The image that `name` means. What a registry says of it is stored as an Image. */
+export async function importSource(context: RestContext, request: WriteRequest, name: string): Promise<Resolution> {
+  const local = resolveName(context.cache, name);
+  if (isFound(local) || context.imageRegistries === undefined || parsePullSpec(name) === undefined) return local;
+  if (asking >= MAX_PARALLEL)
+    return { reason: 'TooManyRequests', message: 'registries are being asked for other images; try again' };
+  asking += 1;
+  try {
+    const found = await context.imageRegistries.inspect(name.replace(/^docker:\/\//, ''));
+    if (found === undefined) return local;
+    await storeImage(context, request, found);
+    // The answer shows the image as it is stored.
+    await context.cache.freshen();
+    return { image: found.digest, pullSpec: found.pullSpec };
+  } catch (error) {
+    return {
+      reason: 'NotFound',
+      message: `dockerimage.image.openshift.io ${JSON.stringify(name)}: ${messageOf(error)}`,
+    };
+  } finally {
+    asking -= 1;
+  }
+}
+
+async function storeImage(context: RestContext, request: WriteRequest, found: RegistryImage): Promise<void> {
+  const kind = context.kinds.stored('images', 'image.openshift.io');
+  if (kind.cache?.get('', found.digest) !== undefined) return;
+  const image: Image = {
+    metadata: { name: found.digest },
+    dockerImageReference: found.pullSpec,
+    dockerImageMetadataVersion: '1.0',
+    dockerImageMetadata: found.configuration,
+    dockerImageLayers: [...found.layers],
+  };
+  try {
+    const own = { ...request, kind, namespace: '', name: '', subresource: '', own: true };
+    await createObject(context, own, image);
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+}

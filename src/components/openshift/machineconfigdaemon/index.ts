@@ -1,0 +1,3 @@
+/** The host's part of machine config. */
+export { createMachineConfigDaemon, type MachineConfigDaemon } from './daemon.ts';
+export type { MachineConfigDaemonOptions } from './deps.ts';

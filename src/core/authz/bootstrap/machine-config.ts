@@ -1,0 +1,52 @@
+/**
+ * What controllers, hosts and the machine config server may do. Who writes a MachineConfig writes files of hosts as
+ * root: no role but cluster-admin has that. Source: manifests of openshift/machine-config-operator 4.10.
+ */
+import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
+import { aggregateTo, clusterRole, clusterRoleBinding, eventsRule, group, READ, rule } from './notation.ts';
+
+const GROUP = 'machineconfiguration.openshift.io';
+const SEEN = 'containerruntimeconfigs controllerconfigs kubeletconfigs machineconfigpools';
+const DAEMON = 'machine-config-daemon';
+
+/** By the service account, as the rules of the other controllers. */
+export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
+  [
+    'machine-config-controller',
+    [
+      rule('create delete get list patch update watch', GROUP, 'machineconfigs'),
+      rule('create get list patch update watch', GROUP, SEEN),
+      rule(
+        'patch update',
+        GROUP,
+        'containerruntimeconfigs/status controllerconfigs/status kubeletconfigs/status machineconfigpools/status',
+      ),
+      rule(
+        'update',
+        GROUP,
+        'containerruntimeconfigs/finalizers kubeletconfigs/finalizers machineconfigpools/finalizers',
+      ),
+      rule('get list patch update watch', 'core', 'nodes'),
+      rule(READ, 'core', 'configmaps pods'),
+      rule('create', 'core', 'pods/eviction'),
+      rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures'),
+      eventsRule,
+    ],
+  ],
+];
+
+export const machineConfigRoles: readonly ClusterRole[] = [
+  clusterRole(DAEMON, [
+    rule(READ, GROUP, 'controllerconfigs machineconfigpools machineconfigs'),
+    rule(READ, 'operator.openshift.io', 'machineconfigurations'),
+  ]),
+  clusterRole(
+    'system:openshift:machine-config-operator:cluster-reader',
+    [rule(READ, GROUP, SEEN)],
+    aggregateTo('cluster-reader'),
+  ),
+];
+
+export const machineConfigBindings: readonly ClusterRoleBinding[] = [
+  clusterRoleBinding(DAEMON, [group('system:nodes')]),
+];

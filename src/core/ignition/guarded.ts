@@ -1,0 +1,75 @@
+/** Paths and units that no MachineConfig changes, each with the reason. */
+
+const ACCOUNTS = 'it holds the accounts of the host; use passwd.users[].sshAuthorizedKeys for keys';
+const IDENTITY = 'it identifies the host';
+const KERNEL = 'it belongs to the running kernel; use a tmpfiles.d or sysctl.d file';
+const VOLATILE = 'it does not survive a reboot; use a tmpfiles.d file';
+const KERNEL_ARGUMENTS = 'kernel arguments are written there; use spec.kernelArguments';
+const OWN = 'hyperedge owns it; change the bootstrap file, a KubeletConfig or the node group';
+
+const FILES: ReadonlyMap<string, string> = new Map([
+  ...['passwd', 'shadow', 'group', 'gshadow', 'subuid', 'subgid'].flatMap((name): [string, string][] => [
+    [`/etc/${name}`, ACCOUNTS],
+    [`/etc/${name}-`, ACCOUNTS],
+  ]),
+  ['/etc/sudoers', 'it decides who is root on the host; write a file below /etc/sudoers.d'],
+  ['/etc/machine-id', IDENTITY],
+  ['/var/lib/dbus/machine-id', IDENTITY],
+  ['/etc/sysconfig/atomic-openshift-node', OWN],
+  ['/usr/local/bin/hyperedge', OWN],
+  ['/etc/tmpfiles.d/hyperedge.conf', OWN],
+  ['/etc/systemd/system-preset/80-hyperedge.preset', OWN],
+  ...[
+    '/boot/firmware/cmdline.txt',
+    '/boot/cmdline.txt',
+    '/boot/extlinux/extlinux.conf',
+    '/etc/default/grub.d/90-hyperedge.cfg',
+  ].map((path): [string, string] => [path, KERNEL_ARGUMENTS]),
+  ['/run/machine-config-daemon-force', 'it disables the checks of this host'],
+]);
+
+const TREES: readonly (readonly [string, string])[] = [
+  ['/proc/', KERNEL],
+  ['/sys/', KERNEL],
+  ['/dev/', KERNEL],
+  ['/run/', VOLATILE],
+  ['/var/run/', VOLATILE],
+  ['/tmp/', VOLATILE],
+  ['/etc/origin/', OWN],
+  ['/var/lib/origin/', OWN],
+  ['/var/lib/kubelet/', OWN],
+];
+const HOST_KEY = /^\/etc\/ssh\/ssh_host_[^/]*$/;
+const OWN_UNIT = /^(?:hyperedge(?:[-.@].*)?|kubepods.*)$/;
+const UNIT_FILE = /^\/(?:etc|usr\/lib|lib|usr\/local\/lib)\/systemd\/system\/([^/]+)/;
+/** As systemd.unit(5): a name, a type, no slash. */
+const UNIT_NAME =
+  /^[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
+const DROPIN_NAME = /^[A-Za-z0-9:_.\\@-]{1,240}\.conf$/;
+
+/** Why a file is refused; undefined when it may be written. `path` is absolute and clean. */
+export function guardedPath(path: string): string | undefined {
+  const exact = FILES.get(path);
+  if (exact !== undefined) return exact;
+  if (HOST_KEY.test(path)) return IDENTITY;
+  const unit = UNIT_FILE.exec(path)?.[1];
+  if (unit !== undefined && guardedUnit(unit.replace(/\.d$/, '')) !== undefined) return OWN;
+  return TREES.find(([tree]) => path.startsWith(tree) || `${path}/` === tree)?.[1];
+}
+
+/** Why a unit is refused. */
+export const guardedUnit = (name: string): string | undefined => (OWN_UNIT.test(name) ? OWN : undefined);
+
+export const isUnitName = (name: string): boolean => UNIT_NAME.test(name) && !name.startsWith('.');
+export const isDropinName = (name: string): boolean => DROPIN_NAME.test(name) && !name.startsWith('.');
+
+/** Absolute, without `.`, `..`, `//`, a final slash or control characters; at most 4095 bytes. */
+export function isCleanPath(path: string): boolean {
+  if (!path.startsWith('/') || path === '/' || path.length > 4095) return false;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[\u0000-\u001f\u007f]/.test(path)) return false;
+  return path
+    .slice(1)
+    .split('/')
+    .every((part) => part !== '' && part !== '.' && part !== '..' && part.length <= 255);
+}

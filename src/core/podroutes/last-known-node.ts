@@ -1,0 +1,26 @@
+/**
+ * What a host remembers of the Nodes of its cluster while no API server is in reach: what routes and service rules
+ * need.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+
+/** Without status reports, which change every few seconds. */
+export function lastKnownNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
+  const { name, uid, labels, annotations } = metadata ?? {};
+  const addresses = status?.addresses;
+  return {
+    ...(apiVersion === undefined ? {} : { apiVersion }),
+    ...(kind === undefined ? {} : { kind }),
+    metadata: {
+      ...(name === undefined ? {} : { name }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+    },
+    spec: {
+      ...(spec?.podCIDR === undefined ? {} : { podCIDR: spec.podCIDR }),
+      ...(spec?.podCIDRs === undefined ? {} : { podCIDRs: spec.podCIDRs }),
+    },
+    status: addresses === undefined ? {} : { addresses },
+  };
+}

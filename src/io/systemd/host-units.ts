@@ -1,0 +1,32 @@
+/** Units of the host that MachineConfigs change. Source: org.freedesktop.systemd1(5). */
+import type { HostUnits } from '../../components/openshift/machineconfigdaemon/port.ts';
+import { createManagerBus, type ManagerBus, ManagerError } from './manager-bus.ts';
+
+const MODE = 'replace';
+
+export function createHostUnits(bus: ManagerBus = createManagerBus()): HostUnits {
+  const job = (member: string, unit: string, mode = MODE): Promise<void> =>
+    bus.job(member, 'ss', (body) => {
+      body.string(unit);
+      body.string(mode);
+    });
+  return {
+    daemonReload: () => bus.call('Reload', '', () => {}),
+    reload: (unit) => job('ReloadUnit', unit),
+    restart: (unit) => job('RestartUnit', unit),
+    tryRestart: (unit) => job('TryRestartUnit', unit),
+    async stop(unit) {
+      try {
+        await job('StopUnit', unit);
+      } catch (error) {
+        if (!(error instanceof ManagerError && error.errorName.endsWith('.NoSuchUnit'))) throw error;
+      }
+    },
+    // With all units stopped in their order; nothing may cancel it.
+    reboot: () =>
+      bus.call('StartUnit', 'ss', (body) => {
+        body.string('reboot.target');
+        body.string('replace-irreversibly');
+      }),
+  };
+}

@@ -1,0 +1,19 @@
+/** Imports of images from the registries that this host's configuration names. */
+import type { JsonObject } from '../../api/meta/object.ts';
+import type { ImageRegistries } from '../../components/apiserver/images/registry-port.ts';
+import { inspectImage, isConfigured, platformArchitecture } from '../../io/images/index.ts';
+import { sharedRegistries } from '../config/registries.ts';
+
+/** `masterConfig`: the file beside which the host process puts its registries. */
+export const imageRegistriesOf = (masterConfig: string): ImageRegistries => ({
+  inspect: async (name) => {
+    const options = await sharedRegistries(masterConfig);
+    if (options === undefined || !isConfigured(name, options)) return undefined;
+    const { configuration, layers, ...found } = await inspectImage(name, options, platformArchitecture(process.arch));
+    return {
+      ...found,
+      configuration: configuration as JsonObject,
+      layers: layers.map(({ digest, size, mediaType }) => ({ name: digest, size, mediaType })),
+    };
+  },
+});

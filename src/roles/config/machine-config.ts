@@ -1,0 +1,19 @@
+/** `machineConfig` of the bootstrap file: what MachineConfigs may change on this host. */
+import { object, type Parsed, string } from './strict-yaml.ts';
+
+export const machineConfigField = () =>
+  object({ sshUser: string({ pattern: /^[a-z_][a-z0-9_-]{0,31}$/, fix: 'give the name of an account of this host' }) });
+
+type MachineConfigFile = Parsed<
+  { machineConfig: ReturnType<typeof machineConfigField> },
+  'machineConfig'
+>['machineConfig'];
+
+export interface MachineConfigSettings {
+  /** The account whose authorized keys are configured, as OpenShift's `core`. */
+  readonly sshUser: string;
+}
+
+export const machineConfigOf = (file: MachineConfigFile | undefined): MachineConfigSettings => ({
+  sshUser: file?.sshUser ?? 'core',
+});

@@ -1,0 +1,129 @@
+/** Image streams, images of the host and what `oc` asks of projects, by a whole API server. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { startServer, type TestServer } from '../harness.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+const PROGRAMS = 'hyperedge.local/host-root:programs';
+
+interface Imported {
+  readonly status: {
+    readonly images: readonly {
+      readonly status: { readonly status: string; readonly message?: string };
+      readonly image?: { readonly dockerImageReference: string; readonly dockerImageMetadata: object };
+    }[];
+  };
+}
+
+describe('images of streams', { concurrency: false }, () => {
+  let server: TestServer;
+  const asked: string[] = [];
+  before(async () => {
+    server = await startServer({
+      imageRegistries: {
+        inspect: async (name) => {
+          asked.push(name);
+          if (name.startsWith('other.lab/')) return undefined;
+          if (name.endsWith('/broken:1')) throw new Error('registry registry.lab answered 503');
+          const configuration = { Config: { ExposedPorts: { '8080/tcp': {} } } };
+          return { digest: DIGEST, pullSpec: `registry.lab/app@${DIGEST}`, configuration, layers: [] };
+        },
+      },
+    });
+    for (const name of ['shop', 'openshift-must-gather-x']) {
+      await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
+      const account = { metadata: { name: 'default' } };
+      await server.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { body: account });
+    }
+  });
+  after(() => server.stop());
+
+  const importOf = async (name: string) => {
+    const answer = await server.call<Imported>(
+      'POST',
+      '/apis/image.openshift.io/v1/namespaces/shop/imagestreamimports',
+      {
+        body: {
+          apiVersion: 'image.openshift.io/v1',
+          kind: 'ImageStreamImport',
+          metadata: { name: 'app' },
+          spec: { import: true, images: [{ from: { kind: 'DockerImage', name }, to: { name: '1' } }] },
+        },
+      },
+    );
+    assert.equal(answer.code, 201, answer.text);
+    return answer.body.status.images[0];
+  };
+
+  test('are imported from registries that the configuration names, and from no others', async () => {
+    const found = await importOf('registry.lab/app:1');
+    assert.equal(found?.status.status, 'Success');
+    assert.deepEqual(found?.image?.dockerImageMetadata, { Config: { ExposedPorts: { '8080/tcp': {} } } });
+    const tag = await server.call<{ image: { dockerImageReference: string } }>(
+      'GET',
+      '/apis/image.openshift.io/v1/namespaces/shop/imagestreamtags/app:1',
+    );
+    assert.equal(tag.body.image.dockerImageReference, `registry.lab/app@${DIGEST}`);
+    assert.match((await importOf('other.lab/app:1'))?.status.message ?? '', /not found in the image store of any host/);
+    assert.match((await importOf('registry.lab/broken:1'))?.status.message ?? '', /answered 503/);
+    assert.equal((await importOf('../etc'))?.status.status, 'Failure');
+    assert.deepEqual(asked, ['registry.lab/app:1', 'other.lab/app:1', 'registry.lab/broken:1']);
+  });
+
+  test('show the host’s programs to pods of the cluster’s own namespaces alone', async () => {
+    const pod = (namespace: string, image: string) =>
+      server.call<{ spec: { affinity: object; nodeSelector: object }; message: string }>(
+        'POST',
+        `/api/v1/namespaces/${namespace}/pods?dryRun=All`,
+        {
+          body: {
+            metadata: { name: 'p' },
+            spec: {
+              automountServiceAccountToken: false,
+              nodeSelector: { 'node-role.kubernetes.io/master': '', 'kubernetes.io/os': 'linux' },
+              containers: [{ name: 'gather', image }],
+            },
+          },
+        },
+      );
+    const admitted = await pod('openshift-must-gather-x', PROGRAMS);
+    assert.equal(admitted.code, 201, admitted.text);
+    assert.deepEqual(admitted.body.spec.nodeSelector, { 'kubernetes.io/os': 'linux' });
+    assert.match(JSON.stringify(admitted.body.spec.affinity), /"node-role.kubernetes.io\/master","operator":"Exists"/);
+    for (const [namespace, image] of [
+      ['shop', PROGRAMS],
+      ['openshift-must-gather-x', 'hyperedge.local/host-root:latest'],
+      ['openshift-must-gather-x', 'HYPEREDGE.local/host-root:programs'],
+    ] as const) {
+      const refused = await pod(namespace, image);
+      assert.equal(refused.code, 403, refused.text);
+      assert.match(refused.body.message, /hyperedge\.local\/host-root is reserved/);
+    }
+  });
+
+  test('the admin of a project gets it by name, and reviews name projects without their group', async () => {
+    const ann = await server.user('ann');
+    const project = '/apis/project.openshift.io/v1/projects/shop';
+    assert.equal((await server.call('GET', project, { as: ann })).code, 403);
+    await server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
+      body: {
+        metadata: { name: 'admin' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }],
+      },
+    });
+    // As `oc adm new-project --admin` waits for.
+    const review = { namespace: 'shop', verb: 'get', resourceAPIGroup: '', resource: 'projects', user: 'ann' };
+    let allowed: unknown;
+    for (let tries = 0; tries < 50 && allowed !== true; tries++) {
+      const answer = await server.call('POST', '/apis/authorization.openshift.io/v1/subjectaccessreviews', {
+        body: { apiVersion: 'authorization.openshift.io/v1', kind: 'SubjectAccessReview', ...review },
+      });
+      allowed = answer.body['allowed'];
+    }
+    assert.equal(allowed, true);
+    assert.equal((await server.call('GET', project, { as: ann })).code, 200);
+    assert.equal((await server.call('DELETE', project, { as: ann })).code, 403);
+    assert.equal((await server.call('GET', '/apis/project.openshift.io/v1/projects/default', { as: ann })).code, 403);
+  });
+});

@@ -1,0 +1,44 @@
+/** AppArmor profiles of a pod: blocked where the kernel has none, in upstream's words; else handed to the runtime. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { containerConfig } from '../../../src/components/kubelet/pods/container-config.ts';
+import { unsupportedField } from '../../../src/components/kubelet/pods/unsupported-fields.ts';
+
+const pod = (ofPod: object | undefined, ofContainer: object | undefined): Pod => ({
+  spec: {
+    securityContext: { ...(ofPod === undefined ? {} : { appArmorProfile: ofPod }) },
+    containers: [
+      { name: 'main', securityContext: { ...(ofContainer === undefined ? {} : { appArmorProfile: ofContainer }) } },
+    ],
+  } as never,
+});
+
+const handed = (each: Pod) =>
+  containerConfig({
+    ...{ pod: each, container: each.spec?.containers[0] ?? { name: '' }, attempt: 0, env: [], mounts: [], devices: [] },
+    image: { id: 'sha256:0', repoTags: [], repoDigests: [], sizeBytes: 0 },
+    ...{ pidNamespaceOf: undefined, hostRoot: false, seccompDefault: true, seccompProfileRoot: '/' },
+    ...{ memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true },
+  }).security.appArmor;
+
+it('a pod that needs a profile does not run without AppArmor', () => {
+  const refused = { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
+  const wanting = [
+    pod({ type: 'RuntimeDefault' }, undefined),
+    pod(undefined, { type: 'Localhost', localhostProfile: 'x' }),
+  ];
+  for (const each of wanting) {
+    assert.deepEqual(unsupportedField(each, { selinux: false }), refused);
+    assert.equal(unsupportedField(each, { selinux: false, appArmor: true }), undefined);
+  }
+  assert.equal(unsupportedField(pod({ type: 'Unconfined' }, undefined), { selinux: false }), undefined);
+});
+
+it('the container’s profile wins over the pod’s', () => {
+  const local = { type: 'Localhost', localhostProfile: 'own' };
+  assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, local)), { type: 'localhost', profile: 'own' });
+  assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, undefined)), { type: 'runtime/default' });
+  assert.deepEqual(handed(pod(local, { type: 'Unconfined' })), { type: 'unconfined' });
+  assert.equal(handed(pod(undefined, undefined)), undefined);
+});

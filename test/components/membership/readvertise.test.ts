@@ -1,0 +1,56 @@
+/** A member that has another address returns to the ring by itself. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { directory, startAgent, type TestAgent } from './agents.ts';
+
+const names = async ({ agent }: TestAgent): Promise<readonly string[]> => {
+  const session = agent.open();
+  const members = (await session.request('members', {}, () => {})) as { name: string; state: string }[];
+  session.closed();
+  return members.flatMap(({ name, state }) => (state === 'alive' ? [name] : [])).sort();
+};
+
+async function untilRing(agents: readonly TestAgent[], wanted: readonly string[]): Promise<void> {
+  const until = performance.now() + 10_000;
+  for (const each of agents)
+    for (;;) {
+      const seen = await names(each).catch((error: Error) => [error.message]);
+      if (seen.join() === wanted.join()) break;
+      assert.ok(performance.now() < until, `${each.name} sees ${seen.join()}`);
+      await sleep(50);
+    }
+}
+
+test('a member without configured peers finds the ring again under its new address', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  const peers = [`127.0.0.1:${first.address.port}`];
+  await using second = await startAgent('b', { directory: place.path, peers });
+  await using third = await startAgent('c', { directory: place.path, peers });
+  const all = [first, second, third];
+  await untilRing(all, ['a', 'b', 'c']);
+  await first.agent.readvertise({ roles: ['etcd'], addresses: new Map([['etcd', '127.0.0.1:2380']]), version: 'v1' });
+  await untilRing(all, ['a', 'b', 'c']);
+});
+
+test('a member whose configured peers are gone joins the ones it learns', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  await using second = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
+  second.agent.learn([`127.0.0.1:${first.address.port}`]);
+  await untilRing([first, second], ['a', 'b']);
+});
+
+test('a member that left returns with another process and peers that it learns', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  const second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
+  await untilRing([first, second], ['a', 'b']);
+  await second.agent.stop();
+  await second.kill();
+  await untilRing([first], ['a']);
+  await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
+  again.agent.learn([`127.0.0.1:${first.address.port}`]);
+  await untilRing([first, again], ['a', 'b']);
+});

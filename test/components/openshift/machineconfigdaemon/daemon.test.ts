@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { readlink, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileConfig, PREFIX, type World, withWorld } from './harness.ts';
+
+const root = { skip: process.getuid?.() !== 0 };
+const done = (world: World, config: string) => () =>
+  world.annotation('state') === 'Done' && world.annotation('currentConfig') === config;
+
+test('a file needs nothing; its removal restores the original', root, () =>
+  withWorld(async (world) => {
+    await world.write('etc/motd', 'original');
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
+    world.configs.set('rendered-worker-2', fileConfig({}));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['hello', 'x']);
+    assert.deepEqual(world.steps, []);
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['original', undefined]);
+    assert.equal(world.annotation('reason'), '');
+  }),
+);
+
+test('a unit is written, enabled, reloaded and restarted; without it, it is stopped', root, () =>
+  withWorld(async (world) => {
+    const contents = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
+    const dropins = [{ name: '10-a.conf', contents: '[Service]\nNice=1\n' }];
+    const units = [
+      { name: 'a.service', enabled: true, contents, dropins },
+      { name: 'host.timer', enabled: true },
+      { name: 'noise.service', mask: true },
+    ];
+    await world.write('usr/lib/systemd/system/host.timer', '[Install]\nWantedBy=timers.target\n');
+    world.configs.set('rendered-worker-1', fileConfig({}, { systemd: { units } }));
+    world.configs.set('rendered-worker-2', fileConfig({}));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await world.read('etc/systemd/system/a.service'), contents);
+    assert.equal(await world.read('etc/systemd/system/a.service.d/10-a.conf'), '[Service]\nNice=1\n');
+    const link = (path: string) => readlink(join(world.root, 'etc/systemd/system', path));
+    assert.equal(await link('multi-user.target.wants/a.service'), '/etc/systemd/system/a.service');
+    assert.equal(await link('timers.target.wants/host.timer'), '/usr/lib/systemd/system/host.timer');
+    assert.equal(await link('noise.service'), '/dev/null');
+    assert.deepEqual(world.steps, ['daemon-reload', 'stop noise.service', 'restart a.service', 'restart host.timer']);
+    world.steps.length = 0;
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    assert.deepEqual(world.steps, ['daemon-reload', 'stop a.service', 'stop host.timer', 'stop noise.service']);
+    assert.equal(await world.read('etc/systemd/system/a.service'), undefined);
+    await assert.rejects(link('multi-user.target.wants/a.service'));
+  }),
+);
+
+test('the node disruption policy decides; kubelet and registries reload without pods', root, () =>
+  withWorld(async (world) => {
+    const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
+    world.configs.set('rendered-worker-1', fileConfig(files));
+    world.policies = {
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [
+            { path: '/etc/app', actions: [{ type: 'Drain' }, { type: 'Reload', reload: { serviceName: 'app' } }] },
+          ],
+        },
+      },
+    };
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-1');
+    assert.equal(world.annotation('state'), 'Working');
+    assert.equal(await world.read('etc/app/a'), undefined);
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
+    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+    assert.deepEqual(world.steps, ['reload app.service', 'reload-images', 'restart-kubelet']);
+    assert.equal(world.annotation('state'), 'Working');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+    await world.until(done(world, 'rendered-worker-1'));
+  }),
+);
+
+test('what no running host can follow is Unreconcilable and changes nothing; the next config is followed', root, () =>
+  withWorld(async (world) => {
+    const disks = { storage: { disks: [{ device: '/one' }], files: [{ path: '/etc/a' }] } };
+    world.configs.set('rendered-worker-bad', fileConfig({}, disks));
+    world.configs.set('rendered-worker-good', fileConfig({ '/etc/a': 'a' }));
+    world.configs.set('rendered-worker-shadow', fileConfig({ '/etc/shadow': 'root::' }));
+    await world.restart();
+    world.desire('rendered-worker-bad');
+    await world.until(() => world.annotation('state') === 'Unreconcilable');
+    assert.match(world.annotation('reason'), /^can't reconcile config none with rendered-worker-bad: ignition disks/);
+    assert.equal(await world.read('etc/a'), undefined);
+    world.desire('rendered-worker-good');
+    await world.until(done(world, 'rendered-worker-good'));
+    world.desire('rendered-worker-shadow');
+    await world.until(() => world.annotation('state') === 'Unreconcilable');
+    assert.match(world.annotation('reason'), /files\[0\]\.path: Forbidden: \/etc\/shadow: it holds the accounts/);
+    world.desire('rendered-worker-kernel');
+    world.configs.set('rendered-worker-kernel', { ...fileConfig({}), kernelArguments: ['nosmt'] });
+    await world.until(() => world.annotation('reason').includes('kernelArguments'));
+    assert.match(world.annotation('reason'), /edit \/etc\/kernel\/cmdline on the host: nosmt/);
+  }),
+);
+
+test('a host that is not Ready after a change goes back, says so, and does not try again', root, () =>
+  withWorld(async (world) => {
+    await world.write('etc/network', 'up');
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2', '/etc/network': 'down' }));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.desire('rendered-worker-2');
+    await world.until(async () => (await world.read('etc/network')) === 'down');
+    // The config has removed the network: neither is the node Ready nor the API server reached.
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/network')) === 'up');
+    world.reachable = true;
+    await world.until(() => world.annotation('state') === 'Degraded');
+    const reason = 'rolled back from rendered-worker-2 to rendered-worker-1: API server not reached within 0m2s';
+    assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
+    assert.equal(await world.read('etc/a'), '1');
+    assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
+    assert.ok(world.events.some((event) => event.startsWith('Warning ConfigRolledBack')));
+    await world.restart();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await world.read('etc/a'), '1');
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+  }),
+);
+
+test('a step that fails takes the files back', root, () =>
+  withWorld(async (world) => {
+    const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'a' }, { systemd: { units } }));
+    world.failing = 'restart a.service';
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(
+      world.annotation('reason'),
+      /rolled back from rendered-worker-1 to no config: restart a\.service: job/,
+    );
+    assert.equal(await world.read('etc/systemd/system/a.service'), undefined);
+    assert.equal(world.steps.at(-1), 'stop a.service');
+  }),
+);
+
+test('kernel arguments: drain, the boot loader file, a reboot, and a check of the running kernel', root, () =>
+  withWorld(async (world) => {
+    await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
+    const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
+    world.configs.set('rendered-worker-1', spec);
+    world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(() => world.annotation('desiredDrain') !== '');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
+    await world.until(() => world.steps.includes('reboot'));
+    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+    assert.equal(world.annotation('state'), 'Working');
+    Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
+    await world.restart();
+    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+    await world.until(done(world, 'rendered-worker-1'));
+    // A boot loader that does not pass them on.
+    world.desire('rendered-worker-2');
+    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
+    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+    world.bootId = 'boot-3';
+    await world.restart();
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
+    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+  }),
+);
+
+test('drift is reported with path and difference, or repaired, within a second', root, () =>
+  withWorld(async (world) => {
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
+    world.pools.set('worker', {});
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    let began = performance.now();
+    await world.write('etc/a', 'wrong');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    const noticed = performance.now() - began;
+    const reason = 'unexpected on-disk state validating against rendered-worker-1: content mismatch for file "/etc/a"';
+    assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
+    assert.equal(world.events.filter((event) => event.includes('ConfigDriftDetected')).length, 1);
+    await world.write('etc/a', 'right');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.pools.set('worker', { 'hyperedge.dev/on-drift': 'repair' });
+    began = performance.now();
+    await rm(join(world.root, 'etc/a'));
+    await world.until(async () => (await world.read('etc/a')) === 'right');
+    assert.ok(noticed < 1_000 && performance.now() - began < 2_000);
+    await world.until(() => world.events.some((event) => event.includes('ConfigDriftRepaired')));
+    assert.equal(world.annotation('state'), 'Done');
+    // While the daemon is stopped.
+    world.pools.set('worker', {});
+    await world.restart();
+    await world.until(done(world, 'rendered-worker-1'));
+  }),
+);
+
+test('drift from the time before a start is noticed at the start', root, () =>
+  withWorld(async (world) => {
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.annotate({ [`${PREFIX}state`]: 'Done' });
+    await rm(join(world.root, 'etc/a'));
+    await world.restart();
+    await world.until(() => world.annotation('reason').includes('could not stat file "/etc/a"'));
+  }),
+);
+
+test('SSH keys of the configured user, and an account that is missing', root, () =>
+  withWorld(async (world) => {
+    await world.write('etc/passwd', 'root:x:0:0::/root:/bin/sh\ncore:x:1234:1234::/home/core:/bin/sh\n');
+    await world.write('etc/group', 'core:x:1234:\n');
+    const keys = (name: string) =>
+      fileConfig({}, { passwd: { users: [{ name, sshAuthorizedKeys: ['ssh-rsa A', 'ssh-rsa B'] }] } });
+    world.configs.set('rendered-worker-1', keys('core'));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await world.read('home/core/.ssh/authorized_keys'), 'ssh-rsa A\nssh-rsa B\n');
+    const found = await stat(join(world.root, 'home/core/.ssh/authorized_keys'));
+    assert.deepEqual([found.uid, found.gid, found.mode & 0o777], [1234, 1234, 0o600]);
+    assert.deepEqual(world.steps, []);
+    await world.write('etc/passwd', 'root:x:0:0::/root:/bin/sh\n');
+    world.configs.set('rendered-worker-2', { ...keys('core'), kernelArguments: [] });
+    world.desire('rendered-worker-2');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /user core not found on this host/);
+  }),
+);

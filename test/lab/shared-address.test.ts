@@ -1,0 +1,66 @@
+/** The shared address of the masters moves between whole hosts. Run by `npm run test:lab`. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { eventually } from '../e2e/harness.ts';
+import { LabCluster } from './lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+
+const missing = await whyNoNspawn();
+if (missing !== undefined) console.log(`not run: ${missing}`);
+
+const ADDRESS = '192.0.2.200';
+
+describe('the shared address of the masters', { skip: missing ?? false }, () => {
+  let cluster: LabCluster;
+  let node: NspawnHost;
+
+  before(async () => {
+    cluster = await LabCluster.formed({ masters: 3, nodes: 1 }, 'shared-address');
+    node = cluster.host(3);
+    for (const host of cluster.hosts.slice(0, 3)) {
+      await host.must('sh', ['-c', `echo 'vip: { address: ${ADDRESS} }' >> /etc/origin/bootstrap.yaml`]);
+      await host.must('systemctl', ['restart', 'hyperedge'], { timeoutMs: 120_000 });
+      await cluster.untilBack(host, cluster.hosts.slice(0, 3));
+    }
+    await cluster.line.step('the shared address answers', () => answers(120_000));
+  });
+  after(() => cluster?.stop());
+
+  /** A verified answer at the shared address, as a client on a host asks that is no master. */
+  const answers = (timeoutMs: number): Promise<unknown> =>
+    eventually('an answer at the shared address', timeoutMs, async () => {
+      const args = ['-s', `https://${ADDRESS}:8443`, '--request-timeout=1s', 'get', '--raw', '/readyz'];
+      const KUBECONFIG = join(cluster.host(0).root, 'etc/origin/master/admin.kubeconfig');
+      const ran = await node.kubectl(args, { env: { KUBECONFIG }, timeoutMs: 5_000 });
+      if (ran.code === 0) return true;
+      throw new Error(ran.stderr);
+    });
+
+  async function holder(off?: NspawnHost): Promise<NspawnHost> {
+    const found: NspawnHost[] = [];
+    for (const host of cluster.hosts)
+      if (host !== off && (await host.must('ip', ['-o', 'addr'])).includes(`${ADDRESS}/`)) found.push(host);
+    assert.equal(found.length, 1, `${found.map(({ name }) => name).join()} hold the address`);
+    return found[0] as NspawnHost;
+  }
+
+  test('moves at once when its holder stops', async () => {
+    const first = await holder();
+    await first.must('systemctl', ['stop', 'hyperedge'], { timeoutMs: 120_000 });
+    await cluster.line.step('after a stop: the shared address answers', () => answers(30_000));
+    assert.notEqual(await holder(), first);
+    await first.must('systemctl', ['start', 'hyperedge'], { timeoutMs: 120_000 });
+    await cluster.untilBack(first, cluster.hosts.slice(0, 3));
+  });
+
+  test('moves when its holder loses its power', async () => {
+    const first = await holder();
+    await first.cutPower();
+    await cluster.line.step('after a death: the shared address answers', () => answers(60_000));
+    await holder(first);
+    await first.boot();
+    await cluster.untilBack(first, cluster.hosts.slice(0, 3));
+    await holder();
+  });
+});
