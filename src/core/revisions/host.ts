@@ -15,6 +15,8 @@ export interface HostRevision {
   readonly reason: string;
   readonly atMs: number;
   readonly outcome: 'trial' | 'good' | 'failed';
+  /** From its installation until it was healthy; undefined: it was not, or needed no restart. */
+  readonly tookMs?: number;
 }
 
 export interface HostState {
@@ -64,9 +66,12 @@ export type HostAction =
   | { readonly type: 'fallBack'; readonly to: number; readonly message: string };
 
 /** With the restart of the older revision, less than the minute within which the component answers again. */
-export const TRIAL_MS = 40_000;
+const TRIAL_MS = 40_000;
+/** A slow host gets as many times what its slowest good revision took. */
+const SLOW_FACTOR = 3;
+const LONGEST_TRIAL_MS = 300_000;
 /** An API server restarts in less. */
-export const API_AWAY_MS = 15_000;
+const API_AWAY_MS = 15_000;
 
 const NONE: HostAction = { type: 'none' };
 
@@ -93,7 +98,11 @@ export function hostStep(state: HostState, view: HostView): HostAction {
     const { revision, overlay, reason } = target;
     return { type: 'install', revision, overlay, reason, restart };
   }
-  if (state.trial !== undefined) return judge(state, view, state.trial.sinceMs);
+  if (state.trial !== undefined) {
+    const verdict = judge(state, view, state.trial.sinceMs);
+    // Without a good revision to go back to, changed files are the way out.
+    if (verdict.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return verdict;
+  }
   const newest = newestOf(state) ?? current;
   const mayDecide = view.isStarting || view.apiAwayMs >= API_AWAY_MS;
   // Inputs that failed are not installed again; they are the newest revision then.
@@ -115,17 +124,21 @@ function first(state: HostState, { target }: HostView): HostAction {
 
 function judge(state: HostState, { nowMs, health }: HostView, sinceMs: number): HostAction {
   if (health.state === 'healthy') return { type: 'succeed' };
-  const isLate = nowMs - sinceMs >= TRIAL_MS;
+  const isLate = nowMs - sinceMs >= trialMs(state);
   if (health.state === 'starting' && !isLate) return NONE;
   const good = lastGood(state);
   return good === undefined ? NONE : { type: 'fallBack', to: good.revision, message: health.message };
 }
 
-/** The newest revision before the current one that was healthy here. */
+const trialMs = ({ revisions }: HostState): number =>
+  Math.min(LONGEST_TRIAL_MS, Math.max(TRIAL_MS, ...revisions.map(({ tookMs = 0 }) => SLOW_FACTOR * tookMs)));
+
+/** The newest revision that was healthy here, else the newest that has not failed; not the current one. */
 function lastGood({ revisions, current }: HostState): HostRevision | undefined {
+  const rank = ({ outcome, revision }: HostRevision): number => (outcome === 'good' ? 1e9 : 0) + revision;
   return revisions
-    .filter(({ revision, outcome }) => outcome === 'good' && revision !== current)
-    .sort((left, right) => right.revision - left.revision)[0];
+    .filter(({ revision, outcome }) => outcome !== 'failed' && revision !== current)
+    .sort((left, right) => rank(right) - rank(left))[0];
 }
 
 export function installed(state: HostState, revision: HostRevision, isTrial: boolean): HostState {
@@ -134,17 +147,19 @@ export function installed(state: HostState, revision: HostRevision, isTrial: boo
   const next = { ...rest, current: revision.revision };
   return isTrial
     ? { ...next, revisions: [...others, { ...revision, outcome: 'trial' }], trial: { sinceMs: revision.atMs } }
-    : succeeded({ ...next, revisions: [...others, { ...revision, outcome: 'good' }] });
+    : succeeded({ ...next, revisions: [...others, { ...revision, outcome: 'good' }] }, undefined);
 }
 
 /** A failure is forgotten once its revision or a newer one is healthy. */
-export function succeeded(state: HostState): HostState {
+export function succeeded(state: HostState, tookMs: number | undefined): HostState {
   const { trial: _, failure, ...rest } = state;
   return {
     ...rest,
     ...(failure === undefined || failure.revision <= state.current ? {} : { failure }),
     revisions: state.revisions.map((each) =>
-      each.revision === state.current ? { ...each, outcome: 'good' as const } : each,
+      each.revision === state.current
+        ? { ...each, outcome: 'good' as const, ...(tookMs === undefined ? {} : { tookMs }) }
+        : each,
     ),
   };
 }

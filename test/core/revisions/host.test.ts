@@ -81,8 +81,8 @@ test('files that change wait for the leader while an API server answers', () => 
 
 test('a revision on trial that is healthy is good', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ digest: 'b', restartDigest: 'b' }))), 'succeed');
-  assert.equal(succeeded(onTrial).trial, undefined);
-  assert.equal(succeeded(onTrial).revisions[1]?.outcome, 'good');
+  assert.equal(succeeded(onTrial, 5).trial, undefined);
+  assert.equal(succeeded(onTrial, 5).revisions[1]?.outcome, 'good');
 });
 
 test('a revision that crashes, or is not healthy after 40 s, is replaced by the last good one', () => {
@@ -101,6 +101,28 @@ test('without a good revision there is nothing to go back to', () => {
   const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
   const crashing = { state: 'crashing', message: 'ended' } as const;
   assert.equal(typeOf(hostStep(only, view({ health: crashing }))), 'none');
+});
+
+test('a slow host has longer: three times what its slowest good revision took, at most 5 min', () => {
+  const starting = { state: 'starting', message: 'refused' } as const;
+  const slow = (tookMs: number): HostState => ({
+    ...onTrial,
+    revisions: [{ ...revision(1), tookMs }, revision(2, 'trial', 'b')],
+  });
+  const at = (tookMs: number, ms: number): string =>
+    typeOf(hostStep(slow(tookMs), view({ nowMs: T0 + ms, health: starting })));
+  assert.equal(at(1_000, 40_000), 'fallBack');
+  assert.equal(at(30_000, 89_999), 'none');
+  assert.equal(at(30_000, 90_000), 'fallBack');
+  assert.equal(at(1_000_000, 300_000), 'fallBack');
+});
+
+test('a first revision that never was healthy gives way to changed files', () => {
+  const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
+  const down = { digest: 'b', restartDigest: 'b', changed: ['f'], health: { state: 'crashing', message: '' } } as const;
+  assert.equal(typeOf(hostStep(only, view(down))), 'none');
+  assert.equal(typeOf(hostStep(only, view({ ...down, apiAwayMs: 15_000 }))), 'install 2');
+  assert.equal(typeOf(hostStep(only, view({ ...down, isStarting: true }))), 'install 2');
 });
 
 test('inputs that failed are not installed again by the host, others are', () => {

@@ -64,6 +64,8 @@ export class RevisionInstaller {
   /** Two answers in a row: a component may answer once and then end. */
   #healthyInARow = 0;
   #complained = '';
+  /** The kubelet will start the component, which has not run on this host before. */
+  #isFirstStart = false;
 
   constructor(options: InstallerOptions) {
     this.#options = options;
@@ -74,6 +76,7 @@ export class RevisionInstaller {
     const { files, clock } = this.#options;
     this.#state = await files.readState();
     const { current, trial } = this.#state;
+    this.#isFirstStart = !isRunning;
     // A start may have been cut short while files were copied.
     if (current !== 0) await files.apply(current);
     if (trial !== undefined && !isRunning) await this.#save({ ...this.#state, trial: { sinceMs: clock.nowMs() } });
@@ -162,7 +165,7 @@ export class RevisionInstaller {
     if (action.type === 'install') {
       const { revision, overlay, reason, restart } = action;
       const { digest, restartDigest } = await files.keep(revision, overlay);
-      const isTrial = restart && this.#state.current !== 0;
+      const isTrial = this.#state.current === 0 ? this.#isFirstStart : restart;
       const atMs = clock.nowMs();
       this.#healthyInARow = 0;
       // The state first: after a power cut the copy is completed.
@@ -173,7 +176,8 @@ export class RevisionInstaller {
       log.info('revision installed', { operand, revision, restart, reason });
       if (restart && !isStarting) await process.restart();
     } else if (action.type === 'succeed') {
-      await this.#save(succeeded(this.#state));
+      const since = this.#state.trial?.sinceMs;
+      await this.#save(succeeded(this.#state, since === undefined ? undefined : clock.nowMs() - since));
       log.info('revision healthy', { operand, revision: this.#state.current });
     } else if (action.type === 'fallBack') {
       const failed = this.#state.current;
@@ -228,12 +232,10 @@ export class RevisionInstaller {
     });
   }
 
-  /** The newest good revision before the one on trial. */
+  /** The newest good revision before the one on trial; a host's first one counts without. */
   #before(): number {
     const { current, revisions } = this.#state;
-    return Math.max(
-      0,
-      ...revisions.filter((each) => each.outcome === 'good' && each.revision !== current).map((each) => each.revision),
-    );
+    const good = revisions.filter((each) => each.outcome === 'good' && each.revision !== current);
+    return good.length === 0 ? current : Math.max(...good.map((each) => each.revision));
   }
 }
