@@ -77,8 +77,8 @@ export class RevisionInstaller {
     this.#state = await files.readState();
     const { current, trial } = this.#state;
     this.#isFirstStart = !isRunning;
-    // A start may have been cut short while files were copied.
-    if (current !== 0) await files.apply(current);
+    // The power may have been cut while files were copied. What a running component follows may be newer.
+    if (current !== 0 && (!isRunning || trial !== undefined)) await files.apply(current);
     if (trial !== undefined && !isRunning) await this.#save({ ...this.#state, trial: { sinceMs: clock.nowMs() } });
     if (current === 0 || !isRunning) await this.#round(true);
   }
