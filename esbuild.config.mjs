@@ -78,9 +78,10 @@ async function bundleOne({ entry, outfile, workers, modules, constants }) {
 /**
  * Bundles everything into `directory`: `main.cjs` and the workers it refers to.
  * @param {string} directory
+ * @param {string | undefined} release another version than the sources have
  * @returns {Promise<{ main: string, workers: string[], modules: string[], bytes: number }>} `modules`: the bundled files, relative to the root
  */
-export async function bundle(directory) {
+export async function bundle(directory, release = undefined) {
   const root = import.meta.dirname;
   await mkdir(directory, { recursive: true });
   /** @type {Set<string>} */
@@ -88,7 +89,10 @@ export async function bundle(directory) {
   /** @type {Set<string>} */
   const modules = new Set();
   const main = resolve(directory, 'main.cjs');
-  const constants = await commitConstants();
+  const constants = {
+    ...(await commitConstants()),
+    ...(release === undefined ? {} : { HYPEREDGE_RELEASE: JSON.stringify(release) }),
+  };
   let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers, modules, constants });
   const built = [];
   // A worker may start workers of its own.

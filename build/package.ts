@@ -3,6 +3,7 @@
  *
  *   node build/package.ts                    dist/hyperedge-linux-<this machine's architecture>
  *   node build/package.ts --all              x64 and arm64
+ *   node build/package.ts --release 0.2.0 --output FILE   another version, for tests of updates
  *   node build/package.ts --if-stale         does nothing when no source is newer than the executable
  */
 import { execFile } from 'node:child_process';
@@ -10,7 +11,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, join } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
 import { helperBundle } from './helpers.ts';
@@ -35,7 +36,12 @@ const cache = join(dist, 'cache');
 export const executableOf = (architecture: string): string => join(dist, `hyperedge-linux-${architecture}`);
 
 const { values: flags } = parseArgs({
-  options: { all: { type: 'boolean', default: false }, 'if-stale': { type: 'boolean', default: false } },
+  options: {
+    all: { type: 'boolean', default: false },
+    'if-stale': { type: 'boolean', default: false },
+    release: { type: 'string' },
+    output: { type: 'string' },
+  },
 });
 
 const host = process.arch as Architecture;
@@ -44,13 +50,16 @@ if (flags['if-stale'] && (await isFresh(executableOf(host)))) process.exit(0);
 
 await mkdir(cache, { recursive: true });
 await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
-const bundled = await bundle(join(dist, 'bundle'));
+const bundled = await bundle(
+  join(dist, flags.release === undefined ? 'bundle' : `bundle-${flags.release}`),
+  flags.release,
+);
 say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
   const began = performance.now();
-  const output = executableOf(architecture);
+  const output = flags.output === undefined ? executableOf(architecture) : resolve(flags.output);
   const temporary = `${output}.new`;
   const node = await strip(await nodeBinary(architecture), architecture);
   const files: Record<string, string> = { 'better_sqlite3.node': addon(architecture) };
@@ -90,13 +99,13 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   await chmod(temporary, 0o755);
   await rename(temporary, output);
   const megabytes = ((await stat(output)).size / 1e6).toFixed(1);
-  say(`${output.slice(root.length + 1)}: ${megabytes} MB in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  say(`${relative(root, output)}: ${megabytes} MB in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   await checkVersion(output, architecture);
 }
 
 /** The first thing any user does with it. Foreign architectures run under user-mode emulation where that is installed. */
 async function checkVersion(output: string, architecture: Architecture): Promise<void> {
-  const name = output.slice(root.length + 1);
+  const name = relative(root, output);
   if (architecture === host) {
     const { stdout } = await run(output, ['version']);
     say(`${name} version: ${stdout.trim().split('\n')[0]}`);

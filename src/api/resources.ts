@@ -1,7 +1,11 @@
 /** The kinds that components address, with the types of their objects; all else of a kind stands in its folder. */
+
+import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';
 import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from './kinds/clusterroles/index.ts';
+import { clusterOperators, clusterVersions } from './kinds/config/index.ts';
+import type { ClusterOperator, ClusterVersion } from './kinds/config/types.ts';
 import { configMaps } from './kinds/configmaps/index.ts';
 import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
 import { cronJobs } from './kinds/cronjobs/index.ts';
@@ -30,6 +34,9 @@ import {
   machineConfigPools,
   machineConfigs,
 } from './kinds/machineconfigs/index.ts';
+import { machineHealthChecks } from './kinds/machinehealthchecks/index.ts';
+import { machines } from './kinds/machines/index.ts';
+import { machineSets } from './kinds/machinesets/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
@@ -84,6 +91,8 @@ export const resources = {
   services: typeOf(services),
   persistentVolumeClaims: typeOf(persistentVolumeClaims),
   runtimeClasses: typeOf(runtimeClasses),
+  clusterOperators: typeOf(clusterOperators) as ResourceType<ClusterOperator>,
+  clusterVersions: typeOf(clusterVersions) as ResourceType<ClusterVersion>,
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),
@@ -130,6 +139,10 @@ export const resources = {
   images: typeOf(images),
   imageStreams: typeOf(imageStreams),
   templateInstances: typeOf(templateInstances),
+  machines: typeOf(machines),
+  machineSets: typeOf(machineSets),
+  machineHealthChecks: typeOf(machineHealthChecks),
+  bareMetalHosts: typeOf(bareMetalHosts),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
   machineConfigs: typeOf(machineConfigs),

@@ -1,8 +1,13 @@
 /** The Kubernetes release whose API this serves; what `kubectl version` shows as the server's. */
 export const KUBERNETES_VERSION = { major: '1', minor: '36', gitVersion: 'v1.36.0+hyperedge1' } as const;
 
-/** This product's own version; kept equal to package.json's by a test. */
-export const PRODUCT_VERSION = '0.1.0';
+declare const HYPEREDGE_RELEASE: string;
+
+/**
+ * This product's own version; kept equal to package.json's by a test. The bundler may put in another one, for tests of
+ * updates.
+ */
+export const PRODUCT_VERSION = typeof HYPEREDGE_RELEASE === 'string' ? HYPEREDGE_RELEASE : '0.1.0';
 
 declare const HYPEREDGE_COMMIT: string;
 declare const HYPEREDGE_COMMIT_DATE: string;

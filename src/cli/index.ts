@@ -225,6 +225,30 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'rotate the cluster’s authorities and service account keys',
     load: async () => (await import('./commands/ca.ts')).rotateCommand,
   },
+  'bundle create': {
+    summary: 'write a release as a signed file',
+    load: async () => (await import('./commands/bundle.ts')).createBundleCommand,
+  },
+  'bundle verify': {
+    summary: 'check the signature and the files of a release',
+    load: async () => (await import('./commands/bundle.ts')).verifyBundleCommand,
+  },
+  'bundle import': {
+    summary: 'offer a release to the cluster as an update',
+    load: async () => (await import('./commands/bundle.ts')).importBundleCommand,
+  },
+  'bundle list': {
+    summary: 'list the releases that were imported',
+    load: async () => (await import('./commands/bundle.ts')).listBundlesCommand,
+  },
+  'bundle remove': {
+    summary: 'take a release back',
+    load: async () => (await import('./commands/bundle.ts')).removeBundleCommand,
+  },
+  'update-guard': {
+    summary: 'go back to the former executable when an update fails; started by the service',
+    load: async () => (await import('./commands/bundle.ts')).guardCommand,
+  },
   gather: {
     summary: 'collect the state of the cluster as files; run by oc adm must-gather',
     load: async () => (await import('./commands/gather.ts')).gatherCommand,

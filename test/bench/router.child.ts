@@ -34,6 +34,7 @@ process.on('message', (given: readonly Route[]) => {
     ingressClasses: [],
     httpRoutes: [],
     gateway: () => undefined,
+    permits: () => false,
     service: () => undefined,
     slices: (service) => [
       {

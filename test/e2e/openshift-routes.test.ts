@@ -186,6 +186,41 @@ describe('routes', { timeout: 400_000 }, () => {
       },
     );
     await answers('http://gw.test/g/1', /plain \/g\/1 http/);
+    // A certificate of another namespace, which a ReferenceGrant permits: hosts may read it from then on.
+    const sealed = await issue(ca, {
+      subject: { commonName: 'gw.test' },
+      usages: ['server'],
+      names: { dns: ['gw.test'], ips: [] },
+      validity: lifetimeFrom(Date.now(), 10),
+    });
+    const data = { 'tls.crt': btoa(sealed.certPem), 'tls.key': btoa(sealed.keyPem) };
+    const from = [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'default' }];
+    const certificateRefs = [{ name: 'gw', namespace: 'kube-public' }];
+    await apply(
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        type: 'kubernetes.io/tls',
+        metadata: { name: 'gw', namespace: 'kube-public' },
+        data,
+      },
+      {
+        apiVersion: 'gateway.networking.k8s.io/v1beta1',
+        kind: 'ReferenceGrant',
+        metadata: { name: 'gw', namespace: 'kube-public' },
+        spec: { from, to: [{ group: '', kind: 'Secret' }] },
+      },
+      {
+        apiVersion: gateway,
+        kind: 'Gateway',
+        metadata: { name: 'edge' },
+        spec: {
+          gatewayClassName: 'hyperedge',
+          listeners: [...listeners, { name: 'tls', port: 443, protocol: 'HTTPS', tls: { certificateRefs } }],
+        },
+      },
+    );
+    await answers('https://gw.test/g/2', /plain \/g\/2 https/, '--cacert', join(host.root, 'ca.pem'));
     await eventually('Accepted', 30_000, async () => {
       const found = JSON.parse(await host.must(['get', 'httproute', 'split', '-o', 'json']));
       return found.status?.parents?.[0]?.conditions?.[0]?.status === 'True' ? true : undefined;

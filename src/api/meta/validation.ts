@@ -40,7 +40,7 @@ export function nameErrors(rule: KindDefinition['nameRule'], name: string, prefi
 /** Checks the metadata of an object that is about to be created. */
 export function validateObjectMeta(
   metadata: ObjectMeta | undefined,
-  kind: Pick<KindDefinition, 'namespaced' | 'nameRule' | 'custom'>,
+  kind: Pick<KindDefinition, 'namespaced' | 'nameRule' | 'custom' | 'anyFinalizers'>,
   path = 'metadata',
 ): FieldError[] {
   const errors: FieldError[] = [];
@@ -66,20 +66,23 @@ export function validateObjectMeta(
   } else if (isSet(meta.namespace)) {
     errors.push(fieldError.forbidden(`${path}.namespace`, 'not allowed on this type'));
   }
-  errors.push(...validateMetaContent(meta, path, kind.custom !== undefined));
+  errors.push(...validateMetaContent(meta, path, hasAnyFinalizers(kind)));
   return errors;
 }
+
+const hasAnyFinalizers = ({ custom, anyFinalizers }: Pick<KindDefinition, 'custom' | 'anyFinalizers'>): boolean =>
+  custom !== undefined || anyFinalizers === true;
 
 /** Checks the metadata of an update: content, and what may not change. */
 export function validateObjectMetaUpdate(
   object: KubeObject,
   old: KubeObject,
-  kind: Pick<KindDefinition, 'custom' | 'nameRule'> = {},
+  kind: Pick<KindDefinition, 'custom' | 'nameRule' | 'anyFinalizers'> = {},
   path = 'metadata',
 ): FieldError[] {
   const now = object.metadata ?? {};
   const before = old.metadata ?? {};
-  const errors = validateMetaContent(now, path, kind.custom !== undefined);
+  const errors = validateMetaContent(now, path, hasAnyFinalizers(kind));
   if (isSet(now.generateName) && now.generateName !== before.generateName) {
     for (const message of nameErrors(kind.nameRule, now.generateName, true)) {
       errors.push(fieldError.invalid(`${path}.generateName`, now.generateName, message));
@@ -194,6 +197,8 @@ const STANDARD_FINALIZERS = new Set([
   'orphan',
   'foregroundDeletion',
   'customresourcecleanup.apiextensions.k8s.io',
+  'machine.machine.openshift.io',
+  'baremetalhost.metal3.io',
 ]);
 
 /** Finalizers of custom kinds may be any names, as upstream lets them. */

@@ -207,8 +207,12 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
     readonly version?: string;
     readonly verbs: readonly string[];
   }[];
+  /** Finalizers may have any names, as those of kinds that users define: upstream has a definition for it. */
+  readonly anyFinalizers?: true;
   /** Present for kinds that users define: what built-in kinds have from the generated schemas. */
   readonly custom?: CustomKind;
+  /** Longest body of a create, where clients have no credentials. Default: that of the server. */
+  readonly maxBodyBytes?: number;
   /** Never stored: a create is answered by a handler (TokenReview, SubjectAccessReview …). */
   readonly virtual?: boolean;
 }

@@ -1,7 +1,9 @@
 /** Kinds of OpenShift's groups, served under both profiles. */
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
+import { bareMetalHosts } from '../kinds/baremetalhosts/index.ts';
 import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
 import { configKinds } from '../kinds/config/index.ts';
+import { hostOffers } from '../kinds/hostoffers/index.ts';
 import { images } from '../kinds/images/index.ts';
 import {
   imageSignatures,
@@ -13,6 +15,9 @@ import {
   imageTags,
 } from '../kinds/imagestreams/index.ts';
 import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
+import { machineHealthChecks } from '../kinds/machinehealthchecks/index.ts';
+import { machines } from '../kinds/machines/index.ts';
+import { machineSets } from '../kinds/machinesets/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
 import { operatorKinds } from '../kinds/operator/index.ts';
 import {
@@ -60,4 +65,9 @@ export const openshiftKinds: readonly KindDefinition[] = [
   imageStreamImports,
   imageStreamMappings,
   imageSignatures,
+  machines,
+  machineSets,
+  machineHealthChecks,
+  bareMetalHosts,
+  hostOffers,
 ];

@@ -29,6 +29,8 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
     return `io.k8s.kube-aggregator.pkg.apis.apiregistration.${gvk.version}.${gvk.kind}`;
   }
   if (gvk.group === 'rig.hyperedge.dev') return `dev.hyperedge.rig.${gvk.version}.${gvk.kind}`;
+  if (gvk.group === 'machine.hyperedge.dev') return `dev.hyperedge.machine.${gvk.version}.${gvk.kind}`;
+  if (gvk.group === 'metal3.io') return `io.metal3.${gvk.version}.${gvk.kind}`;
   if (gvk.group === 'metrics.k8s.io') return `io.k8s.metrics.pkg.apis.metrics.${gvk.version}.${gvk.kind}`;
   const dot = gvk.group.indexOf('.');
   if (gvk.group.endsWith('.openshift.io'))

@@ -1,9 +1,13 @@
-import { type Command, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
+import type { InstallOptions } from '../../roles/setup/install.ts';
+import { type Command, type FlagValues, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 
 const DEFAULT_TIMEOUT_S = 180;
+const DEFAULT_MASTERS = 3;
+const MOST_MASTERS = 9;
 
 export const installCommand: Command = {
-  usage: 'install [--join URL --token TOKEN --ca-hash HASH] [--roles LIST] [--address IP] [--config FILE]',
+  usage:
+    'install [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
   summary: 'Installs this executable as a service, starts it and waits until the node is Ready.',
   description:
     'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
@@ -17,18 +21,32 @@ export const installCommand: Command = {
     join: { type: 'string', value: 'URL', help: 'API server of the cluster to join, such as https://10.0.0.1:8443' },
     token: { type: 'string', value: 'TOKEN', help: 'token of hyperedge token create' },
     'ca-hash': { type: 'string', value: 'HASH', help: 'hash of the cluster’s CA, printed with the token' },
+    offer: {
+      type: 'string',
+      value: 'URL',
+      help: 'API server of a cluster that this blank host offers itself to, until a Machine claims it',
+    },
+    bootstrap: { type: 'boolean', help: 'temporary control plane that ends once the masters run' },
+    masters: { type: 'string', value: 'NUMBER', help: 'with --bootstrap: masters to wait for (default 3)' },
+    'bootstrap-wait': { type: 'boolean', help: 'install nothing; wait until this host may be unplugged' },
     'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
+    'from-mcs': {
+      type: 'string',
+      value: 'FILE',
+      help: 'first config of this host: the answer of a machine config server',
+    },
     'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
     timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const [server, token, caHash] = ['join', 'token', 'ca-hash'].map((name) => stringFlag(flags, name));
-    const given = [server, token, caHash].filter((value) => value !== undefined).length;
-    if (given !== 0 && given !== 3) {
-      throw new UsageError('give --join, --token and --ca-hash together, as hyperedge token create prints them');
+    const timeoutMs = (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000;
+    if (flags['bootstrap-wait'] === true) {
+      const { waitForHandover } = await import('../../roles/setup/bootstrap-wait.ts');
+      return waitForHandover({ root: stringFlag(flags, 'root'), timeoutMs, write: out.stdout });
     }
+    const ways = waysOf(flags);
     const { install } = await import('../../roles/setup/install.ts');
     return install({
       root: stringFlag(flags, 'root'),
@@ -39,13 +57,35 @@ export const installCommand: Command = {
       address: stringFlag(flags, 'address'),
       nodeName: stringFlag(flags, 'node-name'),
       hostTools: flags['host-tools'] === true,
-      join:
-        server === undefined || token === undefined || caHash === undefined
-          ? undefined
-          : { server: server.replace(/\/+$/, ''), token, caHash },
+      ...ways,
+      fromMcs: stringFlag(flags, 'from-mcs'),
       start: flags['no-start'] !== true,
-      timeoutMs: (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000,
+      timeoutMs,
       write: out.stdout,
     });
   },
 };
+
+/** How the host comes to its cluster: by a token, by an offer, as the temporary master of a new one, or alone. */
+function waysOf(flags: FlagValues): Pick<InstallOptions, 'join' | 'offer' | 'handover'> {
+  const value = (name: string): string | undefined => stringFlag(flags, name)?.replace(/\/+$/, '');
+  const [server, token, caHash, offer] = [value('join'), value('token'), value('ca-hash'), value('offer')];
+  const masters = integerFlag(flags, 'masters', 1, MOST_MASTERS);
+  const bootstrap = flags['bootstrap'] === true;
+  const none = { join: undefined, offer: undefined, handover: undefined };
+  if (masters !== undefined && !bootstrap) throw new UsageError('--masters: belongs to --bootstrap');
+  if (bootstrap) {
+    if ([server, token, caHash, offer].some((each) => each !== undefined))
+      throw new UsageError('--bootstrap: makes a new cluster; leave out --join, --offer, --token and --ca-hash');
+    return { ...none, handover: { masters: masters ?? DEFAULT_MASTERS } };
+  }
+  if (offer !== undefined) {
+    if (server !== undefined || token !== undefined || caHash === undefined)
+      throw new UsageError('give --offer and --ca-hash together, without --join and --token');
+    return { ...none, offer: { server: offer, caHash } };
+  }
+  if (server === undefined && token === undefined && caHash === undefined) return none;
+  if (server === undefined || token === undefined || caHash === undefined)
+    throw new UsageError('give --join, --token and --ca-hash together, as hyperedge token create prints them');
+  return { ...none, join: { server, token, caHash } };
+}

@@ -9,6 +9,7 @@ import type { EncryptionSource } from './encryption/configuration.ts';
 import type { ImageRegistries } from './images/registry-port.ts';
 import type { CreateLogin } from './login-port.ts';
 import type { HttpPort } from './port.ts';
+import type { ReleaseSource } from './release-port.ts';
 
 export interface ApiServerDeps {
   readonly store: Store;
@@ -39,6 +40,8 @@ export interface ApiServerDeps {
   readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/io/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
+  /** Files of imported releases, for other hosts; undefined: none. */
+  readonly releases?: ReleaseSource;
   /** The OAuth server; undefined: its paths are not served. */
   readonly login?: CreateLogin;
   /** Where images are imported from besides the hosts' stores; undefined: from these alone. */

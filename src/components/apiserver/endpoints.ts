@@ -10,6 +10,8 @@ import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { objectMetrics } from './object-metrics.ts';
 import { methodNotAllowed } from './pipeline/write-request.ts';
 import { processMetrics } from './process-metrics.ts';
+import type { ReleaseSource } from './release-port.ts';
+import { answerRelease } from './releases.ts';
 import type { RestContext } from './rest/context.ts';
 import { openWatches } from './rest/open-watches.ts';
 import { noSuchResource } from './rest/served-at.ts';
@@ -30,6 +32,7 @@ export interface EndpointsDeps {
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
   readonly processFacts: ProcessFacts | undefined;
+  readonly releases: ReleaseSource | undefined;
 }
 
 export interface Endpoints {
@@ -83,6 +86,8 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
       const handler = exact.get(trimmed);
       if (handler !== undefined) return handler(exchange) ?? undefined;
+      const release = answerRelease(exchange, deps.releases);
+      if (release !== undefined) return release;
       const dump = deps.debug.get(trimmed);
       if (dump !== undefined) return exchange.sendText(200, dump(exchange.info.query)) ?? undefined;
       const endpoint = health.find((each) => trimmed === each.path || trimmed.startsWith(`${each.path}/`));

@@ -36,6 +36,8 @@ const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'console', 'portforward', 'proxy']);
 /** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+/** Blank hosts send signed offers; RBAC decides here too. */
+const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
@@ -91,7 +93,7 @@ export class Frontend {
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
       if (this.#login?.handles(info.path) === true) {
         connection.identified?.('anonymous');
-        this.#follow(exchange, this.#login.answer(request, response, connection));
+        this.#admit(exchange, ANONYMOUS, startedMs);
         return;
       }
       const user = this.#identify(request, connection, info, exchange);
@@ -153,8 +155,13 @@ export class Frontend {
   }
 
   #authorize(exchange: Exchange): void {
-    const { user, info, audit } = exchange;
+    const { user, info, audit, request, response, connection } = exchange;
     const { authorization } = this.#context;
+    if (this.#login?.handles(info.path) === true) {
+      audit?.decided({ allowed: true, reason: 'the OAuth server decides itself' });
+      this.#follow(exchange, this.#login.answer(request, response, connection));
+      return;
+    }
     const allowed =
       audit === undefined
         ? authorization.requireRequest(user, info)
@@ -237,6 +244,7 @@ export class Frontend {
     const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
     if (anonymous === 'paths') return anonymousPaths.includes(info.path);
     if (anonymous !== 'health') return anonymous === 'all';
+    if (info.path === HOST_OFFERS) return info.resource && info.verb === 'create';
     return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
   }
 

@@ -331,7 +331,7 @@ class Server implements ApiServer {
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
-      processFacts: deps.processFacts,
+      ...{ processFacts: deps.processFacts, releases: deps.releases },
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);
@@ -433,7 +433,6 @@ class Server implements ApiServer {
         ensureFlowObjects(this.#context),
         ensureServiceRange(this.#context),
         ensureClusterConfig(this.#context),
-        ensureOperators(this.#context),
       ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
@@ -442,6 +441,7 @@ class Server implements ApiServer {
         ensureTokenTracking(this.#context),
         this.#identityLeases.start(),
         this.#login?.prepare(),
+        ensureOperators(this.#context),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();

@@ -10,6 +10,8 @@ import type { CertificateSigner } from '../../core/reconcile/certificatesigningr
 import type { ControllersDeps } from './deps.ts';
 import { collectionPathOf, type Discovery, discover } from './discovery.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
+import type { MachineConfigFacts } from './machine-config-port.ts';
+import type { MachineProvisioner } from './machines-port.ts';
 
 export interface Capabilities {
   /** Signs certificates with the cluster CA. */
@@ -20,6 +22,10 @@ export interface Capabilities {
   readonly clusterFacts: ControllersDeps['clusterFacts'];
   /** Of routes; undefined: there is no router. */
   readonly router: RouterFacts | undefined;
+  /** Merges fragments of machine configurations, and hashes them. */
+  readonly machineConfig: MachineConfigFacts;
+  /** Hosts and the store; undefined: hosts are not installed from here. */
+  readonly machines: MachineProvisioner | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -53,6 +59,8 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     rootCaPem: deps.rootCaPem,
     clusterFacts: deps.clusterFacts,
     router: deps.router,
+    machineConfig: deps.machineConfig,
+    machines: deps.machines,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {

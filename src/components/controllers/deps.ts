@@ -5,6 +5,8 @@ import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '.
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
+import type { MachineConfigFacts } from './machine-config-port.ts';
+import type { MachineProvisioner } from './machines-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -25,6 +27,9 @@ export interface ControllersDeps {
   readonly clusterFacts?: ClusterFacts;
   /** Undefined: routes are served by another installation. */
   readonly router?: RouterFacts;
+  readonly machineConfig: MachineConfigFacts;
+  /** Undefined: hosts are not installed from here. */
+  readonly machines?: MachineProvisioner;
   readonly options?: Partial<ControllersOptions>;
 }
 

@@ -21,15 +21,22 @@ import {
   type HttpRoute,
   httpRouteStatus,
   httpRoutes,
+  isOwnGateway,
   isServed,
+  permitsOf,
   planRouteStatus,
   planRouting,
+  type ReferenceGrant,
   ROUTER_CLASS,
   ROUTER_CONTROLLER,
+  referenceGrants,
   routeId,
   sameStatus,
+  secretsOfGateway,
+  unpermittedBackend,
 } from '../../core/routing/index.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
+import { gatewayCertificateRoles, permitCertificates } from './gateway-certificates.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
 
@@ -50,14 +57,18 @@ export const ingressRouterController: ControllerSpec = {
     resources.ingressClasses,
     resources.nodes,
     resources.secrets,
+    resources.roles,
     gateways,
     httpRoutes,
+    referenceGrants,
   ],
   writes: [
     resources.routes,
     resources.ingresses,
     resources.ingressClasses,
     resources.secrets,
+    resources.roles,
+    resources.roleBindings,
     resources.customResourceDefinitions,
     gateways,
     httpRoutes,
@@ -80,7 +91,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
     fieldSelector: `metadata.name=${CERTIFICATE.name}`,
   });
   // Their kinds may not exist yet: the controllers do not wait for these.
-  let opened: { readonly gateways: Informer<Gateway>; readonly routes: Informer<HttpRoute> } | undefined;
+  let opened:
+    | {
+        readonly gateways: Informer<Gateway>;
+        readonly routes: Informer<HttpRoute>;
+        readonly grants: Informer<ReferenceGrant>;
+      }
+    | undefined;
+  const certificateRoles = gatewayCertificateRoles(handle);
   const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
   const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
   const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
@@ -90,12 +108,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const reconcile = async (): Promise<void> => {
     const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
     const ingressClasses = classes.list();
+    const permits = permitsOf(opened?.grants.list() ?? []);
     const plan = planRouting({
       routes: routes.list(),
       ingresses: ingresses.list(),
       ingressClasses,
       httpRoutes: allHttpRoutes(),
       gateway,
+      permits,
       // Verdicts do not depend on servers.
       service: (): Service | undefined => undefined,
       slices: (): readonly EndpointSlice[] => [],
@@ -109,30 +129,36 @@ function prepare(handle: ControllerHandle): ControllerRun {
     }
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
-    await reportGateways(addresses, plan.refused, now);
+    await reportGateways(addresses, plan.refused, permits, now);
+    if (opened === undefined) return;
+    const own = allGateways().filter(isOwnGateway);
+    const secretsOfAll = own.flatMap((each) => secretsOfGateway(each, permits));
+    await permitCertificates(handle, certificateRoles, secretsOfAll);
   };
 
   const reportGateways = async (
     addresses: readonly string[],
     refused: ReadonlyMap<string, string>,
+    permits: ReturnType<typeof permitsOf>,
     now: string,
   ): Promise<void> => {
     const attached = new Map<string, number>();
     for (const route of allHttpRoutes()) {
-      const found = attachments(route, gateway);
+      const found = attachments(route, gateway, permits);
       for (const { parent, listeners } of found)
         for (const { name } of listeners) {
           const key = `${parent.namespace ?? route.metadata?.namespace}/${parent.name} ${name}`;
           attached.set(key, (attached.get(key) ?? 0) + 1);
         }
       if (found.length === 0) continue;
-      const status = httpRouteStatus(route, found, refused.get(`httproute/${objectKey(route)}`), now);
+      const claimed = refused.get(`httproute/${objectKey(route)}`);
+      const status = httpRouteStatus(route, found, claimed, unpermittedBackend(route, permits), now);
       if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
     }
     for (const each of allGateways()) {
-      if (each.spec?.gatewayClassName !== ROUTER_CLASS) continue;
+      if (!isOwnGateway(each)) continue;
       const key = objectKey(each);
-      const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, now);
+      const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, permits, now);
       if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
     }
   };
@@ -153,19 +179,26 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
     const certificates = scope.queue(ensureCertificate, 1);
     await secrets.synced;
+    await certificateRoles.synced;
     scope.onChange(secrets, { deleted: () => certificates.add(ALL) });
     certificates.add(ALL);
     scope.every(RENEWAL_MS, () => certificates.add(ALL));
     let isFollowed = false;
     const kinds = scope.queue(async () => {
       await ensureKinds();
-      opened ??= { gateways: handle.informer(gateways), routes: handle.informer(httpRoutes) };
+      opened ??= {
+        gateways: handle.informer(gateways),
+        routes: handle.informer(httpRoutes),
+        grants: handle.informer(referenceGrants),
+      };
       if (isFollowed) return;
       isFollowed = true;
       opened.gateways.start();
       opened.routes.start();
       scope.onChange(opened.gateways, follow);
       scope.onChange(opened.routes, follow);
+      opened.grants.start();
+      scope.onChange(opened.grants, follow);
     }, 1);
     kinds.add(ALL);
     wake();

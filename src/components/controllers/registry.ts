@@ -3,6 +3,7 @@
  * wait for.
  */
 import { attachDetachController } from './attachdetach.ts';
+import { bareMetalHostController } from './bare-metal-host.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';
 import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
@@ -29,6 +30,14 @@ import { ingressRouterController } from './ingress-router.ts';
 import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
+import { machineController } from './machine.ts';
+import { machineConfigDrainController } from './machine-config-drain.ts';
+import { containerRuntimeConfigController, kubeletConfigController } from './machine-config-generated.ts';
+import { machineConfigNodeController } from './machine-config-node.ts';
+import { machineConfigRenderController } from './machine-config-render.ts';
+import { machineConfigTemplateController } from './machine-config-template.ts';
+import { machineHealthCheckController } from './machine-health-check.ts';
+import { machineSetController } from './machine-set.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -111,4 +120,14 @@ export const controllers: readonly ControllerSpec[] = [
   templateInstanceController,
   rigController,
   fixtureClassesController,
+  machineConfigTemplateController,
+  machineConfigRenderController,
+  machineConfigNodeController,
+  machineConfigDrainController,
+  kubeletConfigController,
+  containerRuntimeConfigController,
+  bareMetalHostController,
+  machineSetController,
+  machineController,
+  machineHealthCheckController,
 ];

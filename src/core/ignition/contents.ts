@@ -1,6 +1,6 @@
 /** Contents of files: `data:` URLs (RFC 2397), plain or base64, optionally compressed with gzip; all sizes bounded. */
 import { type FieldError, fieldError, OMITTED } from '../../api/meta/field-error.ts';
-import type { IgnitionContents, Inflate } from './types.ts';
+import type { IgnitionContents, IgnitionFile, Inflate } from './types.ts';
 
 /** More than the largest object of the API. */
 export const MAX_SOURCE_BYTES = 4 * 1024 * 1024;
@@ -49,6 +49,12 @@ export function decodeContents(contents: IgnitionContents | undefined, path: str
   } catch {
     return invalid(`is not gzip, or has more than ${MAX_FILE_BYTES} bytes when it is decompressed`);
   }
+}
+
+/** Of a file of a valid config. */
+export function fileText(file: IgnitionFile, inflate: Inflate): string {
+  const decoded = decodeContents(file.contents, file.path, inflate);
+  return 'bytes' in decoded ? new TextDecoder().decode(decoded.bytes) : '';
 }
 
 function percentDecoded(text: string): Uint8Array | undefined {

@@ -1,4 +1,5 @@
 /** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
+export { fileText } from './contents.ts';
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';
 export {
   clusterPolicies,

@@ -33,7 +33,10 @@ const gateway = map(
           hostname,
           port,
           protocol: text,
-          tls: open,
+          tls: map({
+            mode: oneOf('Terminate', 'Passthrough'),
+            certificateRefs: list(map({ group: text, kind: text, namespace: text, name: text }, ['name'])),
+          }),
           allowedRoutes: map({
             namespaces: map({ from: oneOf('All', 'Selector', 'Same'), selector: open }),
             kinds: list(open),
@@ -86,12 +89,21 @@ const httpRoute = map({
   ),
 });
 
+const referenceGrant = map(
+  {
+    from: list(map({ group: text, kind: text, namespace: text }, ['group', 'kind', 'namespace']), 16),
+    to: list(map({ group: text, kind: text, name: text }, ['group', 'kind']), 16),
+  },
+  ['from', 'to'],
+);
+
 function definition(
   kind: string,
   plural: string,
   scope: 'Cluster' | 'Namespaced',
   spec: object,
   shortNames: string[],
+  version = 'v1',
 ): CustomResourceDefinition {
   const schema = { type: 'object', required: ['spec'], properties: { spec, status: open } };
   const names = { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames };
@@ -107,7 +119,13 @@ function definition(
       scope,
       names: { ...names, categories: ['gateway-api'] },
       versions: [
-        { name: 'v1', served: true, storage: true, subresources: { status: {} }, schema: { openAPIV3Schema: schema } },
+        {
+          name: version,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: schema },
+        },
       ],
     },
   } as CustomResourceDefinition;
@@ -117,4 +135,5 @@ export const gatewayDefinitions: readonly CustomResourceDefinition[] = [
   definition('GatewayClass', 'gatewayclasses', 'Cluster', gatewayClass, ['gc']),
   definition('Gateway', 'gateways', 'Namespaced', gateway, ['gtw']),
   definition('HTTPRoute', 'httproutes', 'Namespaced', httpRoute, []),
+  definition('ReferenceGrant', 'referencegrants', 'Namespaced', referenceGrant, ['refgrant'], 'v1beta1'),
 ];

@@ -2,6 +2,8 @@
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Attachment, Gateway, HttpRoute } from './gateways.ts';
 import { ROUTER_CONTROLLER } from './ingresses.ts';
+import { listenerProblem } from './listeners.ts';
+import type { Permits } from './reference-grants.ts';
 
 interface Condition {
   readonly type: string;
@@ -32,20 +34,21 @@ export function gatewayStatus(
   gateway: Gateway,
   addresses: readonly string[],
   attached: (listener: string) => number,
+  permits: Permits,
   now: string,
 ): object {
-  const listeners = (gateway.spec?.listeners ?? []).map(({ name = '', protocol }) => {
-    const isServed = protocol === 'HTTP' || protocol === 'HTTPS';
-    const conditions = isServed
-      ? [
-          condition(gateway, 'Accepted', true, 'Accepted', ''),
-          condition(gateway, 'Programmed', true, 'Programmed', ''),
-          condition(gateway, 'ResolvedRefs', true, 'ResolvedRefs', ''),
-        ]
-      : [
-          condition(gateway, 'Accepted', false, 'UnsupportedProtocol', `${protocol} is not served; use HTTP or HTTPS`),
-          condition(gateway, 'Programmed', false, 'Invalid', ''),
-        ];
+  const listeners = (gateway.spec?.listeners ?? []).map((listener) => {
+    const { name = '' } = listener;
+    const problem = listenerProblem(gateway, listener, permits);
+    const judged = (type: 'Accepted' | 'ResolvedRefs'): Condition =>
+      problem?.condition === type
+        ? condition(gateway, type, false, problem.reason, problem.message)
+        : condition(gateway, type, true, type, '');
+    const conditions = [
+      judged('Accepted'),
+      condition(gateway, 'Programmed', problem === undefined, problem === undefined ? 'Programmed' : 'Invalid', ''),
+      judged('ResolvedRefs'),
+    ];
     return {
       name,
       supportedKinds: [{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute' }],
@@ -68,6 +71,8 @@ export function httpRouteStatus(
   route: HttpRoute,
   attachments: readonly Attachment[],
   refused: string | undefined,
+  /** A back end of another namespace that no ReferenceGrant permits. */
+  unpermitted: string | undefined,
   now: string,
 ): NonNullable<HttpRoute['status']> {
   const others = (route.status?.parents ?? []).filter(({ controllerName }) => controllerName !== ROUTER_CONTROLLER);
@@ -75,7 +80,15 @@ export function httpRouteStatus(
     const why = refusal ?? (refused === undefined ? undefined : { reason: 'HostAlreadyClaimed', message: refused });
     const conditions = [
       condition(route, 'Accepted', why === undefined, why?.reason ?? 'Accepted', why?.message ?? ''),
-      condition(route, 'ResolvedRefs', true, 'ResolvedRefs', ''),
+      unpermitted === undefined
+        ? condition(route, 'ResolvedRefs', true, 'ResolvedRefs', '')
+        : condition(
+            route,
+            'ResolvedRefs',
+            false,
+            'RefNotPermitted',
+            `no ReferenceGrant permits service ${unpermitted}`,
+          ),
     ];
     return {
       parentRef: parent,

@@ -2,17 +2,11 @@
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { fnv } from './hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from './ingresses.ts';
+import { certificateOfListener, type Listener, listenerProblem } from './listeners.ts';
 import { readOptions } from './options.ts';
-import type { Pool, Redirect } from './port.ts';
+import type { Certificate, Pool, Redirect } from './port.ts';
+import type { Permits } from './reference-grants.ts';
 import { ageOf, type PathMatch, poolOf, type Row } from './rows.ts';
-
-export interface Listener {
-  readonly name?: string;
-  readonly hostname?: string;
-  readonly port?: number;
-  readonly protocol?: string;
-  readonly allowedRoutes?: { readonly namespaces?: { readonly from?: string } };
-}
 
 export interface Gateway extends KubeObject {
   spec?: { gatewayClassName?: string; listeners?: Listener[] };
@@ -25,6 +19,7 @@ export interface ParentReference {
   readonly namespace?: string;
   readonly name?: string;
   readonly sectionName?: string;
+  readonly port?: number;
 }
 
 interface Filter {
@@ -79,36 +74,47 @@ export const gatewayClasses: ResourceType = {
   namespaced: false,
 };
 
+export const isOwnGateway = ({ spec }: Gateway): boolean => spec?.gatewayClassName === ROUTER_CLASS;
+
 /** Why a parent does not accept a route; undefined: it does. */
 export interface Attachment {
   readonly parent: ParentReference;
+  readonly gateway: Gateway;
   readonly listeners: readonly Listener[];
   readonly refusal: { readonly reason: string; readonly message: string } | undefined;
 }
 
-const isServedProtocol = ({ protocol }: Listener): boolean => protocol === 'HTTP' || protocol === 'HTTPS';
-
 /** Parents of a route that are Gateways of this router; others are another controller's. */
-export function attachments(route: HttpRoute, gateway: (key: string) => Gateway | undefined): Attachment[] {
+export function attachments(
+  route: HttpRoute,
+  gateway: (key: string) => Gateway | undefined,
+  permits: Permits,
+): Attachment[] {
   const { namespace = '' } = route.metadata ?? {};
   return (route.spec?.parentRefs ?? []).flatMap((parent): Attachment[] => {
     const at = parent.namespace ?? namespace;
     const found = gateway(`${at}/${parent.name ?? ''}`);
     if ((parent.kind ?? 'Gateway') !== 'Gateway' || found?.spec?.gatewayClassName !== ROUTER_CLASS) return [];
-    const refuse = (reason: string, message: string) => [{ parent, listeners: [], refusal: { reason, message } }];
+    const refuse = (reason: string, message: string) => [
+      { parent, gateway: found, listeners: [], refusal: { reason, message } },
+    ];
     const unsupported = unsupportedOf(route);
     if (unsupported !== undefined) return refuse('UnsupportedValue', unsupported);
     const named = (found.spec.listeners ?? []).filter(
-      (each) => isServedProtocol(each) && (parent.sectionName === undefined || parent.sectionName === each.name),
+      (each) =>
+        (parent.sectionName === undefined || parent.sectionName === each.name) &&
+        (parent.port === undefined || parent.port === each.port) &&
+        listenerProblem(found, each, permits) === undefined,
     );
-    if (named.length === 0) return refuse('NoMatchingParent', 'no listener of the Gateway matches sectionName');
+    if (named.length === 0)
+      return refuse('NoMatchingParent', 'no listener of the Gateway that is served matches sectionName and port');
     const allowed = named.filter(({ allowedRoutes }) => allowedRoutes?.namespaces?.from === 'All' || at === namespace);
     if (allowed.length === 0)
       return refuse('NotAllowedByListeners', `the listeners do not allow routes of namespace ${namespace}`);
     const matching = allowed.filter((each) => hostsOf(route, each).length > 0);
     if (matching.length === 0)
       return refuse('NoMatchingListenerHostname', 'no host name of the route matches a listener');
-    return [{ parent, listeners: matching, refusal: undefined }];
+    return [{ parent, gateway: found, listeners: matching, refusal: undefined }];
   });
 }
 
@@ -136,23 +142,33 @@ function hostsOf({ spec }: HttpRoute, { hostname = '' }: Listener): string[] {
   });
 }
 
+interface Place {
+  readonly host: string;
+  http: boolean;
+  https: boolean;
+  certificate: Certificate | undefined;
+}
+
 export function rowsOfHttpRoute(
   route: HttpRoute,
-  source: IngressSource & { gateway(key: string): Gateway | undefined },
+  source: IngressSource & { gateway(key: string): Gateway | undefined; readonly permits: Permits },
 ): Row[] {
   const { namespace = '', name = '', annotations = {} } = route.metadata ?? {};
   const id = `httproute/${namespace}/${name}`;
   const { options } = readOptions(annotations, fnv(id), false);
-  const listeners = attachments(route, source.gateway).flatMap((each) => each.listeners);
-  const places = new Map<string, { host: string; http: boolean; https: boolean }>();
-  for (const listener of listeners)
-    for (const host of hostsOf(route, listener)) {
-      const place = places.get(host) ?? { host, http: false, https: false };
-      places.set(host, place);
-      if (listener.protocol === 'HTTPS') place.https = true;
-      else place.http = true;
+  const places = new Map<string, Place>();
+  for (const { gateway, listeners } of attachments(route, source.gateway, source.permits))
+    for (const listener of listeners) {
+      const secret = certificateOfListener(gateway, listener);
+      for (const host of hostsOf(route, listener)) {
+        const place = places.get(host) ?? { host, http: false, https: false, certificate: undefined };
+        places.set(host, place);
+        if (listener.protocol !== 'HTTPS') place.http = true;
+        else place.https = true;
+        if (secret !== undefined) place.certificate ??= source.certificate(secret.namespace, secret.name);
+      }
     }
-  return [...places.values()].flatMap(({ host: given, http, https }) =>
+  return [...places.values()].flatMap(({ host: given, http, https, certificate }) =>
     (route.spec?.rules ?? []).flatMap((rule) => {
       const matches = rule.matches === undefined || rule.matches.length === 0 ? [{}] : rule.matches;
       const pools = (rule.backendRefs ?? []).flatMap((each) => poolOfReference(namespace, each, source));
@@ -181,7 +197,7 @@ export function rowsOfHttpRoute(
           })),
           tls: https ? 'terminate' : 'none',
           insecure: http ? 'serve' : 'none',
-          certificate: undefined,
+          certificate,
           age: ageOf(route),
         };
       });
@@ -194,17 +210,31 @@ function pathOf({ path }: Match): PathMatch {
   return type === 'Exact' ? { kind: 'exact', value } : { kind: 'prefix', value: value.replace(/(?<!\/)\/$/, '') };
 }
 
-/** A service of another namespace would need a ReferenceGrant, which is not served: it has no servers. */
+/** A service of another namespace has no servers unless a ReferenceGrant permits it. */
 function poolOfReference(
   namespace: string,
   reference: NonNullable<HttpRouteRule['backendRefs']>[number],
-  source: IngressSource,
+  source: IngressSource & { readonly permits: Permits },
 ): Pool[] {
   const { group = '', kind = 'Service', name = '', namespace: other = namespace, port, weight = 1 } = reference;
-  const key = `${namespace}/${name}`;
-  if (group !== '' || kind !== 'Service' || other !== namespace || port === undefined)
+  const key = `${other}/${name}`;
+  if (group !== '' || kind !== 'Service' || port === undefined || !isPermitted(namespace, reference, source.permits))
     return [{ service: key, weight, endpoints: [], http2: false }];
   return [poolOf(source, key, portName(source.service(key), { number: port }), weight)];
+}
+
+const isPermitted = (
+  namespace: string,
+  { namespace: other = namespace, name = '' }: { readonly namespace?: string; readonly name?: string },
+  permits: Permits,
+): boolean => permits({ from: { kind: 'HTTPRoute', namespace }, to: { kind: 'Service', namespace: other, name } });
+
+/** The first back end that a ReferenceGrant would have to permit. */
+export function unpermittedBackend({ metadata, spec }: HttpRoute, permits: Permits): string | undefined {
+  const { namespace = '' } = metadata ?? {};
+  const references = (spec?.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs);
+  const found = references.find((each) => !isPermitted(namespace, each, permits));
+  return found === undefined ? undefined : `${found.namespace}/${found.name}`;
 }
 
 function redirectOf({ filters = [] }: HttpRouteRule): Redirect | undefined {

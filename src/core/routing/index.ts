@@ -1,10 +1,21 @@
 export { Balancer } from './balance.ts';
 export { gatewayDefinitions } from './gateway-crds.ts';
 export { gatewayStatus, httpRouteStatus, sameStatus } from './gateway-status.ts';
-export { attachments, type Gateway, gatewayClasses, gateways, type HttpRoute, httpRoutes } from './gateways.ts';
+export {
+  attachments,
+  type Gateway,
+  gatewayClasses,
+  gateways,
+  type HttpRoute,
+  httpRoutes,
+  isOwnGateway,
+  unpermittedBackend,
+} from './gateways.ts';
 export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresses.ts';
+export { secretsOfGateway } from './listeners.ts';
 export { planRouting, type RoutingInput, type RoutingPlan } from './plan.ts';
 export { objectsByService, printedRoutes } from './printed.ts';
+export { permitsOf, type ReferenceGrant, referenceGrants } from './reference-grants.ts';
 export { type CertificateCheck, type Rejection, routeId } from './routes.ts';
 export { planRouteStatus } from './status.ts';
 export type { RoutingTable } from './table.ts';

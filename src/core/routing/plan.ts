@@ -3,6 +3,7 @@ import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
 import { type Gateway, type HttpRoute, rowsOfHttpRoute } from './gateways.ts';
 import { type IngressSource, isServed, rowsOfIngress } from './ingresses.ts';
+import type { Permits } from './reference-grants.ts';
 import { type CertificateCheck, hostProblem, type Rejection, routeId, rowOfRoute } from './routes.ts';
 import { ageOf, compareAges, type Row } from './rows.ts';
 import { type Ports, RoutingTable } from './table.ts';
@@ -13,6 +14,8 @@ export interface RoutingInput extends IngressSource {
   readonly ingressClasses: readonly IngressClass[];
   readonly httpRoutes: readonly HttpRoute[];
   gateway(key: string): Gateway | undefined;
+  /** Of ReferenceGrants. */
+  readonly permits: Permits;
   readonly check: CertificateCheck;
   readonly ports: Ports;
 }

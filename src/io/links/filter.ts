@@ -5,6 +5,8 @@ import type { PortMapping } from '../../core/podplan/port.ts';
 
 /** Pods whose traffic to a host port came from this node's own pods are answered through this node. */
 const HOST_PORT_MARK = '0x2000';
+/** Of the machine config server; the second one is OpenShift's without TLS. */
+const CONFIG_SERVER_PORTS = '22623, 22624';
 
 export interface FilterOptions {
   readonly table: string;
@@ -64,6 +66,11 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
           '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
         ]
       : []),
+    // Configurations of hosts hold their secrets: pods reach no machine config server, as in OpenShift.
+    ...['forward', 'input'].map(
+      (hook) =>
+        `  chain config_guard_${hook} { type filter hook ${hook} priority -5; ${ip} saddr ${podCidr} tcp dport { ${CONFIG_SERVER_PORTS} } reject with tcp reset; }`,
+    ),
     '  chain postrouting {',
     '    type nat hook postrouting priority 90;',
     `    meta mark and ${HOST_PORT_MARK} != 0 ct status dnat masquerade`,

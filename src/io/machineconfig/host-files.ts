@@ -7,7 +7,7 @@ import type { Entry, Tree, UnitFile } from '../../core/ignition/port.ts';
 import { type Accounts, readAccounts } from './accounts.ts';
 import { codeOf, type Disk, type Owner } from './disk.ts';
 import { differenceOf, MAX_KEPT_BYTES, type Observed, observe, type Recorded, sha256 } from './observe.ts';
-import { type Content, createTransactions, type Replacement } from './transaction.ts';
+import { type Batch, type Content, createTransactions, type Replacement } from './transaction.ts';
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
 export const STATE_DIRECTORY = '/var/lib/origin/machine-config';
@@ -71,12 +71,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
     },
     async note(note) {
       const next: State = { ...state, note };
-      await transactions.run({
-        replacements: [{ path: STATE, content: jsonFile(next), present: known }],
-        directories: [],
-        leftDirectories: [],
-        leftFiles: [],
-      });
+      await transactions.replace(STATE, jsonBytes(next));
       state = next;
       known = true;
     },
@@ -121,11 +116,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
   };
 }
 
-const jsonFile = (value: unknown): Content => ({
-  kind: 'file',
-  bytes: new TextEncoder().encode(JSON.stringify(value)),
-  owner: PRIVATE,
-});
+const jsonBytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
 async function readState(disk: Disk): Promise<State | undefined> {
   if ((await disk.stat(STATE)) === undefined) return undefined;
@@ -158,7 +149,13 @@ async function unitFileOf(disk: Disk, state: State, name: string): Promise<UnitF
   return undefined;
 }
 
-async function planChange(disk: Disk, state: State, tree: Tree, accounts: Accounts, note: JsonValue) {
+async function planChange(
+  disk: Disk,
+  state: State,
+  tree: Tree,
+  accounts: Accounts,
+  note: JsonValue,
+): Promise<{ readonly next: State; readonly batch: Batch }> {
   const entries: Record<string, Recorded> = {};
   const originals: Record<string, Original> = {};
   const saved: Replacement[] = [];
@@ -208,10 +205,11 @@ async function planChange(disk: Disk, state: State, tree: Tree, accounts: Accoun
   const dropped = Object.entries(state.originals).flatMap(([path, original]) =>
     original.kind === 'file' && !tree.has(path) ? [`${ORIGINALS}/${original.stored}`] : [],
   );
+  const own: Content = { kind: 'file', bytes: jsonBytes(next), owner: PRIVATE };
   return {
     next,
     batch: {
-      replacements: [...saved, ...replacements, { path: STATE, content: jsonFile(next), present }],
+      replacements: [...saved, ...replacements, { path: STATE, content: own, present }],
       directories: [...made].map(([path, owner]) => ({ path, owner })),
       leftDirectories: directories.filter((path) => !needed(path)).toReversed(),
       leftFiles: dropped,

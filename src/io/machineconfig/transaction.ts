@@ -9,6 +9,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import { codeOf, type Disk, type Owner } from './disk.ts';
 
 const JOURNAL = 'journal.json';
+const AT_ONCE = 16;
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024;
 const PRIVATE: Owner = { mode: 0o600, uid: 0, gid: 0 };
 
@@ -57,6 +58,8 @@ export interface Transactions {
   replay(): Promise<Replayed>;
   /** Throws CodedErrors that name the file; nothing has changed then. */
   run(batch: Batch): Promise<void>;
+  /** One private file of the journal's own directory. */
+  replace(path: string, bytes: Uint8Array): Promise<void>;
 }
 
 /** `directory` is private and there. */
@@ -116,9 +119,9 @@ class JournaledTransactions implements Transactions {
       await explained(path, () => disk.makeDirectory(path, owner));
       await disk.sync(dirname(path));
     }
-    for (const [index, { path, content, present }] of replacements.entries()) {
-      const change = journal.changes[index];
-      await explained(path, async () => {
+    const staged = replacements.map((replacement, index) => [replacement, journal.changes[index]] as const);
+    await together(staged, ([{ path, content, present }, change]) =>
+      explained(path, async () => {
         if (change?.temporary !== undefined) {
           await disk.remove(change.temporary);
           if (content.kind === 'file') await disk.write(change.temporary, content.bytes, content.owner);
@@ -128,8 +131,8 @@ class JournaledTransactions implements Transactions {
           await disk.remove(change.old);
           await keepOld(disk, path, change.old);
         }
-      });
-    }
+      }),
+    );
     await this.#syncParents(journal.changes);
   }
 
@@ -194,11 +197,12 @@ class JournaledTransactions implements Transactions {
   }
 
   async #syncParents(changes: readonly Change[]): Promise<void> {
-    for (const parent of new Set(changes.map(({ path }) => dirname(path)))) {
-      await this.#disk.sync(parent).catch((error: unknown) => {
+    const parents = new Set(changes.map(({ path }) => dirname(path)));
+    await together([...parents], (parent) =>
+      this.#disk.sync(parent).catch((error: unknown) => {
         if (codeOf(error) !== 'ENOENT') throw error;
-      });
-    }
+      }),
+    );
   }
 
   async #readJournal(): Promise<Journal | undefined> {
@@ -212,11 +216,15 @@ class JournaledTransactions implements Transactions {
     }
   }
 
-  async #writeJournal(journal: Journal): Promise<void> {
-    const temporary = `${this.#journal}.new`;
+  #writeJournal(journal: Journal): Promise<void> {
+    return this.replace(this.#journal, new TextEncoder().encode(JSON.stringify(journal)));
+  }
+
+  async replace(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${path}.new`;
     await this.#disk.remove(temporary);
-    await this.#disk.write(temporary, new TextEncoder().encode(JSON.stringify(journal)), PRIVATE);
-    await this.#disk.rename(temporary, this.#journal);
+    await this.#disk.write(temporary, bytes, PRIVATE);
+    await this.#disk.rename(temporary, path);
     await this.#disk.sync(this.#directory);
   }
 
@@ -229,6 +237,14 @@ class JournaledTransactions implements Transactions {
 /** In the same directory, so that a rename replaces the file in one step. */
 const beside = (path: string, what: string, index: number): string =>
   `${dirname(path) === '/' ? '' : dirname(path)}/.hyperedge-${what}-${index}`;
+
+/** Flushes of several files share a commit of the file system. All have ended when it throws the first error. */
+async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  for (let from = 0; from < items.length; from += AT_ONCE) {
+    const outcomes = await Promise.allSettled(items.slice(from, from + AT_ONCE).map(act));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+}
 
 async function keepOld(disk: Disk, path: string, old: string): Promise<void> {
   const stat = await disk.stat(path);

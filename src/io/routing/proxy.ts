@@ -24,6 +24,7 @@ import { Upstreams } from './upstream.ts';
 const KEEP_ALIVE_MS = 300_000;
 const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
+const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
 const EMPTY: RoutingView = {
   tls: () => ({ kind: 'terminate', certificate: undefined }),
@@ -50,6 +51,7 @@ class NodeProxy implements RoutingProxy {
   readonly #secure: Http2SecureServer;
   readonly #listeners: RetriedListener[];
   #stats: HttpServer | undefined;
+  #caTimer: NodeJS.Timeout | undefined;
   #view: RoutingView = EMPTY;
 
   constructor(settings: ProxySettings, balancing: Balancing, log: Log, address: string) {
@@ -100,6 +102,8 @@ class NodeProxy implements RoutingProxy {
 
   async start(): Promise<void> {
     await this.#readClusterCa();
+    const period = this.#settings.clusterCaPeriodMs ?? CLUSTER_CA_PERIOD_MS;
+    this.#caTimer = setInterval(() => void this.#readClusterCa(), period).unref();
     await Promise.all(this.#listeners.map((listener) => listener.start()));
     this.#serveStats();
   }
@@ -122,6 +126,7 @@ class NodeProxy implements RoutingProxy {
   }
 
   async stop(): Promise<void> {
+    clearInterval(this.#caTimer);
     this.#pending.stop();
     this.#upstreams.close();
     this.#stats?.closeAllConnections();

@@ -8,6 +8,7 @@ import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { parseNetworks } from '../../base/networks.ts';
 import type { ApiServerConfig } from '../../components/apiserver/index.ts';
+import type { ReleaseSource } from '../../components/apiserver/release-port.ts';
 import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { chooseCiphers } from '../config/etcd/cipher-suites.ts';
@@ -31,6 +32,8 @@ export interface ApiOptions {
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
   readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
+  /** Files that other hosts may fetch; undefined: none. */
+  readonly releases?: ReleaseSource;
   /** Called for world-readable secret files; undefined: they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }

@@ -23,6 +23,7 @@ import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
 import { imageRegistriesOf } from './image-registries.ts';
 import { createLoginFor } from './login.ts';
+import { releaseSource } from './releases.ts';
 import { openStore } from './store.ts';
 
 /** Configured by this host's master-config.yaml. Throws CodedErrors with file and field. */
@@ -35,7 +36,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
         referredToBy: configFile,
         ownHost: true,
         // The only API server of a host's own store is its only writer until another one announces itself.
-        openshift: layerOf(config),
+        ...{ openshift: layerOf(config), releases: releaseSource(configFile) },
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -164,6 +165,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(authorizers === undefined ? {} : { authorizers }),
     ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
+    ...(options.releases === undefined ? {} : { releases: options.releases }),
     certificates,
     login: await createLoginFor(config, options.openshift, log.named('oauth')),
     ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),

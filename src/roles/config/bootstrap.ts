@@ -14,6 +14,7 @@ import { openshiftField } from './openshift.ts';
 import { routerField } from './router.ts';
 import type { Field, JsonSchema, Parsed } from './strict-yaml.ts';
 import { boolean, checkedString, dictionary, integer, list, object, oneOf, schemaOf, string } from './strict-yaml.ts';
+import { updatesField } from './updates.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -118,6 +119,14 @@ const shape = {
     },
     ['server', 'token', 'caHash'],
   ),
+  offer: object(
+    {
+      server: apiUrl(),
+      caHash: string({ pattern: /^sha256:[0-9a-f]{64}$/, fix: 'give the hash that "hyperedge token create" printed' }),
+    },
+    ['server', 'caHash'],
+  ),
+  handover: object({ masters: integer(1, 9) }, ['masters']),
   masters: list(apiUrl()),
   vip: object({ address: ip(), interface: linkName() }, ['address']),
   labels: dictionary(string()),
@@ -142,6 +151,7 @@ const shape = {
   openshift: openshiftField(),
   router: routerField(),
   machineConfig: machineConfigField(),
+  updates: updatesField(),
   logLevel: integer(0, 10),
   node: object({
     name: string(NODE_NAME),
@@ -158,6 +168,7 @@ const shape = {
     etcd: port(),
     etcdPeer: port(),
     balancer: port(),
+    machineConfigServer: port(),
   }),
   network: object({
     clusterCIDR: cidrs(),

@@ -3,6 +3,7 @@ import type { BootstrapFiles } from './bootstrap-files.ts';
 import { effectiveEmbedded } from './embedded.ts';
 import { effectiveRouter } from './router.ts';
 import type { Settings } from './settings.ts';
+import { effectiveUpdates } from './updates.ts';
 
 export interface EffectiveField {
   readonly path: readonly string[];
@@ -60,6 +61,7 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ...group('openshift', settings.openshift),
     ...effectiveRouter(settings.router),
     ...group('machineConfig', settings.machineConfig),
+    ...effectiveUpdates(settings.updates),
     ['logLevel', settings.logLevel],
     ...group('node', {
       name: settings.nodeName,

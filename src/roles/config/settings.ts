@@ -17,6 +17,7 @@ import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
+import { type UpdateSettings, updatesOf } from './updates.ts';
 
 export interface Settings {
   readonly root: string;
@@ -42,6 +43,10 @@ export interface Settings {
   readonly joined: boolean;
   /** Present: this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  /** Present: this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
+  readonly offer: { readonly server: string; readonly caHash: string } | undefined;
+  /** Present: this host's control plane ends when as many other masters run. */
+  readonly handover: { readonly masters: number } | undefined;
   /** Mirrors and plain HTTP by registry. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
   /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
@@ -60,6 +65,7 @@ export interface Settings {
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
   readonly machineConfig: MachineConfigSettings;
+  readonly updates: UpdateSettings;
   /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
   readonly masters: readonly string[];
   /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
@@ -92,6 +98,8 @@ export interface Settings {
     readonly etcdPeer: number;
     /** Of the local balancer, on loopback. */
     readonly balancer: number;
+    /** Of masters: where hosts that are installed get the configuration of their pool. */
+    readonly machineConfigServer: number;
   };
   readonly network: {
     /** The primary family's ranges of pods and services. */
@@ -208,6 +216,12 @@ export interface Paths {
   readonly snapshotSchedule: string;
   /** The latest time that this host has known to be right. */
   readonly timeFloor: string;
+  /** Files of releases, by digest. */
+  readonly releases: string;
+  /** The record of the last update of this host. */
+  readonly updateRecord: string;
+  /** Where installed executables are. */
+  readonly executables: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -247,6 +261,9 @@ export function pathsBelow(root: string): Paths {
     snapshots: at('var/lib/origin/snapshots'),
     snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
     timeFloor: at('var/lib/origin/time-floor'),
+    releases: at('var/lib/origin/releases'),
+    updateRecord: at('var/lib/origin/update/record.json'),
+    executables: at('usr/local/bin'),
   };
 }
 
@@ -316,7 +333,7 @@ export function settingsOf(
     root,
     bootstrapFile,
     // A host that joins has the roles of its token.
-    roles: new Set(file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node'])),
+    roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
     rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
     nodeName: file?.node?.name ?? nodeNameOf(hostname()),
@@ -329,6 +346,8 @@ export function settingsOf(
     nodeTaints: file?.taints ?? [],
     joined: joined !== undefined,
     join: file?.join,
+    offer: file?.offer,
+    handover: file?.handover,
     registries: file?.registries ?? new Map(),
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
@@ -338,6 +357,7 @@ export function settingsOf(
     openshift: openshiftOf(file?.openshift),
     router: routerOf(file?.router),
     machineConfig: machineConfigOf(file?.machineConfig),
+    updates: updatesOf(file?.updates),
     masters: mastersOf(file, joined),
     fixtures: declaredFixtures(file?.fixtures),
     rigPower: file?.rigPower ?? new Map(),
@@ -354,6 +374,7 @@ export function settingsOf(
       etcd: file?.ports?.etcd ?? 2379,
       etcdPeer: file?.ports?.etcdPeer ?? 2380,
       balancer: file?.ports?.balancer ?? 7443,
+      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
     },
     network: {
       ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },

@@ -31,6 +31,8 @@ import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { machineConfigFacts } from './machine-config.ts';
+import { machineProvisioner } from './machines.ts';
 import { routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
@@ -112,7 +114,9 @@ export async function startControllers({
           },
         }),
     options: optionsOf(config),
+    machines: machineProvisioner(configFile),
     router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
+    machineConfig: machineConfigFacts(),
   });
   const scheduler = createScheduler({
     client: schedulerClient.client.fenced(electors.scheduler.fence),

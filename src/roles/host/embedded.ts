@@ -4,18 +4,27 @@ import type { InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
+import { startClusterOperators } from './cluster-operators.ts';
+import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
 import { startMachineConfig } from './machine-config.ts';
+import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
+import { releaseVerifier } from './release-trust.ts';
 import type { RestartableKubelet } from './restartable-kubelet.ts';
 import type { ControlPlaneRevisions } from './revisions.ts';
+import type { HostRuntime } from './runtime.ts';
+import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
-  readonly prepared: { readonly revisions: ControlPlaneRevisions };
+  readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
+    readonly runtime: Pick<HostRuntime, 'network'>;
+    readonly revisions: ControlPlaneRevisions;
+  };
 }
 
 const STOP_MS = 3_000;
@@ -30,6 +39,7 @@ export async function startEmbedded(
   await keepLocalVolumes(settings.paths.localVolumes, nodeName, informers, api.client, log);
   publishImages(images, nodeName, informers, api.client, log);
   const stopImages = startImageWork({ settings, images, nodeName, recorder, log: log.named('images') });
+  const stopConfigServer = startMachineConfigServer(settings, api.client, log.named('machine-config-server'));
   const stopManifests = await deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
@@ -40,7 +50,13 @@ export async function startEmbedded(
     restartKubelet: () => kubelet.restart(),
     log: log.named('machine-config'),
   });
+  const ownBridge = prepared.runtime.network.setMtu !== undefined;
+  const verify = releaseVerifier(settings, informers, log.named('updates'));
+  const operators = await startClusterOperators({ settings, ...prepared, ownBridge, nodeName, api, verify, log });
+  const { prober } = operators;
+  const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    await within(Promise.all([stopImages(), stopManifests(), stopRevisions(), machineConfig.stop()]), STOP_MS);
+    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates(), stopRevisions()];
+    await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);
   };
 }

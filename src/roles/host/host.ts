@@ -28,6 +28,7 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
 import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
+import { withPoolSettings } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { takeInChild } from '../etcd/snapshot-child.ts';
@@ -151,7 +152,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const parts = { settings, log, prepared, api, lastKnown, recorder, network, streaming, certificates, versions };
-  const kubelet = await restartableKubelet(() => hostKubelet({ ...parts, addresses, time }), log.named('kubelet'));
+  const kubelet = await restartableKubelet((isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }), log);
   await kubelet.start();
   certificates.start(kubelet);
   const named = { reinstall: prepared.reinstall, onRenewed: (): void => void kubelet.reloadCertificate(), log };
@@ -342,9 +343,11 @@ interface KubeletParts {
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
   readonly time: TrustedTime;
+  /** The host starts whatever its pool says. */
+  readonly isFirst: boolean;
 }
 
-/** Of node-config.yaml as it is now. */
+/** Of node-config.yaml and the settings of the pool as they are now. */
 async function hostKubelet({
   settings,
   log,
@@ -358,9 +361,11 @@ async function hostKubelet({
   certificates,
   versions,
   time,
+  isFirst,
 }: KubeletParts): Promise<Kubelet> {
   const files = nodeFiles(settings.root);
-  const nodeConfig = await readHostNodeConfig(settings, prepared.driver.name, log);
+  const own = await readHostNodeConfig(settings, prepared.driver.name, log);
+  const nodeConfig = await withPoolSettings(own, settings.root, isFirst ? log : undefined);
   const mounts = createMounter();
   const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   return createKubelet({

@@ -7,10 +7,10 @@ import {
   createMachineConfigDaemon,
   type MachineConfigDaemon,
 } from '../../components/openshift/machineconfigdaemon/index.ts';
-import type { HostFiles } from '../../components/openshift/machineconfigdaemon/port.ts';
-import type { ImageStore } from '../../io/images/index.ts';
+import type { ImageStore, RegistryOptions } from '../../io/images/index.ts';
 import { createDirectoryWatch, createDisk, createHostFiles, createHostKernel } from '../../io/machineconfig/index.ts';
 import { createHostUnits, systemdRuns } from '../../io/systemd/index.ts';
+import { containersRegistries } from '../config/containers-registries.ts';
 import { registryOptions } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
@@ -33,7 +33,7 @@ export interface MachineConfigParts {
 /** Finishes or undoes a change that a power cut has interrupted; before anything reads those files. Never throws. */
 export async function replayMachineConfig({ root }: Settings, log: Log): Promise<void> {
   try {
-    await hostFilesOf(root).open();
+    await machineConfigParts({ root }).files.open();
   } catch (error) {
     log.error('interrupted machine config not replayed', { error: messageOf(error) });
   }
@@ -48,22 +48,43 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
     informers,
     client,
     recorder,
-    files: hostFilesOf(settings.root),
+    ...machineConfigParts(settings),
     units: ownMachine && (await systemdRuns()) ? createHostUnits() : undefined,
-    kernel: createHostKernel(createDisk(settings.root), { programs: ownMachine }),
-    parse: {
-      // Bounded, and so small that a thread would cost more.
-      inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }),
-      sshUser: settings.machineConfig.sshUser,
-    },
     restartKubelet,
-    reloadImages: async () => images.useRegistries(await registryOptions(settings)),
+    reloadImages: async () => images.useRegistries(await withContainersRegistries(settings)),
     readyTimeoutMs: READY_TIMEOUT_MS,
     clock,
     log,
   });
+  // A file of the distribution may say what is not supported here; the host starts without it.
+  await withContainersRegistries(settings).then(
+    (registries) => images.useRegistries(registries),
+    (error: unknown) => log.warn('registries of /etc/containers not used', { error: messageOf(error) }),
+  );
   await daemon.start();
   return daemon;
 }
 
-const hostFilesOf = (root: string): HostFiles => createHostFiles(createDisk(root), createDirectoryWatch(root));
+/** Those of registries.yaml and the bootstrap file win. Throws CodedError 'bad-config'. */
+async function withContainersRegistries(settings: Settings): Promise<RegistryOptions> {
+  const [own, pool] = await Promise.all([registryOptions(settings), containersRegistries(settings.root)]);
+  return {
+    ...own,
+    mirrors: { ...pool.mirrors, ...own.mirrors },
+    insecureRegistries: [...own.insecureRegistries, ...pool.insecureRegistries],
+  };
+}
+
+/** Files and boot loader below the root of a host. */
+export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root'> & Partial<Settings>) {
+  const disk = createDisk(root);
+  return {
+    files: createHostFiles(disk, createDirectoryWatch(root)),
+    kernel: createHostKernel(disk, { programs: root === '/' }),
+    parse: {
+      // Bounded, and so small that a thread would cost more.
+      inflate: (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength }),
+      ...(machineConfig === undefined ? {} : { sshUser: machineConfig.sshUser }),
+    },
+  };
+}

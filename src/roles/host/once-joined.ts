@@ -6,6 +6,7 @@ import { createHostFacts } from '../../io/host/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { joinCluster, mustJoin } from '../join/join.ts';
+import { offerUntilClaimed } from '../join/offer.ts';
 import { systemClock as clock } from '../process.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
@@ -20,7 +21,8 @@ export interface JoiningHost {
 
 /** Throws CodedErrors of one line. */
 export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
-  const { settings, log, progress, reload, signal } = host;
+  const { log, progress, reload, signal } = host;
+  const settings = await settingsOnceClaimed(host);
   if (!(await mustJoin(settings))) {
     await requireIdentity(settings);
     return settings;
@@ -29,6 +31,14 @@ export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
   const { machineId } = await createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }).info();
   await joinCluster(settings, { log: log.named('join'), note: progress.note, machineId, signal });
   return reload();
+}
+
+/** With what the host joins by, when it has offered itself and a Machine has claimed it. */
+async function settingsOnceClaimed({ settings, log, progress, signal }: JoiningHost): Promise<Settings> {
+  const { offer, joined, join } = settings;
+  if (offer === undefined || joined || join !== undefined) return settings;
+  const context = { log: log.named('offer'), note: progress.note, signal };
+  return { ...settings, join: await offerUntilClaimed(settings, offer, context) };
 }
 
 /** Throws CodedError 'bad-config' on a host that neither founds a cluster nor has a way to join one. */

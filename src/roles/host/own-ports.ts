@@ -48,6 +48,7 @@ export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> 
     host: [
       ...tcp(...(await read(nodeConfig, () => kubeletPorts(nodeConfig, settings), [ports.kubelet]))),
       ...tcp(ports.balancer),
+      ...(isMaster ? tcp(ports.machineConfigServer) : []),
       ...(router.enabled ? tcp(router.httpPort, router.httpsPort, router.statsPort) : []),
       ...(gossip.enabled ? [...tcp(gossip.port), { protocol: 'UDP' as const, port: gossip.port }] : []),
     ],

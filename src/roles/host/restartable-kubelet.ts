@@ -10,10 +10,16 @@ export interface RestartableKubelet extends Kubelet {
 const RETRY_MS = 2_000;
 
 /** `make` throws when the configuration is not valid: the kubelet that runs then stays. */
-export async function restartableKubelet(make: () => Promise<Kubelet>, log: Log): Promise<RestartableKubelet> {
+export async function restartableKubelet(
+  make: (isFirst: boolean) => Promise<Kubelet>,
+  hostLog: Log,
+): Promise<RestartableKubelet> {
+  const log = hostLog.named('kubelet');
   const ready = Promise.withResolvers<void>();
+  let isFirst = true;
   const adopt = async (): Promise<Kubelet> => {
-    const next = await make();
+    const next = await make(isFirst);
+    isFirst = false;
     void next.nodeReady.then(() => ready.resolve());
     return next;
   };

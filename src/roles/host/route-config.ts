@@ -2,7 +2,14 @@
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { gateways, httpRoutes, objectsByService, printedRoutes } from '../../core/routing/index.ts';
+import {
+  gateways,
+  httpRoutes,
+  objectsByService,
+  permitsOf,
+  printedRoutes,
+  referenceGrants,
+} from '../../core/routing/index.ts';
 import { nodeFiles } from '../../io/pki/index.ts';
 import { createCertificateJudge } from '../../io/routing/index.ts';
 import { openClient } from '../api-access.ts';
@@ -33,15 +40,17 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
     }
   };
   try {
-    const [routes, ingresses, ingressClasses, services, slices, foundGateways, foundHttpRoutes] = await Promise.all([
-      all(resources.routes),
-      all(resources.ingresses),
-      all(resources.ingressClasses),
-      all(resources.services),
-      all(resources.endpointSlices),
-      all(gateways),
-      all(httpRoutes),
-    ]);
+    const [routes, ingresses, ingressClasses, services, slices, foundGateways, foundHttpRoutes, grants] =
+      await Promise.all([
+        all(resources.routes),
+        all(resources.ingresses),
+        all(resources.ingressClasses),
+        all(resources.services),
+        all(resources.endpointSlices),
+        all(gateways),
+        all(httpRoutes),
+        all(referenceGrants),
+      ]);
     const { httpPort: http, httpsPort: https } = settings.router;
     return printedRoutes(
       {
@@ -52,6 +61,7 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
         httpRoutes: foundHttpRoutes,
         gateway: (key) =>
           foundGateways.find(({ metadata }) => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}` === key),
+        permits: permitsOf(grants),
         certificate: () => undefined,
         check: createCertificateJudge(),
         ports: { http, https },

@@ -4,6 +4,7 @@ import { loadSettings, type Settings } from '../config/settings.ts';
 import { collectWhenIdle } from '../heap.ts';
 import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
+import { depart, watchDeparture } from './departure.ts';
 import { startHost } from './host.ts';
 import { createProgress } from './progress.ts';
 
@@ -54,8 +55,15 @@ export async function runHost(options: RunHostOptions): Promise<number> {
               `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
       );
     });
-    await interrupted.signal;
+    const current = await reload();
+    const departure = watchDeparture(current, log, progress);
+    const leaving = await Promise.race([departure.departs, interrupted.signal.then(() => undefined)]);
+    departure.stop();
     stopped = true;
+    if (leaving !== undefined) {
+      await depart(leaving, current, host, progress, hurry);
+      process.exit(0);
+    }
     // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the
     // store.
     const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());

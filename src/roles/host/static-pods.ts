@@ -11,6 +11,7 @@ import { packaged, selfCommand } from '../assets.ts';
 import { writeGenerated } from '../config/generated-file.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
+import { ownsStore } from './issue-certificates.ts';
 import type { OwnPorts } from './own-ports.ts';
 
 /** OKD's names for the manifest files. */
@@ -36,9 +37,11 @@ export async function writeStaticPods(
   ports: OwnPorts,
 ): Promise<string[]> {
   const master = settings.roles.has('master');
-  const ownsEtcd = settings.roles.has('etcd') && settings.storage === undefined;
   const wanted = new Map<string, Pod | undefined>([
-    [MANIFESTS.etcd, ownsEtcd ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
+    [
+      MANIFESTS.etcd,
+      ownsStore(settings) ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined,
+    ],
     [MANIFESTS.api, master ? apiPod(settings, assets, ports.api) : undefined],
     [MANIFESTS.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
   ]);
@@ -111,6 +114,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
         ...activeDirectory(settings, 'api', 'master'),
       },
       { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
+      { name: 'releases', path: settings.paths.releases, orCreate: true },
     ],
     livenessProbe: get('/livez'),
     readinessProbe: get('/readyz'),
@@ -131,6 +135,9 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
         path: dirname(settings.paths.masterConfig),
         ...activeDirectory(settings, 'controllers', 'master'),
       },
+      // Machines: the store's authority is sealed for masters, and keys of hosts are files for as long as ssh runs.
+      ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
+      { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
     ],
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },

@@ -51,6 +51,24 @@ export async function discover(server: string, token: Token, caHash: string): Pr
   return { caPem, serverMs };
 }
 
+/**
+ * Trusts the cluster by the hash of its CA alone, as kubeadm does without a token. Throws CodedError 'unreachable',
+ * 'not-a-cluster', 'bad-ca-hash'.
+ */
+export async function discoverPinned(server: string, caHash: string): Promise<Discovered> {
+  const { body, serverMs } = await fetchClusterInfo(server);
+  const caPem = caOf(dataOf(body)['kubeconfig'] ?? '');
+  const pinned = caPem
+    ?.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
+    ?.find((pem) => tryCertificates(pem).map(caHashOf).includes(caHash));
+  // Only the pinned certificate is trusted: the document is not signed.
+  if (pinned !== undefined) return { caPem: `${pinned}\n`, serverMs };
+  throw new CodedError(
+    'bad-ca-hash',
+    `offer.caHash: ${server} has no CA with ${caHash}; compare with what "hyperedge token create" prints`,
+  );
+}
+
 async function verifySignature(content: string, signature: string | undefined, token: Token): Promise<void> {
   if (signature === undefined) {
     throw new CodedError(

@@ -18,7 +18,12 @@ export interface BootstrapFlags {
   readonly nodeName: string | undefined;
   readonly hostTools: boolean;
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  readonly offer?: { readonly server: string; readonly caHash: string } | undefined;
+  readonly handover?: { readonly masters: number } | undefined;
 }
+
+/** Pods of users would have to move when the temporary host leaves. */
+const TEMPORARY_TAINT = 'hyperedge.dev/bootstrap:NoSchedule';
 
 /** The text of the file; undefined when there is none and none is needed. Throws CodedError 'bad-config'. */
 export async function bootstrapText(path: string, flags: BootstrapFlags): Promise<string | undefined> {
@@ -58,15 +63,22 @@ export async function writeBootstrap(path: string, text: string | undefined): Pr
 }
 
 /** Throws CodedError 'other-cluster' when this host has another cluster's identity or data. */
-export async function checkCluster(root: string, join: BootstrapFlags['join']): Promise<void> {
-  if (join === undefined) return;
+export async function checkCluster(
+  root: string,
+  { join, offer }: Partial<Pick<BootstrapFlags, 'join' | 'offer'>>,
+): Promise<void> {
+  const target = join ?? offer;
+  if (target === undefined) return;
   const refuse = (what: string): never => {
-    throw new CodedError('other-cluster', `--join: ${what}; run hyperedge reset first, which keeps the data aside`);
+    throw new CodedError(
+      'other-cluster',
+      `--${join === undefined ? 'offer' : 'join'}: ${what}; run hyperedge reset first, which keeps the data aside`,
+    );
   };
   const ca = await readFile(nodeFiles(root).clientCa, 'utf8').catch(() => undefined);
   if (ca !== undefined) {
     const own = caHashOf(new X509Certificate(ca));
-    if (own !== join.caHash) refuse(`this host belongs to the cluster with CA ${own}`);
+    if (own !== target.caHash) refuse(`this host belongs to the cluster with CA ${own}`);
     return;
   }
   const { etcdData } = pathsBelow(root);
@@ -87,6 +99,8 @@ function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {
   if (flags.nodeName !== undefined) fields.push([['node', 'name'], flags.nodeName]);
   if (flags.hostTools) fields.push([['hostTools'], true]);
   if (flags.join !== undefined) fields.push([['join'], flags.join]);
+  if (flags.offer !== undefined) fields.push([['offer'], flags.offer]);
+  if (flags.handover !== undefined) fields.push([['handover'], flags.handover], [['taints'], [TEMPORARY_TAINT]]);
   return fields;
 }
 
@@ -99,6 +113,9 @@ function checkFlags(fields: readonly [string[], unknown][]): void {
     'join.server': '--join',
     'join.token': '--token',
     'join.caHash': '--ca-hash',
+    'offer.server': '--offer',
+    'offer.caHash': '--ca-hash',
+    'handover.masters': '--masters',
   };
   const document = new Document({ apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' });
   for (const [field, value] of fields) document.setIn(field, document.createNode(value));

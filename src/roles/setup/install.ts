@@ -7,20 +7,27 @@ import { readFile, rm, rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MACHINE_NAMESPACE } from '../../api/machines/types.ts';
 import { CodedError } from '../../base/errors.ts';
 import { packaged } from '../assets.ts';
+import { readReferenced } from '../config/files.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { openHelpers } from '../helpers.ts';
 import { askControl, type HostStatus } from '../host/control.ts';
 import { missingPrograms } from '../host/host-programs.ts';
 import { checkPort } from '../host/ports.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
+import { discoverPinned } from '../join/discovery.ts';
+import { offerKeys } from '../join/offer-keys.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';
+import { applyServed } from './machine-config.ts';
 import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
+  /** A file with the answer of a machine config server: the host's first config. */
+  readonly fromMcs: string | undefined;
   /** False: nothing is started. */
   readonly start: boolean;
   readonly timeoutMs: number;
@@ -38,7 +45,7 @@ export async function install(options: InstallOptions): Promise<number> {
   await checkMachine(start);
   const path = bootstrapPath(root);
   const text = await bootstrapText(path, options);
-  await checkCluster(root, options.join);
+  await checkCluster(root, options);
   if (options.address !== undefined) checkAddress(options.address);
   const before = start ? await askStatus(root) : undefined;
 
@@ -59,6 +66,10 @@ export async function install(options: InstallOptions): Promise<number> {
   });
   const { settings, helpers } = prepared;
   progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
+  if (options.fromMcs !== undefined) {
+    const name = await applyServed(settings, await readReferenced(options.fromMcs, '--from-mcs'));
+    progress.step(`files of ${name} are in place`);
+  }
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);
   for (const each of foreign) progress.note(`${each} is of other software and is kept`);
   progress.step(
@@ -76,10 +87,27 @@ export async function install(options: InstallOptions): Promise<number> {
     await systemctl('--no-block', running ? 'restart' : 'start', SERVICE);
     progress.step(`${SERVICE} ${running ? 'restarts with the new files; pods keep running' : 'starts'}`);
   }
+  if (options.offer !== undefined && !settings.joined) {
+    options.write(await offered(settings, options.offer));
+    return 0;
+  }
   const status = await waitUntilReady(root, running && upgraded ? before?.pid : undefined, options.timeoutMs, progress);
   progress.step(`node ${status.node} is Ready`);
   options.write(next(settings, status));
   return 0;
+}
+
+/** The service waits for a machine. Throws CodedErrors when the cluster is not the named one. */
+async function offered(settings: Settings, { server, caHash }: InstallOptions['offer'] & object): Promise<string> {
+  await discoverPinned(server, caHash);
+  const { fingerprint } = await offerKeys(settings.root);
+  const { nodeName } = settings;
+  return (
+    `This host offers itself as ${nodeName}, fingerprint ${fingerprint}. What is next, on a master:\n` +
+    `  kubectl -n ${MACHINE_NAMESPACE} get baremetalhost ${nodeName} -o yaml    # compare the fingerprint\n` +
+    `  kubectl -n ${MACHINE_NAMESPACE} patch baremetalhost ${nodeName} --type merge -p '{"spec":{"online":true}}'\n` +
+    '  then make or scale a Machine or MachineSet\n'
+  );
 }
 
 /** The settings that the bootstrap file makes, checked against this host; the carried programs, unpacked. */

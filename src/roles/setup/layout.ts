@@ -7,6 +7,7 @@ import {
   lstat,
   mkdir,
   open,
+  readdir,
   readFile,
   readlink,
   rename,
@@ -18,9 +19,12 @@ import {
 import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { LINK_NAMES } from '../../base/link-names.ts';
+import { isReleaseVersion } from '../../base/release-version.ts';
+import { GUARD_LINK } from '../../io/releases/index.ts';
 import { unitFile } from '../assets.ts';
 
 export const SERVICE = 'hyperedge.service';
+export const GUARD_SERVICE = 'hyperedge-update-guard.service';
 
 /** Finishes an interrupted change of the machine config, early at boot. */
 const REPLAY = 'hyperedge-machine-config.service';
@@ -30,6 +34,7 @@ const EXECUTABLE = 'usr/local/bin/hyperedge';
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
   [`etc/systemd/system/${REPLAY}`, REPLAY],
+  [`etc/systemd/system/${GUARD_SERVICE}`, GUARD_SERVICE],
   ['etc/systemd/system/hyperedge.slice', 'hyperedge.slice'],
   ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
   ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
@@ -98,10 +103,18 @@ export async function removeFiles(root: string): Promise<string[]> {
     removed.push(path);
   };
   for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
-  for (const name of [...FILES.keys(), EXECUTABLE]) await remove(name);
+  for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root))]) await remove(name);
   // Debian has no such directory of its own; one with other presets stays.
   await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
   return removed;
+}
+
+/** Executables that updates have placed, and the guard's link. */
+async function versionsBelow(root: string): Promise<string[]> {
+  const directory = dirname(EXECUTABLE);
+  const names = await readdir(join(root, directory)).catch(() => []);
+  const own = names.filter((name) => name === GUARD_LINK || isReleaseVersion(name.slice('hyperedge-'.length)));
+  return own.filter((name) => name.startsWith('hyperedge-')).map((name) => join(directory, name));
 }
 
 /** Removes the link that starts the service with the machine. */

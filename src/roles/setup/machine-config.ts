@@ -1,13 +1,22 @@
 /** Machine config before the host process runs: at boot and during installation. */
-import { createDirectoryWatch, createDisk, createHostFiles } from '../../io/machineconfig/index.ts';
+import { applyServedConfig } from '../../components/openshift/machineconfigdaemon/index.ts';
 import { createHostUnits, systemdRuns } from '../../io/systemd/index.ts';
-import { canonicalRoot } from '../config/settings.ts';
+import { canonicalRoot, type Settings } from '../config/settings.ts';
+import { machineConfigParts } from '../host/machine-config.ts';
 
 /** One line for the journal of the unit. Throws CodedErrors. */
 export async function replayAtBoot(givenRoot: string | undefined): Promise<string> {
   const root = await canonicalRoot(givenRoot);
-  await createHostFiles(createDisk(root), createDirectoryWatch(root)).open();
+  const { files } = machineConfigParts({ root });
+  await files.open();
   // Units may be among the files, and systemd has read them before.
   if (root === '/' && (await systemdRuns())) await createHostUnits().daemonReload();
   return 'machine config: no change is interrupted any more';
 }
+
+/**
+ * Makes the answer of a machine config server the first config of a host that does not run yet. Resolves with its name.
+ * Throws CodedErrors of one line; nothing has changed then.
+ */
+export const applyServed = (settings: Pick<Settings, 'root' | 'machineConfig'>, answer: string): Promise<string> =>
+  applyServedConfig(answer, machineConfigParts(settings));

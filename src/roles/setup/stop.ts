@@ -23,6 +23,11 @@ const EXIT_MS = 60_000;
 export async function stopEverything(settings: Settings, progress: Progress): Promise<void> {
   await stopHostProcess(settings);
   progress.step('the host process has stopped');
+  await removeTraces(settings, progress);
+}
+
+/** What pods and their network leave on the host once the host process has stopped. */
+export async function removeTraces(settings: Settings, progress: Progress): Promise<void> {
   const helpers = await useHelpers(settings);
   const driver = (await chooseCgroupDriver(settings)).name;
   const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;

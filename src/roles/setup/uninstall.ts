@@ -6,6 +6,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import { cacheDirectory } from '../assets.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
+import { removeOfferKeys } from '../join/offer-keys.ts';
 import { putAside } from './keep-aside.ts';
 import { disableService, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';
@@ -49,6 +50,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
     const removed = await removeFiles(settings.root);
     await rm(cacheDirectory(), { recursive: true, force: true });
+    await removeOfferKeys(settings.root);
     if (systemd) {
       await systemctl('daemon-reload').catch(() => {});
       await systemctl('reset-failed').catch(() => {});

@@ -37,6 +37,28 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
       tags: [{ name: '1', from: { kind: 'DockerImage', name: 'lab.local/app:1' }, importPolicy: {} }],
     },
   },
+  'Machine.machine.openshift.io': {
+    spec: {
+      metadata: { labels: { zone: 'a' } },
+      lifecycleHooks: { preDrain: [{ name: 'example.com/Backup', owner: 'backup' }] },
+      taints: [{ key: 'lab', effect: 'NoSchedule' }],
+      providerSpec: { value: { hostSelector: { matchLabels: { rack: '3' } }, pool: 'infra' } },
+    },
+  },
+  'MachineSet.machine.openshift.io': {
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { set: 'x' } },
+      template: { metadata: { labels: { set: 'x' } }, spec: { providerSpec: { value: {} } } },
+    },
+  },
+  'MachineHealthCheck.machine.openshift.io': {
+    spec: {
+      selector: { matchLabels: { set: 'x' } },
+      unhealthyConditions: [{ type: 'Ready', status: 'False', timeout: '5m' }],
+      maxUnhealthy: '40%',
+    },
+  },
   'APIServer.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
   'Authentication.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
   'Build.config.openshift.io': { metadata: { name: 'cluster' }, spec: {} },

@@ -377,6 +377,20 @@ const CONTENTS: Readonly<Record<string, object>> = {
       power: { on: { fixture: 'supply', channel: 2 }, off: { command: 'psu-off' } },
     },
   },
+  BareMetalHost: {
+    spec: { online: true, bmc: { address: 'ssh://root@10.0.0.7:2222', credentialsName: 'rack-3' } },
+  },
+  HostOffer: {
+    spec: {
+      name: 'h9',
+      machineID: '0123456789abcdef0123456789abcdef',
+      signingKey: 'A'.repeat(43),
+      sealingKey: 'B'.repeat(43),
+      state: 'blank',
+      hardware: { ramMebibytes: 4096, nics: [{ name: 'eth0', mac: '52:54:00:00:00:01' }] },
+      signature: 'C'.repeat(86),
+    },
+  },
   RigClaim: { spec: { rigName: 'bench', duration: '30m' } },
 };
 

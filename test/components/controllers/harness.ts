@@ -20,8 +20,10 @@ import {
   type ControllersOptions,
   createControllers,
 } from '../../../src/components/controllers/index.ts';
+import type { MachineProvisioner } from '../../../src/components/controllers/machines-port.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
+import { machineConfigFacts } from '../../../src/roles/controllers/machine-config.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 
@@ -47,6 +49,8 @@ export interface ControlPlaneOptions {
   readonly api?: TestServer;
   /** What joining hosts learn; default: nothing. */
   readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
+  /** Hosts and the store, for machines; default: none. */
+  readonly machines?: MachineProvisioner;
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -98,7 +102,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
+    machineConfig: machineConfigFacts(),
     ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
+    ...(options.machines === undefined ? {} : { machines: options.machines }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
   });
   const scheduler = createScheduler({

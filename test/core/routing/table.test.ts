@@ -11,11 +11,15 @@ import type { Route } from '../../../src/api/kinds/routes/types.ts';
 import {
   Balancer,
   type Gateway,
+  gatewayStatus,
   type HttpRoute,
+  permitsOf,
   planRouteStatus,
   planRouting,
   printedRoutes,
   type RoutingInput,
+  secretsOfGateway,
+  unpermittedBackend,
 } from '../../../src/core/routing/index.ts';
 import type { Found, RequestFacts } from '../../../src/core/routing/port.ts';
 import { generator } from '../../random.ts';
@@ -33,6 +37,7 @@ const input = (given: Partial<RoutingInput>): RoutingInput => ({
   ingressClasses: [{ metadata: { name: 'hyperedge' }, spec: { controller: 'hyperedge.dev/router' } }],
   httpRoutes: [],
   gateway: () => undefined,
+  permits: () => false,
   service: () => ({ spec: { ports: [{ port: 80 }] } }),
   slices: () => [slice('10.0.0.1')],
   certificate: () => undefined,
@@ -233,6 +238,79 @@ test('ingresses: path types, wildcard, default back end; HTTP routes: headers, r
     status: 301,
     location: 'https://r.test/x',
   });
+});
+
+test('listeners of Gateways: ports, host names, certificates, and grants of other namespaces', () => {
+  const listener = (name: string, more: object) => ({ name, port: 443, protocol: 'HTTPS', ...more });
+  const secret = (name: string, namespace?: string) => ({ certificateRefs: [{ name, namespace }] });
+  const gateway = {
+    metadata: { name: 'g', namespace: 'a' },
+    spec: {
+      gatewayClassName: 'hyperedge',
+      listeners: [
+        listener('own', { hostname: '*.own.test', tls: secret('own') }),
+        listener('granted', { hostname: 'granted.test', tls: secret('shared', 'b') }),
+        listener('taken', { hostname: 'taken.test', tls: secret('private', 'b') }),
+        listener('port', { hostname: 'port.test', port: 8443 }),
+        listener('plain', { hostname: 'plain.test', port: 80, protocol: 'HTTP' }),
+        listener('tcp', { protocol: 'TCP' }),
+        listener('through', { tls: { mode: 'Passthrough' } }),
+      ],
+    },
+  } as Gateway;
+  const route = (name: string, service: object = { name: 'web', port: 80 }): HttpRoute => ({
+    metadata: { name, namespace: 'a', creationTimestamp: '2026-01-02T00:00:00Z' },
+    spec: { parentRefs: [{ name: 'g' }], hostnames: [`${name}.test`], rules: [{ backendRefs: [service] }] },
+  });
+  const grant = {
+    metadata: { name: 'x', namespace: 'b' },
+    spec: {
+      from: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'a' }],
+      to: [{ group: '', kind: 'Secret', name: 'shared' }],
+    },
+  };
+  const permits = permitsOf([grant]);
+  const other = { name: 'web', namespace: 'b', port: 80 };
+  const { table } = planRouting(
+    input({
+      gateway: (key) => (key === 'a/g' ? gateway : undefined),
+      permits,
+      certificate: (namespace, name) => ({ certificate: `${namespace}/${name}`, key: '' }),
+      httpRoutes: [...['granted', 'taken', 'port'].map((name) => route(name)), route('plain', other), route('x.own')],
+    }),
+  );
+  const certificate = (host: string): string | undefined => {
+    const found = table.tls(host);
+    return found.kind === 'terminate' ? found.certificate?.certificate : found.kind;
+  };
+  assert.deepEqual(['x.own.test', 'granted.test', 'taken.test'].map(certificate), ['a/own', 'b/shared', undefined]);
+  const secure = (host: string): string => table.request(facts(host, '/', { secure: true })).kind;
+  assert.deepEqual(['x.own.test', 'granted.test', 'taken.test', 'port.test', 'plain.test'].map(secure), [
+    'backend',
+    'backend',
+    'none',
+    'none',
+    'none',
+  ]);
+  assert.equal(table.request(facts('x.own.test', '/')).kind, 'none', 'no HTTP listener has the name');
+  const plain = table.request(facts('plain.test', '/'));
+  assert.deepEqual(
+    plain.kind === 'backend' ? plain.backend.pools[0]?.endpoints : plain,
+    [],
+    'no grant for the service',
+  );
+  assert.equal(unpermittedBackend(route('plain', other), permits), 'b/web');
+  assert.equal(unpermittedBackend(route('plain'), permits), undefined);
+  assert.deepEqual(secretsOfGateway(gateway, permits), ['a/own', 'b/shared']);
+  const status = gatewayStatus(gateway, [], () => 0, permits, 'now') as {
+    listeners: { name: string; conditions: { type: string; status: string; reason: string }[] }[];
+  };
+  assert.deepEqual(
+    status.listeners.map(
+      ({ conditions }) => conditions.find((each) => each.status === 'False' && each.type !== 'Programmed')?.reason,
+    ),
+    [undefined, undefined, 'RefNotPermitted', 'PortUnavailable', undefined, 'UnsupportedProtocol', 'UnsupportedValue'],
+  );
 });
 
 test('weights share requests exactly; zero takes a service out; a cookie stays with its server', () => {

@@ -43,6 +43,7 @@ const route = (name: string, spec: NonNullable<Route['spec']>, annotations: Reco
 describe('proxy', { timeout: 60_000 }, () => {
   let proxy: RoutingProxy;
   let httpPort: number;
+  let clusterCa = '';
   let httpsPort: number;
   const closing: { close(): unknown }[] = [];
   let ca: Awaited<ReturnType<typeof createAuthority>>;
@@ -68,6 +69,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       ingressClasses: [],
       httpRoutes: [],
       gateway: () => undefined,
+      permits: () => false,
       service: () => undefined,
       slices: (key) => {
         const found = servers[key.split('/')[1] ?? ''];
@@ -120,12 +122,14 @@ describe('proxy', { timeout: 60_000 }, () => {
 
   before(async () => {
     ca = await createAuthority('test-ca', lifetimeFrom(Date.now(), 10));
+    clusterCa = ca.certPem;
     defaultPair = await leaf('*.apps.test');
     [httpPort, httpsPort] = [await freePort(), await freePort()];
     proxy = proxyFactory(silent, '127.0.0.1').create(
       {
         ...{ httpPort, httpsPort, statsPort: undefined, proxyProtocol: false, accessLog: false },
-        clusterCa: async () => ca.certPem,
+        clusterCa: async () => clusterCa,
+        clusterCaPeriodMs: 50,
       },
       new Balancer(() => 0.5),
     );
@@ -251,6 +255,90 @@ describe('proxy', { timeout: 60_000 }, () => {
     });
     assert.equal((await getSecure('good.apps.test')).body, 'sealed');
     assert.equal((await getSecure('bad.apps.test')).status, 503);
+  });
+
+  test('re-encryption without a CA of the route follows that of the cluster, and the name of the service', async () => {
+    const next = await createAuthority('next', lifetimeFrom(Date.now(), 10));
+    const pair = await issue(next, {
+      subject: { commonName: 'own' },
+      usages: ['server'],
+      names: { dns: ['own.shop.svc'], ips: [] },
+      validity: lifetimeFrom(Date.now(), 10),
+    });
+    const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => response.end('own'));
+    const port = await listen(server);
+    const tls = { termination: 'reencrypt' };
+    use({ routes: [route('own', { tls }), route('foreign', { tls })], servers: { own: { port }, foreign: { port } } });
+    assert.equal((await getSecure('own.apps.test')).status, 503, 'an authority that the cluster does not trust yet');
+    clusterCa = next.certPem;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal((await getSecure('own.apps.test')).body, 'own');
+    assert.equal((await getSecure('foreign.apps.test')).status, 503, 'the certificate of another service');
+  });
+
+  test('allow-lists by both names, and limits of connections and requests', async () => {
+    const port = await echo();
+    const prefix = 'haproxy.router.openshift.io/';
+    const limited = `${prefix}rate-limit-connections`;
+    use({
+      routes: [
+        route('a', {}, { [`${prefix}ip_whitelist`]: '10.0.0.0/8 127.0.0.1' }),
+        route('b', {}, { [`${prefix}ip_allowlist`]: '10.0.0.0/8' }),
+        route('c', {}, { [limited]: 'true', [`${limited}.rate-http`]: '3' }),
+        route('d', {}, { [limited]: 'true', [`${limited}.rate-tcp`]: '2' }),
+        route('e', {}, { [limited]: 'true', [`${limited}.concurrent-tcp`]: '1' }),
+        route('f', {}, { [limited]: 'false', [`${limited}.rate-http`]: '1' }),
+      ],
+      servers: Object.fromEntries([...'abcdef'].map((name) => [name, { port }])),
+    });
+    const status = async (name: string): Promise<number> =>
+      Number((await get(`${name}.apps.test`)).split(' ', 2)[1] ?? 0);
+    const several = async (name: string, times: number): Promise<number[]> => {
+      const all: number[] = [];
+      for (let count = 0; count < times; count++) all.push(await status(name));
+      return all;
+    };
+    assert.deepEqual([await status('a'), await status('b')], [200, 403]);
+    assert.deepEqual(await several('c', 5), [200, 200, 200, 429, 429]);
+    assert.deepEqual(await several('d', 4), [200, 200, 429, 429]);
+    assert.deepEqual(await several('f', 4), [200, 200, 200, 200]);
+    const held = connect(httpPort, '127.0.0.1');
+    held.on('error', () => {});
+    held.write('GET / HTTP/1.1\r\nHost: e.apps.test\r\n\r\n');
+    await once(held, 'data');
+    assert.equal(await status('e'), 429, 'one connection is open');
+    held.destroy();
+    const deadline = performance.now() + 5_000;
+    let again = 429;
+    while (again === 429 && performance.now() < deadline) again = await status('e');
+    assert.equal(again, 200);
+  });
+
+  // HYPEREDGE_SLOW_CONNECTIONS=10000 opens that many, and waits until the last is closed.
+  test('slow connections of many sources do not keep others from their answer', async () => {
+    const asked = process.env['HYPEREDGE_SLOW_CONNECTIONS'];
+    const port = await echo();
+    use({ routes: [route('a', {})], servers: { a: { port } } });
+    const sockets: Socket[] = [];
+    for (let at = 0; at < Number(asked ?? 1_000); at++) {
+      const socket = connect({ port: httpPort, host: '127.0.0.1', localAddress: `127.0.1.${(at % 50) + 1}` });
+      socket.on('error', () => {});
+      socket.resume();
+      socket.once('connect', () => socket.write('GET / HTTP/1.1\r\nHost: a.apps.test\r\nX-Slow: '));
+      sockets.push(socket);
+      // Not more at once than the queue of the listening port holds.
+      if (at % 200 === 199) await once(socket, 'connect');
+    }
+    const begin = performance.now();
+    assert.match(await get('a.apps.test'), /^HTTP\/1.1 200/);
+    const took = performance.now() - begin;
+    assert.ok(took < 2_000, `others are answered after ${took} ms`);
+    if (asked !== undefined) {
+      await Promise.all(sockets.map((socket) => (socket.closed ? undefined : once(socket, 'close'))));
+      const closedMs = performance.now() - begin;
+      assert.ok(closedMs < 20_000, `slow connections are closed after ${closedMs} ms`);
+    }
+    for (const socket of sockets) socket.destroy();
   });
 
   test('an upgrade becomes a tunnel, in the clear and over TLS', async () => {

@@ -111,6 +111,7 @@ test('the manifests declare the ports of the files that the components read, edi
     assert.deepEqual((await ownPorts(written, silentLog)).host, [
       tcp(11_250),
       tcp(7_443),
+      tcp(22_623),
       ...router,
       tcp(17_946),
       { protocol: 'UDP', port: 17_946 },

@@ -102,16 +102,19 @@ test('a --config file is checked under its own name', async () => {
 });
 
 test('a host of another cluster is refused, one of the same cluster is not', async () => {
-  await checkCluster(root, JOIN);
+  await checkCluster(root, { join: JOIN });
   const { clientCa } = nodeFiles(root);
   await mkdir(dirname(clientCa), { recursive: true });
   const key = join(root, 'key');
   const subject = ['-subj', '/CN=test', '-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
   await run('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', clientCa]);
-  await assert.rejects(checkCluster(root, JOIN), { code: 'other-cluster', message: /run hyperedge reset first/ });
+  await assert.rejects(checkCluster(root, { join: JOIN }), {
+    code: 'other-cluster',
+    message: /run hyperedge reset first/,
+  });
   // As kubeadm documents: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
   const { publicKey } = new X509Certificate(await readFile(clientCa));
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const caHash = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
-  await checkCluster(root, { ...JOIN, caHash });
+  await checkCluster(root, { join: { ...JOIN, caHash } });
 });

@@ -8,24 +8,18 @@ import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import type { OperandVersion, OperatorCondition, UpdateHistory } from './types.ts';
 
 export const CONFIG_GROUP = 'config.openshift.io';
 /** The name of the only object of a kind. */
 export const CONFIG_NAME = 'cluster';
 
-interface Condition {
-  type?: string;
-  status?: string;
-  lastTransitionTime?: string;
-  message?: string;
-}
-
 interface Conditioned extends KubeObject {
   spec?: object;
   status?: {
-    conditions?: Condition[];
-    versions?: { name?: string; version?: string }[];
-    history?: { state?: string; version?: string }[];
+    conditions?: readonly Partial<OperatorCondition>[];
+    versions?: readonly Partial<OperandVersion>[];
+    history?: readonly Partial<UpdateHistory>[];
   };
 }
 
@@ -69,7 +63,7 @@ function config(kind: string, differences: Differences = {}): KindDefinition<Con
   };
 }
 
-const conditionOf = ({ status }: Conditioned, type: string): Condition | undefined =>
+const conditionOf = ({ status }: Conditioned, type: string): Partial<OperatorCondition> | undefined =>
   status?.conditions?.find((each) => each.type === type);
 
 const statusColumn = (type: string): Column<Conditioned> =>
@@ -81,13 +75,15 @@ const sinceColumn = (type: string): Column<Conditioned> =>
     return at === undefined ? '' : since(at, nowMs);
   });
 
-const messageColumn = (name: string, types: readonly string[]): Column<Conditioned> =>
-  column(name, 'What it does or lacks.', (object) => {
-    const shown = types.map((type) => conditionOf(object, type)).find((each) => each?.status === 'True');
-    return shown?.message ?? '';
-  });
+/** Why it is not available, or else degraded or progressing; empty while all is well. */
+const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
+  const available = conditionOf(object, 'Available');
+  if (available !== undefined && available.status !== 'True') return available.message ?? '';
+  const shown = ['Degraded', 'Progressing'].map((type) => conditionOf(object, type));
+  return shown.find((each) => each?.status === 'True')?.message ?? '';
+});
 
-const clusterOperators = config('ClusterOperator', {
+export const clusterOperators = config('ClusterOperator', {
   name: undefined,
   shortNames: ['co'],
   columns: [
@@ -101,11 +97,11 @@ const clusterOperators = config('ClusterOperator', {
     statusColumn('Progressing'),
     statusColumn('Degraded'),
     sinceColumn('Available'),
-    messageColumn('Message', ['Degraded', 'Progressing']),
+    messageColumn,
   ],
 });
 
-const clusterVersions = config('ClusterVersion', {
+export const clusterVersions = config('ClusterVersion', {
   name: 'version',
   columns: [
     nameColumn,

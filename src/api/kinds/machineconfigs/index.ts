@@ -54,6 +54,7 @@ function definition<T extends KubeObject>(
     verbs: ALL_VERBS,
     schemaName: `com.github.openshift.api.machineconfiguration.v1.${kind}`,
     returnsDeleted: 'undocumented',
+    anyFinalizers: true,
     storagePrefix: `${MACHINE_CONFIG_GROUP}/${singular}s`,
     ...parts,
   };

@@ -2,8 +2,10 @@
 import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
+import { bareMetalPackage, hostOfferPackage } from './bare-metal.ts';
 import { configPackage } from './config.ts';
 import { imagePackage } from './image.ts';
+import { machinePackage } from './machine.ts';
 import { machineConfigurationPackage } from './machineconfiguration.ts';
 import { oauthPackage } from './oauth.ts';
 import { operatorPackage } from './operator.ts';
@@ -16,6 +18,9 @@ import { userPackage } from './user.ts';
 
 const packages = [
   authorizationPackage,
+  bareMetalPackage,
+  hostOfferPackage,
+  machinePackage,
   configPackage,
   imagePackage,
   machineConfigurationPackage,

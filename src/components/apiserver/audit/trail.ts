@@ -331,7 +331,7 @@ function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string
 
 /** Some clients put their token into the address; it is no business of the log's. */
 function uriOf(request: IncomingMessage): string {
-  return (request.url ?? '').replaceAll(/([?&](?:access_token|token|bearer)=)[^&]*/gi, '$1…');
+  return (request.url ?? '').replaceAll(/([?&](?:access_token|token|bearer|code)=)[^&]*/gi, '$1…');
 }
 
 function microTime(ms: number): string {

@@ -51,7 +51,8 @@ export async function readObject(
   request: WriteRequest,
 ): Promise<KubeObject> {
   const format = bodyFormat(exchange.header('content-type'));
-  const body = await readBody(exchange.request, limitOf(context));
+  const limit = Math.min(limitOf(context), kind.definition?.maxBodyBytes ?? limitOf(context));
+  const body = await readBody(exchange.request, limit);
   request.bodyBytes = body.length;
   const large = isLarge(body.length);
   const document = decodeBody(body, format, kind.kind);

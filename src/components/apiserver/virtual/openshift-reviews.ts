@@ -7,6 +7,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { type Action, PRIVILEGED_GROUP } from '../../../core/authz/types.ts';
+import { SCOPES } from '../authorization/scopes.ts';
 import type { RestContext } from '../rest/context.ts';
 import type { Question } from './question.ts';
 
@@ -40,9 +41,16 @@ function namespaceOf({ namespace = '' }: ReviewAction, asked: string): string {
   return asked;
 }
 
+/** Scopes of the review: none for a subject that is named, those of the request for the caller; `[]`: none either. */
+function withScopes(subject: UserInfo, { scopes }: SubjectReview): UserInfo {
+  if (scopes === undefined || scopes === null) return subject;
+  const { [SCOPES]: _own, ...extra } = subject.extra ?? {};
+  return { ...subject, extra: scopes.length === 0 ? extra : { ...extra, [SCOPES]: scopes } };
+}
+
 async function isAllowed(context: RestContext, object: SubjectReview, user: UserInfo, namespace: string) {
   await context.cache.freshen();
-  const subject = subjectOf(object, user);
+  const subject = withScopes(subjectOf(object, user), object);
   const { allowed, reason, error } = await context.authorization.authorize(subject, actionOf(object, namespace));
   return {
     apiVersion: API_VERSION,

@@ -1,5 +1,6 @@
 /** Handlers of the virtual kinds of OpenShift's groups, by kind and group. */
 import { createLoginObjects } from '../login-objects.ts';
+import { offerHost } from './host-offers.ts';
 import { mapIdentity } from './identity-mappings.ts';
 import {
   localResourceAccessReview,
@@ -24,5 +25,6 @@ export const openshiftHandlers: ReadonlyMap<string, Handler> = new Map<string, H
   ['SelfSubjectRulesReview.authorization.openshift.io', selfSubjectRulesReview],
   ['SubjectAccessReview.authorization.openshift.io', subjectAccessReview],
   ['SubjectRulesReview.authorization.openshift.io', subjectRulesReview],
+  ['HostOffer.machine.hyperedge.dev', (context, object, { dryRun }) => offerHost(context, object, dryRun)],
   ['UserIdentityMapping.user.openshift.io', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);

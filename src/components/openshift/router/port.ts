@@ -11,6 +11,8 @@ export interface ProxySettings {
   readonly accessLog: boolean;
   /** PEM bundle that servers of re-encrypting routes are verified by. */
   readonly clusterCa: () => Promise<string>;
+  /** How often it is read, in milliseconds: authorities are exchanged. Default 30,000. */
+  readonly clusterCaPeriodMs?: number;
 }
 
 export interface RoutingProxy {

@@ -20,10 +20,15 @@ import {
   gateways,
   type HttpRoute,
   httpRoutes,
+  isOwnGateway,
   isServed,
+  permitsOf,
   planRouting,
+  type ReferenceGrant,
   type RoutingTable,
+  referenceGrants,
   secretsOf,
+  secretsOfGateway,
 } from '../../../core/routing/index.ts';
 import type { Certificate } from '../../../core/routing/port.ts';
 import type { CertificateJudge, ProxyFactory, ProxySettings } from './port.ts';
@@ -66,6 +71,7 @@ export function createRouter(deps: RouterDeps): Router {
   });
   const gatewayObjects: Informer<Gateway> = informers.informer(gateways);
   const httpRouteObjects: Informer<HttpRoute> = informers.informer(httpRoutes);
+  const grantObjects: Informer<ReferenceGrant> = informers.informer(referenceGrants);
   const namespaces = config.namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces);
   const secrets = new Map<string, { readonly informer: Informer<Secret>; readonly unsubscribe: () => void }>();
   const unsubscribe: (() => void)[] = [];
@@ -117,7 +123,11 @@ export function createRouter(deps: RouterDeps): Router {
     const ingressClasses = classes.list();
     const served = ingresses.list().filter((ingress) => isServed(ingress, ingressClasses) && isOurs(ingress));
     const own = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
-    followSecrets(new Set([own, ...served.flatMap(secretsOf)]));
+    const permits = permitsOf(grantObjects.list());
+    const ofGateways = gatewayObjects.list().filter(isOwnGateway);
+    followSecrets(
+      new Set([own, ...served.flatMap(secretsOf), ...ofGateways.flatMap((each) => secretsOfGateway(each, permits))]),
+    );
     const byDefault = certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
     if (byDefault !== undefined) proxy.useDefaultCertificate(byDefault);
     const { table } = planRouting({
@@ -126,6 +136,7 @@ export function createRouter(deps: RouterDeps): Router {
       ingressClasses,
       httpRoutes: httpRouteObjects.list().filter(isOurs),
       gateway: (key) => gatewayObjects.get(key),
+      permits,
       service: (key) => services.get(key),
       slices: (service) => slices.byIndex(BY_SERVICE, service),
       certificate,
@@ -149,6 +160,7 @@ export function createRouter(deps: RouterDeps): Router {
       follow(slices, (slice) => used.has(serviceOf(slice)));
       follow(gatewayObjects);
       follow(httpRouteObjects);
+      follow(grantObjects);
       if (namespaces !== undefined) follow(namespaces);
       await proxy.start();
       // A table without its servers would answer 503 for routes that a former process served.

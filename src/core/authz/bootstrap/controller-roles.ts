@@ -1,6 +1,7 @@
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { MACHINE_CONFIG_CONTROLLERS } from './machine-config.ts';
+import { MACHINE_CONTROLLERS } from './machine-roles.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
@@ -335,6 +336,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   ...IMAGE_AND_TEMPLATE_CONTROLLERS,
+  ...MACHINE_CONTROLLERS,
   ...MACHINE_CONFIG_CONTROLLERS,
 ]);
 

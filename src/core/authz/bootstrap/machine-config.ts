@@ -3,11 +3,22 @@
  * root: no role but cluster-admin has that. Source: manifests of openshift/machine-config-operator 4.10.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
-import { aggregateTo, clusterRole, clusterRoleBinding, eventsRule, group, READ, rule } from './notation.ts';
+import {
+  aggregateTo,
+  clusterRole,
+  clusterRoleBinding,
+  eventsRule,
+  group,
+  READ,
+  rule,
+  serviceAccount,
+  urlRule,
+} from './notation.ts';
 
 const GROUP = 'machineconfiguration.openshift.io';
 const SEEN = 'containerruntimeconfigs controllerconfigs kubeletconfigs machineconfigpools';
 const DAEMON = 'machine-config-daemon';
+const SERVER = 'machine-config-server';
 
 /** By the service account, as the rules of the other controllers. */
 export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
@@ -40,6 +51,8 @@ export const machineConfigRoles: readonly ClusterRole[] = [
     rule(READ, GROUP, 'controllerconfigs machineconfigpools machineconfigs'),
     rule(READ, 'operator.openshift.io', 'machineconfigurations'),
   ]),
+  // Paths of the machine config server, which asks the API server whether it may answer.
+  clusterRole(SERVER, [urlRule('get', '/config/*')]),
   clusterRole(
     'system:openshift:machine-config-operator:cluster-reader',
     [rule(READ, GROUP, SEEN)],
@@ -48,5 +61,6 @@ export const machineConfigRoles: readonly ClusterRole[] = [
 ];
 
 export const machineConfigBindings: readonly ClusterRoleBinding[] = [
+  clusterRoleBinding(SERVER, [group('system:bootstrappers'), serviceAccount('node-bootstrapper', 'openshift-infra')]),
   clusterRoleBinding(DAEMON, [group('system:nodes')]),
 ];

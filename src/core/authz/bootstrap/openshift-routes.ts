@@ -37,7 +37,7 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule(READ, 'discovery.k8s.io', 'endpointslices'),
     rule(READ, ROUTES, 'routes'),
     rule(READ, NETWORKING, 'ingressclasses ingresses'),
-    rule(READ, GATEWAYS, 'gateways httproutes'),
+    rule(READ, GATEWAYS, 'gateways httproutes referencegrants'),
   ]),
   // For routers that run as pods.
   clusterRole('system:router', [
@@ -58,7 +58,9 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule(READ, NETWORKING, 'ingresses'),
     rule('patch update', NETWORKING, 'ingresses/status'),
     rule('create get list watch', 'apiextensions.k8s.io', 'customresourcedefinitions'),
-    rule('create get list watch', GATEWAYS, 'gatewayclasses gateways httproutes'),
+    rule('create get list watch', GATEWAYS, 'gatewayclasses gateways httproutes referencegrants'),
+    // Hosts may read the certificates that listeners of Gateways name.
+    rule('create delete get list patch watch', 'rbac.authorization.k8s.io', 'rolebindings roles'),
     rule('patch update', GATEWAYS, 'gatewayclasses/status gateways/status httproutes/status'),
     eventsRule,
   ]),

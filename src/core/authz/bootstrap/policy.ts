@@ -12,6 +12,7 @@ import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
 import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
+import { machineClusterRoleBindings, machineClusterRoles } from './machine-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
   clusterRoleBinding,
@@ -28,6 +29,7 @@ import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
+import { releaseClusterRoleBindings, releaseClusterRoles, releaseRoleBindings, releaseRoles } from './releases.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
@@ -168,7 +170,9 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...OPENSHIFT_CLUSTER_ROLES,
     ...SECURITY_ROLES,
     ...routeClusterRoles,
+    ...releaseClusterRoles,
     ...LOGIN_ROLES,
+    ...machineClusterRoles,
     ...machineConfigRoles,
     ...OPERATOR_ROLES,
   ]),
@@ -176,10 +180,12 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...clusterRoleBindings,
     ...OPENSHIFT_BINDINGS,
     ...routeClusterRoleBindings,
+    ...releaseClusterRoleBindings,
+    ...machineClusterRoleBindings,
     ...machineConfigBindings,
   ],
-  roles: [...roles, ...routeRoles],
-  roleBindings: [...roleBindings, ...routeRoleBindings],
+  roles: [...roles, ...routeRoles, ...releaseRoles],
+  roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],
 };
 
 /**

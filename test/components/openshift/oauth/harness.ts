@@ -5,7 +5,7 @@ import { silentLog } from '../../../../src/base/log.ts';
 import { createOAuthServer, type IdentityProvider } from '../../../../src/components/openshift/oauth/index.ts';
 import { issuedBy, ldap, PasswordThread, web } from '../../../../src/io/login/index.ts';
 import { systemClock, systemRandom } from '../../../../src/roles/process.ts';
-import { type Answer, startServer, type TestServer } from '../../apiserver/harness.ts';
+import { type Answer, type HarnessOptions, startServer, type TestServer } from '../../apiserver/harness.ts';
 
 export const CHALLENGING = 'openshift-challenging-client';
 
@@ -13,6 +13,7 @@ export interface LoginServerOptions {
   readonly identityProviders: readonly IdentityProvider[];
   readonly files?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  readonly audit?: NonNullable<HarnessOptions['audit']>;
 }
 
 /** `verifyMs`, `verifyCount`: time that passwords took to be verified, in total, and how many were. */
@@ -28,6 +29,7 @@ export async function startLoginServer(options: LoginServerOptions): Promise<Log
   const clock = options.clock ?? systemClock;
   const server = await startServer({
     clock,
+    ...(options.audit === undefined ? {} : { audit: options.audit }),
     login: (objects) =>
       createOAuthServer(objects, {
         ports: {

@@ -34,13 +34,18 @@ const nameOf = (token: string): string =>
 describe('oc login', () => {
   let server: LoginTestServer;
   let skewMs = 0;
+  /** Time that failures of earlier tests are forgiven by. */
+  let forgivenMs = 0;
+  const lines: string[] = [];
+  const sink = { accept: (line: string) => void lines.push(line), close: async () => {} };
   before(async () => {
     server = await startLoginServer({
+      audit: { policy: { omitStages: ['RequestReceived'], rules: [{ level: 'Metadata' }] }, sinks: [sink] },
       identityProviders: [{ name: 'htpasswd', mappingMethod: 'claim', htpasswd: { file: '/users' } }],
       files: { '/users': FILE },
       clock: {
         nowMs: () => systemClock.nowMs() + skewMs,
-        monotonicMs: () => systemClock.monotonicMs(),
+        monotonicMs: () => systemClock.monotonicMs() + forgivenMs,
         setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
       },
     });
@@ -251,12 +256,119 @@ describe('oc login', () => {
     assert.equal(await whoami(server, token.body.access_token), 'dev');
   });
 
-  it('limits failures of a source for a user, without locking out another user', async () => {
-    const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
-    const codes: number[] = [];
-    for (let attempt = 0; attempt < 12; attempt++) codes.push((await authorize(server, 'victim', 'wrong', base)).code);
-    assert.deepEqual([codes[0], codes.at(-1)], [401, 429]);
-    assert.equal((await authorize(server, 'dev', 'password1', base)).code, 302);
+  it('ends tokens that are not used for the time that the cluster or the client allows', async () => {
+    const configure = (tokenConfig: object | null) =>
+      server.call('PATCH', '/apis/config.openshift.io/v1/oauths/cluster', {
+        body: { spec: { tokenConfig } },
+        type: 'application/merge-patch+json',
+      });
+    const client = (change: object) =>
+      server.call('PATCH', `/apis/oauth.openshift.io/v1/oauthclients/${CHALLENGING}`, {
+        body: change,
+        type: 'application/merge-patch+json',
+      });
+    assert.equal((await configure({ accessTokenInactivityTimeout: '10m' })).code, 200);
+    const { token } = await login(server, 'dev', 'password1');
+    skewMs = 500_000;
+    assert.equal(await whoami(server, token), 'dev', 'a use within the limit');
+    // The use is recorded after the answer.
+    for (let tries = 0; tries < 100; tries++) {
+      const stored = await server.call<{ inactivityTimeoutSeconds: number }>('GET', `${TOKENS}/${nameOf(token)}`);
+      if (stored.body.inactivityTimeoutSeconds > 1_000) break;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    skewMs = 1_000_000;
+    assert.equal(await whoami(server, token), 'dev', 'the limit counts from the last use');
+    skewMs = 1_700_000;
+    assert.equal(await whoami(server, token), '401');
+    assert.equal((await client({ accessTokenInactivityTimeoutSeconds: 0, accessTokenMaxAgeSeconds: 100 })).code, 200);
+    const short = await login(server, 'dev', 'password1');
+    skewMs += 99_000;
+    assert.equal(await whoami(server, short.token), 'dev');
+    skewMs += 2_000;
+    assert.equal(await whoami(server, short.token), '401', 'the age of the client counts before that of the cluster');
+    await client({ accessTokenInactivityTimeoutSeconds: null, accessTokenMaxAgeSeconds: null });
+    await configure(null);
+    skewMs = 0;
+  });
+
+  it('covers what a role allows in a namespace by role scopes, without further credentials', async () => {
+    await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'shop' } } });
+    await server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
+      body: {
+        metadata: { name: 'admin' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'dev' }],
+      },
+    });
+    const codes = async (scope: string): Promise<number[]> => {
+      const { token } = await login(server, 'dev', 'password1', scope);
+      const found: number[] = [];
+      for (const path of ['shop/pods', 'shop/secrets', 'default/pods'])
+        found.push((await withToken(server, token, 'GET', `/api/v1/namespaces/${path}`)).code);
+      return found;
+    };
+    assert.deepEqual(await codes('role:view:shop'), [200, 403, 403]);
+    assert.deepEqual(await codes('role:admin:shop'), [200, 403, 403]);
+    assert.deepEqual(await codes('role:admin:shop:!'), [200, 200, 403]);
+    assert.deepEqual(await codes('role:admin:*'), [200, 403, 403]);
+    assert.deepEqual(await codes('role:view:default'), [403, 403, 403], 'a scope gives no rights');
+    assert.deepEqual(await codes('user:full'), [200, 200, 403]);
+    const { challenge } = newVerifier();
+    const refused = await authorize(server, 'dev', 'password1', {
+      ...{ client_id: CHALLENGING, response_type: 'code', redirect_uri: implicitUri(server), scope: 'role:view' },
+      ...{ code_challenge: challenge, code_challenge_method: 'S256' },
+    });
+    assert.match(String(refused.headers.location), /error=invalid_scope/);
+  });
+
+  it('reviews access within scopes that a review names, and within those of the token', async () => {
+    const review = async (scopes: readonly string[] | undefined, token?: string): Promise<unknown> => {
+      const body = {
+        ...{ apiVersion: 'authorization.openshift.io/v1', kind: 'LocalSubjectAccessReview' },
+        ...{ namespace: 'shop', verb: 'list', resourceAPIGroup: '', resource: 'secrets' },
+        ...(token === undefined ? { user: 'dev' } : {}),
+        ...(scopes === undefined ? {} : { scopes }),
+      };
+      const path = '/apis/authorization.openshift.io/v1/namespaces/shop/localsubjectaccessreviews';
+      const options =
+        token === undefined ? { body } : { body, as: null, headers: { authorization: `Bearer ${token}` } };
+      const answer = await server.call('POST', path, options);
+      return answer.code === 201 ? answer.body['allowed'] : answer.text;
+    };
+    assert.equal(await review(undefined), true);
+    assert.equal(await review(['role:view:shop']), false);
+    assert.equal(await review(['role:admin:shop:!']), true);
+    assert.equal(await review([]), true, 'no scopes narrow nothing');
+    const { token } = await login(server, 'dev', 'password1', 'user:check-access role:view:shop');
+    assert.equal(await review(undefined, token), false, 'those of the token');
+    assert.equal(await review([], token), true, 'an empty list leaves them out');
+  });
+
+  it('passes flow control and the audit log, which shows no code', async () => {
+    const { code } = await login(server, 'dev', 'password1');
+    await server.call('GET', `/oauth/token/implicit?code=${code}`, { as: null });
+    const own = lines.map((line) => JSON.parse(line)).filter(({ requestURI }) => /^\/oauth\//.test(requestURI));
+    const seen = own.map(({ verb, requestURI, responseStatus, user }) => [
+      ...[verb, requestURI.split('?')[0], responseStatus?.code, user.username],
+    ]);
+    for (const wanted of [
+      ['get', '/oauth/authorize', 302, 'system:anonymous'],
+      ['post', '/oauth/token', 200, 'system:anonymous'],
+    ])
+      assert.ok(
+        seen.some((each) => each.join() === wanted.join()),
+        `${wanted.join(' ')} in ${JSON.stringify(seen.slice(-4))}`,
+      );
+    assert.ok(!lines.some((line) => line.includes(code)));
+    const dispatched = async (): Promise<number> => {
+      const { text } = await server.call('GET', '/metrics');
+      const found = text.matchAll(/^apiserver_flowcontrol_dispatched_requests_total\{.*\} (\d+)$/gm);
+      return [...found].reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    const before = await dispatched();
+    for (let count = 0; count < 5; count++) await server.call('GET', '/oauth/authorize', { as: null });
+    assert.ok((await dispatched()) - before >= 5, 'requests of logins are dispatched by flow control');
   });
 
   it('logs in kubeadmin until its secret is deleted', async () => {
@@ -278,5 +390,14 @@ describe('oc login', () => {
     assert.equal((await server.call('POST', secrets, { body: secret(hashSync('short', 6)) })).code, 201);
     await assert.rejects(login(server, 'kubeadmin', 'short'), /401/);
     await server.call('DELETE', `${secrets}/kubeadmin`);
+  });
+
+  it('limits failures of a source for a user, without locking out another user', async () => {
+    const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
+    forgivenMs = 3_600_000;
+    const codes: number[] = [];
+    for (let attempt = 0; attempt < 12; attempt++) codes.push((await authorize(server, 'victim', 'wrong', base)).code);
+    assert.deepEqual([codes[0], codes.at(-1)], [401, 429]);
+    assert.equal((await authorize(server, 'dev', 'password1', base)).code, 302);
   });
 });

@@ -1,0 +1,18 @@
+/** `ssh://[USER@]HOST[:PORT]` of a BareMetalHost. */
+export interface SshAddress {
+  readonly user: string;
+  /** Name or address; IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+const ADDRESS =
+  /^ssh:\/\/(?:([a-z_][a-z0-9_-]{0,31})@)?(?:\[([0-9a-fA-F:]{2,45})\]|([A-Za-z0-9][A-Za-z0-9.-]{0,252}))(?::(\d{1,5}))?\/?$/;
+
+/** Undefined: not such an address. */
+export function sshAddressOf(text: string): SshAddress | undefined {
+  const [, user = 'root', v6, name, port = '22'] = ADDRESS.exec(text) ?? [];
+  const host = v6 ?? name;
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) return undefined;
+  return { user, host, port: Number(port) };
+}

@@ -1,0 +1,231 @@
+/**
+ * Offers of blank hosts, which have no credentials. A signature binds each to the key that the host has made itself;
+ * an offer becomes a BareMetalHost that is not online, and grants nothing: an administrator approves the host, a
+ * Machine claims it, and what it joins with is encrypted for its own key.
+ */
+import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import type { Node } from 'kubernetes-types/core/v1';
+import {
+  type BareMetalHost,
+  HOST_GROUP,
+  type HostOffer,
+  type HostOfferStatus,
+  type HostStatus,
+  MACHINE_ID_ANNOTATION,
+  MACHINE_NAMESPACE,
+  OFFER_ANNOTATION,
+  OFFER_GROUP,
+  offerText,
+  REPORTED_ANNOTATION,
+  SEALED_ANNOTATION,
+  SEALING_ANNOTATION,
+} from '../../../api/machines/types.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { ApiError, isApiError } from '../../../api/meta/status.ts';
+import { ownRequest } from '../bootstrap/index.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import { timestamp } from '../pipeline/write-request.ts';
+import type { RestContext } from '../rest/context.ts';
+import { createObject } from '../rest/create.ts';
+import { updateObject } from '../rest/update.ts';
+
+const RESOURCE = 'baremetalhosts';
+const SUBJECT = { group: OFFER_GROUP, plural: 'hostoffers' };
+/** Offers that no administrator has approved. */
+export const MOST_UNAPPROVED = 64;
+/** New hosts and changed states in a row, and per second, on one API server. */
+const BURST = 32;
+const PER_SECOND = 2;
+/** Of reports that change nothing but the time and the facts. */
+const REPORT_MS = 45_000;
+const RETRY_SECONDS = 5;
+
+const tooMany = (message: string): ApiError =>
+  new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
+
+const refusal = (name: string | undefined, why: string): ApiError =>
+  new ApiError('Forbidden', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name ?? '')} is forbidden: ${why}`, {
+    ...{ name: name ?? '', group: SUBJECT.group, kind: SUBJECT.plural },
+  });
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** One for each API server of the process. */
+const buckets = new WeakMap<RestContext['cache'], Bucket>();
+
+function take(context: RestContext): void {
+  const nowMs = context.clock.monotonicMs();
+  const bucket = buckets.get(context.cache) ?? { tokens: BURST, atMs: nowMs };
+  const tokens = Math.min(BURST, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * PER_SECOND);
+  buckets.set(context.cache, { tokens: tokens < 1 ? tokens : tokens - 1, atMs: nowMs });
+  if (tokens < 1) throw tooMany('too many offers of hosts; try again later');
+}
+
+/** Throws ApiErrors: Forbidden for a bad signature, AlreadyExists for what is another host's, TooManyRequests. */
+export async function offerHost(context: RestContext, object: KubeObject, dryRun: boolean): Promise<KubeObject> {
+  const offer = object as HostOffer;
+  const { spec = {} } = offer;
+  requireSignature(spec);
+  const kind = context.kinds.stored(RESOURCE, HOST_GROUP);
+  await context.cache.freshen();
+  const hosts = hostsOf(kind);
+  const key = spec.signingKey ?? '';
+  const known = hosts.find((host) => annotation(host, OFFER_ANNOTATION) === key);
+  const answer = (status: HostOfferStatus): KubeObject => ({ ...offer, status }) as KubeObject;
+  if (known !== undefined) {
+    requireOwn(spec, known);
+    if (!dryRun) await report(context, spec, known);
+    return answer(statusOf(spec, known));
+  }
+  // A host that runs as a node and is in no inventory shall not be wiped or claimed.
+  if (spec.state === 'joined') return answer({ phase: 'Joined' });
+  requireFree(context, spec, hosts);
+  const unapproved = hosts.filter((host) => annotation(host, OFFER_ANNOTATION) !== '' && host.spec?.online !== true);
+  if (unapproved.length >= MOST_UNAPPROVED)
+    throw tooMany(
+      `${MOST_UNAPPROVED} hosts wait for their approval; approve or delete some of baremetalhosts in ${MACHINE_NAMESPACE}`,
+    );
+  take(context);
+  if (!dryRun) await register(context, spec);
+  return answer({ phase: 'Waiting', host: spec.name ?? '' });
+}
+
+const annotation = (host: BareMetalHost, name: string): string => host.metadata?.annotations?.[name] ?? '';
+
+const hostsOf = (kind: ServedKind): BareMetalHost[] =>
+  (kind.cache?.list(MACHINE_NAMESPACE) ?? []).map((each) => each.parse<BareMetalHost>());
+
+function requireSignature(spec: HostOffer['spec'] & object): void {
+  const { signingKey = '', signature = '' } = spec;
+  let key: KeyObject;
+  try {
+    key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: signingKey }, format: 'jwk' });
+  } catch {
+    throw refusal(spec.name, 'spec.signingKey: is no Ed25519 public key');
+  }
+  if (!verify(undefined, Buffer.from(offerText(spec)), key, Buffer.from(signature, 'base64url')))
+    throw refusal(spec.name, 'spec.signature: does not verify with spec.signingKey');
+}
+
+/** Identity does not change: a host with another name or machine-id needs another key. */
+function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object, host: BareMetalHost): void {
+  const isSame =
+    host.metadata?.name === name &&
+    annotation(host, MACHINE_ID_ANNOTATION) === machineID &&
+    annotation(host, SEALING_ANNOTATION) === sealingKey;
+  if (isSame) return;
+  throw refusal(
+    name,
+    `its key belongs to host ${host.metadata?.name} with another machine-id, name or sealing key; remove the offer files on the host`,
+  );
+}
+
+/** Throws 'AlreadyExists' where name or machine-id are another host's. */
+function requireFree(context: RestContext, spec: HostOffer['spec'] & object, hosts: readonly BareMetalHost[]): void {
+  const { name = '', machineID } = spec;
+  const refuse = (what: string): never => {
+    throw new ApiError('AlreadyExists', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name)} is refused: ${what}`, {
+      ...{ name, group: SUBJECT.group, kind: SUBJECT.plural },
+    });
+  };
+  if (hosts.some(({ metadata }) => metadata?.name === name))
+    refuse(`spec.name: baremetalhost ${name} exists with another key; give another name by --node-name`);
+  if (hosts.some((host) => annotation(host, MACHINE_ID_ANNOTATION) === machineID))
+    refuse('spec.machineID: another host of the inventory has the same machine-id');
+  const nodes = (context.kinds.stored('nodes', '').cache?.list(undefined) ?? []).map((each) => each.parse<Node>());
+  if (nodes.some(({ metadata }) => metadata?.name === name))
+    refuse(`spec.name: node ${name} exists; give another name by --node-name`);
+  if (nodes.some(({ status }) => status?.nodeInfo?.machineID === machineID))
+    refuse('spec.machineID: a node of the cluster has the same machine-id');
+}
+
+async function register(context: RestContext, spec: HostOffer['spec'] & object): Promise<void> {
+  const { name = '', machineID = '', signingKey = '', sealingKey = '', hardware = {} } = spec;
+  const host: BareMetalHost = {
+    metadata: {
+      name,
+      namespace: MACHINE_NAMESPACE,
+      annotations: {
+        [OFFER_ANNOTATION]: signingKey,
+        [SEALING_ANNOTATION]: sealingKey,
+        [MACHINE_ID_ANNOTATION]: machineID,
+        [REPORTED_ANNOTATION]: 'blank',
+      },
+    },
+    spec: {
+      online: false,
+      automatedCleaningMode: 'metadata',
+      description: `offered itself; compare the fingerprint ${fingerprintOf(signingKey)} with that of its console`,
+    },
+  };
+  const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);
+  try {
+    await createObject(context, { ...request, own: false }, host);
+  } catch (error) {
+    // The host has sent its offer to two servers at once.
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+  await writeStatus(context, name, { hardware });
+}
+
+/** What the administrator compares; as OpenSSH writes it. */
+function fingerprintOf(key: string): string {
+  return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64url')).digest('base64').replace(/=+$/, '')}`;
+}
+
+/** Writes what has changed; time and facts at most once a minute. */
+async function report(context: RestContext, spec: HostOffer['spec'] & object, host: BareMetalHost): Promise<void> {
+  const { name = '' } = host.metadata ?? {};
+  const { state = '', hardware = {} } = spec;
+  const changed = annotation(host, REPORTED_ANNOTATION) !== state;
+  const due = context.clock.nowMs() - (Date.parse(host.status?.lastUpdated ?? '') || 0) > REPORT_MS;
+  if (!changed && !due) return;
+  take(context);
+  if (changed) {
+    const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);
+    const { strategy } = request.kind.definition;
+    await updateObject(context, request, {
+      strategy,
+      next: (current) => ({
+        ...current,
+        metadata: {
+          ...current.metadata,
+          annotations: { ...current.metadata?.annotations, [REPORTED_ANNOTATION]: state },
+        },
+      }),
+    });
+  }
+  await writeStatus(context, name, semanticEqual(hardware, {}) ? {} : { hardware });
+}
+
+async function writeStatus(context: RestContext, name: string, facts: Partial<HostStatus>): Promise<void> {
+  const request = { ...ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name), subresource: 'status' };
+  const strategy = request.kind.definition.statusStrategy;
+  if (strategy === undefined) return;
+  const lastUpdated = timestamp(context.clock.nowMs());
+  await updateObject(context, request, {
+    strategy,
+    next: (current) => {
+      const { status } = current as BareMetalHost;
+      return { ...current, status: { ...status, ...facts, poweredOn: true, lastUpdated } } as KubeObject;
+    },
+  });
+}
+
+function statusOf({ state }: HostOffer['spec'] & object, host: BareMetalHost): HostOfferStatus {
+  const { name = '' } = host.metadata ?? {};
+  const { consumerRef } = host.spec ?? {};
+  const base = { host: name, ...(consumerRef?.name === undefined ? {} : { machine: consumerRef.name }) };
+  if (state === 'joined') {
+    if (host.status?.provisioning?.state !== 'deprovisioning') return { ...base, phase: 'Joined' };
+    return { ...base, phase: 'Released', cleaning: host.spec?.automatedCleaningMode ?? 'metadata' };
+  }
+  const sealed = annotation(host, SEALED_ANNOTATION);
+  return consumerRef === undefined || sealed === ''
+    ? { ...base, phase: 'Waiting' }
+    : { ...base, phase: 'Claimed', sealedJoin: sealed };
+}

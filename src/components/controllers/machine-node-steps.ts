@@ -1,0 +1,54 @@
+/** Steps of a machine's plan on its Node and the pods there. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { BareMetalHost, Machine } from '../../api/machines/types.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import { nodePatch } from '../../core/reconcile/machines/link.ts';
+import type { ControllerHandle } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
+
+export interface NodeSteps {
+  /** Labels, taints and the identity of the machine. */
+  link(node: Node, machine: Machine, host: BareMetalHost | undefined): Promise<void>;
+  cordon(node: Node): Promise<void>;
+  evict(pods: readonly Pod[]): Promise<void>;
+  remove(node: Node): Promise<void>;
+}
+
+export function createNodeSteps(handle: ControllerHandle): NodeSteps {
+  const nodes = handle.writer(resources.nodes);
+  const pods = handle.writer(resources.pods);
+
+  const link = async (node: Node, machine: Machine, host: BareMetalHost | undefined): Promise<void> => {
+    const patch = nodePatch(node, machine, host);
+    if (patch !== undefined)
+      await ignoreNotFound(() => nodes.patch(node.metadata?.name ?? '', undefined, 'merge', patch));
+  };
+
+  const evict = async (all: readonly Pod[]): Promise<void> => {
+    for (const { metadata } of all) {
+      const { name = '', namespace, deletionTimestamp } = metadata ?? {};
+      if (deletionTimestamp !== undefined) continue;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      try {
+        await pods.createSubresource(name, namespace, 'eviction', eviction);
+      } catch (error) {
+        // 429: a PodDisruptionBudget allows it later.
+        if (!isApiError(error, 'NotFound') && !isApiError(error, 'TooManyRequests'))
+          handle.log.warn('pod not evicted', { pod: `${namespace}/${name}`, error: messageOf(error) });
+      }
+    }
+  };
+
+  return {
+    link,
+    evict,
+    cordon: ({ metadata }) =>
+      ignoreNotFound(() => nodes.patch(metadata?.name ?? '', undefined, 'merge', { spec: { unschedulable: true } })),
+    remove: ({ metadata }) => {
+      const { name = '', uid } = metadata ?? {};
+      return ignoreNotFound(() => nodes.delete(name, undefined, uid === undefined ? {} : { preconditions: { uid } }));
+    },
+  };
+}

@@ -1,0 +1,46 @@
+/** How the machine controllers reach hosts and the store. */
+
+import type { SshAddress } from '../../api/machines/ssh-address.ts';
+import type { HostHardware } from '../../api/machines/types.ts';
+
+export interface SshTarget {
+  readonly address: SshAddress;
+  /** PEM or OpenSSH text. */
+  readonly privateKey: string;
+  /** `ssh-ed25519 AAAA…`: the only host key that is accepted. */
+  readonly hostKey: string;
+}
+
+export interface JoinRequest {
+  readonly roles: readonly string[];
+  /** Name of the host, and of the Node that it becomes. */
+  readonly nodeName: string;
+}
+
+export interface SealedJoin {
+  /** Base64; opened with the host's private key. */
+  readonly sealed: string;
+  readonly tokenId: string;
+  /** RFC 3339. */
+  readonly expires: string;
+}
+
+export interface StoreMemberState {
+  readonly name: string;
+  readonly voter: boolean;
+  readonly healthy: boolean;
+}
+
+export interface MachineProvisioner {
+  /** A join token for the roles, encrypted for an X25519 public key. */
+  seal(request: JoinRequest, sealingKey: string): Promise<SealedJoin>;
+  /** A token that is used up; one that does not exist is no error. */
+  revoke(tokenId: string): Promise<void>;
+  /** Throws CodedErrors that name the address. */
+  inspect(target: SshTarget): Promise<HostHardware>;
+  install(target: SshTarget, request: JoinRequest): Promise<void>;
+  /** The host leaves the cluster and stops; `purge` removes its data. */
+  reset(target: SshTarget, purge: boolean): Promise<void>;
+  members(): Promise<readonly StoreMemberState[]>;
+  removeMember(name: string): Promise<void>;
+}

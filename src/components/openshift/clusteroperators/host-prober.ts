@@ -1,0 +1,119 @@
+/**
+ * Probes the components of this host and reports what has changed in an annotation of its Node. A fault is reported
+ * when it is found twice in a row; one result that differs is no news.
+ */
+import {
+  type HostProbe,
+  type HostReport,
+  hostReportOf,
+  REPORT_ANNOTATION,
+} from '../../../api/kinds/nodes/host-report.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import type { HostProbes, Probe } from './port.ts';
+
+export interface HostProberDeps {
+  readonly probes: HostProbes;
+  readonly nodeName: string;
+  /** With the node's own identity. */
+  readonly client: ApiClient;
+  readonly version: string;
+  readonly kubernetes: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface HostProber {
+  /** The last results; undefined before the first round. */
+  readonly report: HostReport | undefined;
+  stop(): void;
+}
+
+const PERIOD_MS = 1_500;
+const AGAIN_MS = 250;
+const TIMEOUT_MS = 900;
+const WRITE_TIMEOUT_MS = 3_000;
+/** While components start, faults are no news. */
+const START_MS = 15_000;
+/** An annotation that was removed is written again after this long. */
+const CHECK_MS = 60_000;
+
+export function startHostProber(deps: HostProberDeps): HostProber {
+  const { clock, log, client, nodeName } = deps;
+  const startedMs = clock.monotonicMs();
+  const ended = new AbortController();
+  let report: HostReport | undefined;
+  let written: HostReport | undefined;
+  let checkedMs = Number.NEGATIVE_INFINITY;
+  let timer: Timer | undefined;
+
+  const write = async (): Promise<void> => {
+    if (report === undefined) return;
+    const nodes = client.resource(resources.nodes);
+    if (clock.monotonicMs() - checkedMs > CHECK_MS) {
+      written = hostReportOf(await nodes.get(nodeName));
+      checkedMs = clock.monotonicMs();
+    }
+    if (semanticEqual(written, report)) return;
+    const starts = written === undefined || written.version !== report.version;
+    const failing = Object.values(report.probes).some((each) => each !== '');
+    if (failing && clock.monotonicMs() - startedMs < START_MS && !starts) return;
+    const value = report;
+    const annotations = { [REPORT_ANNOTATION]: JSON.stringify(value) };
+    const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(WRITE_TIMEOUT_MS)]);
+    await nodes.patch(nodeName, undefined, 'merge', { metadata: { annotations } }, { signal });
+    written = value;
+  };
+  const round = async (): Promise<void> => {
+    const results = await Promise.all(
+      Array.from(deps.probes, async ([name, probe]) => [name, await twice(probe, clock)] as const),
+    );
+    const probes: Partial<Record<HostProbe, string>> = Object.fromEntries(results);
+    if (!semanticEqual(report?.probes, probes) && report !== undefined) {
+      const failing = results.filter(([, why]) => why !== '').map(([name, why]) => `${name}: ${why}`);
+      log.info('probes changed', { failing: failing.join('; ') || 'none' });
+    }
+    report = { version: deps.version, kubernetes: deps.kubernetes, probes };
+    await write();
+  };
+  const loop = (): void => {
+    round()
+      .catch((error: unknown) => log.v(2, 'report not written', { error: messageOf(error) }))
+      .finally(() => {
+        if (!ended.signal.aborted) timer = clock.setTimer(PERIOD_MS, loop);
+      });
+  };
+  loop();
+  return {
+    get report() {
+      return report;
+    },
+    stop: () => {
+      ended.abort();
+      timer?.cancel();
+    },
+  };
+}
+
+/** Empty: it passed. */
+async function twice(probe: Probe, clock: Clock): Promise<string> {
+  if ((await once(probe)) === '') return '';
+  await new Promise<void>((resolve) => {
+    clock.setTimer(AGAIN_MS, resolve);
+  });
+  return once(probe);
+}
+
+async function once(probe: Probe): Promise<string> {
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    await probe(limit);
+    return '';
+  } catch (error) {
+    return limit.aborted ? `no answer within ${TIMEOUT_MS} ms` : messageOf(error);
+  }
+}

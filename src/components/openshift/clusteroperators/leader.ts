@@ -1,0 +1,120 @@
+/** The operator of the cluster, on the master that has its lease: ClusterOperators and ClusterVersion. */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, InformerFactory, LeaderElector } from '../../../client/types.ts';
+import type { VerifyRelease } from '../releases-port.ts';
+import { Operators } from './operators.ts';
+import type { ProbeStore } from './port.ts';
+import { Prober } from './prober.ts';
+import { Releases } from './releases.ts';
+import { Version } from './version.ts';
+
+export interface ClusterOperatorDeps {
+  /** Fenced by the lease. */
+  readonly client: ApiClient;
+  /** For each term a factory of its own: standbys keep no copies. */
+  readonly newInformers: () => InformerFactory;
+  readonly elector: LeaderElector;
+  readonly probeStore: ProbeStore;
+  readonly verify: VerifyRelease;
+  readonly own: { readonly version: string; readonly kubernetes: string };
+  readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Ages grow without an event. */
+const TICK_MS = 1_000;
+const RETRY_MS = 1_000;
+const COALESCE_MS = 50;
+
+/** Seeks the lease until the returned function has released it. */
+export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<void> {
+  const ended = deps.elector.run((signal) => lead(deps, signal));
+  ended.catch((error: unknown) => deps.log.error('election ended', { error: messageOf(error) }));
+  return async () => {
+    await deps.elector.stop();
+    await ended.catch(() => {});
+  };
+}
+
+/** The election ends when this returns, so it returns when leadership has ended. */
+async function lead(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await work(deps, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      deps.log.error('could not start, will try again', { error: messageOf(error) });
+      await new Promise<void>((resolve) => {
+        deps.clock.setTimer(RETRY_MS, resolve);
+      });
+    }
+  }
+}
+
+async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log, client } = deps;
+  const informers = deps.newInformers();
+  const { kubernetes } = deps.own;
+  const prober = new Prober({ client, informers, probeStore: deps.probeStore, clock, kubernetes, wanted: deps.wanted });
+  const operators = new Operators({ client, informers, clock, log });
+  const releases = new Releases({ informers, verify: deps.verify, log });
+  const version = new Version({ client, informers, releases, own: deps.own, clock, log });
+  const alarm = createAlarm(clock, signal);
+  const changed = (): void => alarm.ring();
+  let unsubscribe: (() => void)[] = [];
+  try {
+    await informers.startAndSync(signal);
+    log.info('leading');
+    operators.start();
+    version.start();
+    prober.start(changed);
+    unsubscribe = [releases.onChange(changed), version.onChange(changed)];
+    while (!signal.aborted) {
+      try {
+        const facts = prober.facts(version.updatingTo);
+        await operators.apply(facts);
+        await version.apply(facts, prober.nodes, operators.list());
+        await alarm.wait(TICK_MS);
+      } catch (error) {
+        if (!signal.aborted) log.warn('status not written', { error: messageOf(error) });
+        await alarm.wait(RETRY_MS);
+      }
+    }
+  } finally {
+    for (const each of unsubscribe) each();
+    prober.stop();
+    await informers.stop();
+  }
+}
+
+/** A pause that ends early when something has changed, also when that was before it began. */
+function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms: number): Promise<void> } {
+  let rung = false;
+  let wake = (): void => {};
+  const ring = (): void => {
+    rung = true;
+    wake();
+  };
+  signal.addEventListener('abort', ring, { once: true });
+  return {
+    ring,
+    wait: async (ms) => {
+      let timer: Timer | undefined;
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          timer = clock.setTimer(ms, resolve);
+        });
+      }
+      timer?.cancel();
+      rung = false;
+      // Changes that come together are applied together.
+      await new Promise<void>((resolve) => {
+        clock.setTimer(COALESCE_MS, resolve);
+      });
+    },
+  };
+}

@@ -1,0 +1,106 @@
+/** Keeps the ClusterOperators while this master leads: facts → conditions → writes of what has changed. */
+import type { ClusterOperator, OperatorCondition } from '../../../api/kinds/config/types.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import {
+  conditionsOf,
+  OPERATOR_NAMES,
+  type OperatorState,
+  operatorStates,
+  type ProbeFacts,
+} from '../../../core/clusteroperators/index.ts';
+
+export interface OperatorsDeps {
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Until then hosts may not have reported, and what another leader has found stays. */
+const SETTLED_MS = 30_000;
+
+export class Operators {
+  readonly #deps: OperatorsDeps;
+  readonly #objects: Informer<ClusterOperator>;
+  /** What was written may be newer than the informer. */
+  readonly #written = new Map<string, ClusterOperator>();
+  readonly #degradedSince = new Map<string, number>();
+  #startedMs = 0;
+
+  constructor(deps: OperatorsDeps) {
+    this.#deps = deps;
+    this.#objects = deps.informers.informer(resources.clusterOperators);
+  }
+
+  start(): void {
+    this.#startedMs = this.#deps.clock.monotonicMs();
+    this.#written.clear();
+    this.#degradedSince.clear();
+  }
+
+  /** Of every operator as it was written last. */
+  list(): ClusterOperator[] {
+    return this.#objects.list().map((each) => this.#newest(each.metadata?.name ?? '') ?? each);
+  }
+
+  /** Resolves when the objects are as `facts` have it. */
+  async apply(facts: ProbeFacts): Promise<void> {
+    const states = operatorStates(facts);
+    const settled = this.#deps.clock.monotonicMs() - this.#startedMs > SETTLED_MS;
+    for (const state of states) {
+      if (state.assessment.unknown !== undefined && !settled) continue;
+      await this.#write(state);
+    }
+    if (!settled) return;
+    const names = new Set(states.map(({ name }) => name));
+    for (const name of OPERATOR_NAMES) {
+      if (names.has(name) || this.#objects.get(name) === undefined) continue;
+      this.#deps.log.info('cluster operator deleted', { name });
+      await this.#deps.client.resource(resources.clusterOperators).delete(name);
+      this.#written.delete(name);
+    }
+  }
+
+  async #write({ name, assessment, versions, relatedObjects }: OperatorState): Promise<void> {
+    const { client, clock, log } = this.#deps;
+    const operators = client.resource(resources.clusterOperators);
+    let object = this.#newest(name);
+    const previous = (object?.status?.conditions ?? []) as readonly OperatorCondition[];
+    const times = { monotonicMs: clock.monotonicMs(), nowMs: clock.nowMs() };
+    const next = conditionsOf(assessment, previous, this.#degradedSince.get(name), times);
+    if (next.degradedSinceMs === undefined) this.#degradedSince.delete(name);
+    else this.#degradedSince.set(name, next.degradedSinceMs);
+    const status = { conditions: next.conditions, versions, relatedObjects };
+    if (object !== undefined && semanticEqual(object.status, status)) return;
+    try {
+      object ??= await operators.create({ metadata: { name }, spec: {} });
+      const written = await operators.update({ ...object, status }, { subresource: 'status' });
+      this.#written.set(name, written);
+      const shown = next.conditions.map(({ type, status: value }) => `${type}=${value}`).join();
+      if (!semanticEqual(statuses(previous), statuses(next.conditions))) log.info('cluster operator', { name, shown });
+    } catch (error) {
+      // Another writer's change arrives with the informer.
+      if (!(['Conflict', 'AlreadyExists', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
+      this.#written.delete(name);
+    }
+  }
+
+  #newest(name: string): ClusterOperator | undefined {
+    const cached = this.#objects.get(name);
+    const written = this.#written.get(name);
+    if (written === undefined) return cached;
+    if (cached === undefined || version(written) > version(cached)) return written;
+    this.#written.delete(name);
+    return cached;
+  }
+}
+
+const version = ({ metadata }: ClusterOperator): bigint => BigInt(metadata?.resourceVersion ?? '0');
+
+const statuses = (conditions: readonly OperatorCondition[]): unknown =>
+  conditions.map(({ type, status }) => [type, status]);

@@ -1,0 +1,178 @@
+/** Gathers the facts of all probes for the leading master. */
+import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Node } from 'kubernetes-types/core/v1';
+import { hostReportOf } from '../../../api/kinds/nodes/host-report.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { kubeletSkew } from '../../../base/version-skew.ts';
+import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import type { HostFact, LeaseFact, Probed, ProbeFacts } from '../../../core/clusteroperators/index.ts';
+import { probeMetrics, probePools, probeStorage } from './api-probes.ts';
+import type { ProbeStore } from './port.ts';
+
+export interface ProberDeps {
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly probeStore: ProbeStore;
+  readonly clock: Clock;
+  /** Of the API server that this host runs. */
+  readonly kubernetes: string;
+  readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
+}
+
+const API_MS = 4_000;
+const STORE_MS = 8_000;
+const NODE_LEASES = 'kube-node-lease';
+const CONTROLLERS = 'kube-system/kube-controller-manager';
+const SCHEDULER = 'kube-system/kube-scheduler';
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+
+type Result<T> =
+  | { readonly value: T | undefined; readonly atMs: number }
+  | { readonly message: string; readonly atMs: number };
+
+export class Prober {
+  readonly #deps: ProberDeps;
+  readonly #nodes: Informer<Node>;
+  readonly #leases: Informer<Lease>;
+  /** When a renewal was last seen, by key: clocks of hosts differ. */
+  readonly #renewed = new Map<string, { readonly time: string; readonly atMs: number }>();
+  readonly #results = new Map<string, Result<unknown>>();
+  readonly #timers = new Map<string, Timer>();
+  #unsubscribe: (() => void)[] = [];
+  #running = false;
+
+  constructor(deps: ProberDeps) {
+    this.#deps = deps;
+    this.#nodes = deps.informers.informer(resources.nodes, { reduce: reducedNode });
+    this.#leases = deps.informers.informer(resources.leases);
+  }
+
+  /** `changed` is called when a fact has changed. */
+  start(changed: () => void): void {
+    this.#running = true;
+    const seen = (lease: Lease): void => this.#see(lease);
+    this.#unsubscribe = [
+      this.#nodes.onChange({ added: changed, updated: changed, deleted: changed }),
+      this.#leases.onChange({ added: seen, updated: seen }),
+    ];
+    const { client, wanted, probeStore } = this.#deps;
+    const done = changed;
+    this.#repeat('etcd', STORE_MS, probeStore, done);
+    this.#repeat('pools', API_MS, () => probePools(client), done);
+    const served = (): boolean => {
+      const lease = this.#lease(CONTROLLERS);
+      return lease.state === 'value' && lease.value.renewedMs < lease.value.durationMs;
+    };
+    this.#repeat('storage', API_MS, () => probeStorage(client, wanted.storage, served()), done);
+    this.#repeat('metrics', API_MS, () => probeMetrics(client), done);
+  }
+
+  stop(): void {
+    this.#running = false;
+    for (const timer of this.#timers.values()) timer.cancel();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+  }
+
+  get nodes(): readonly Node[] {
+    return this.#nodes.list();
+  }
+
+  facts(updatingTo: string | undefined): ProbeFacts {
+    return {
+      hosts: this.hosts(),
+      etcd: this.#probed('etcd'),
+      controllersLease: this.#lease(CONTROLLERS),
+      schedulerLease: this.#lease(SCHEDULER),
+      pools: this.#probed('pools'),
+      storage: this.#probed('storage'),
+      metrics: this.#deps.wanted.metrics ? this.#probed('metrics') : { state: 'absent' },
+      skew: this.#skew(),
+      updatingTo,
+    };
+  }
+
+  hosts(): HostFact[] {
+    const nowMs = this.#deps.clock.monotonicMs();
+    return this.#nodes.list().map((node) => {
+      const name = node.metadata?.name ?? '';
+      const lease = this.#renewed.get(`${NODE_LEASES}/${name}`);
+      return {
+        name,
+        master: node.metadata?.labels?.[MASTER_LABEL] !== undefined,
+        report: hostReportOf(node),
+        ageMs: lease === undefined ? Number.POSITIVE_INFINITY : nowMs - lease.atMs,
+      };
+    });
+  }
+
+  #see({ metadata, spec }: Lease): void {
+    const key = `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+    const time = String(spec?.renewTime ?? '');
+    if (this.#renewed.get(key)?.time === time) return;
+    this.#renewed.set(key, { time, atMs: this.#deps.clock.monotonicMs() });
+  }
+
+  #lease(key: string): Probed<LeaseFact> {
+    const lease = this.#leases.get(key);
+    const renewed = this.#renewed.get(key);
+    if (lease === undefined || renewed === undefined) return { state: 'none' };
+    const { holderIdentity = '', leaseDurationSeconds = 15 } = lease.spec ?? {};
+    const renewedMs = this.#deps.clock.monotonicMs() - renewed.atMs;
+    const value = { holder: holderIdentity, renewedMs, durationMs: leaseDurationSeconds * 1000 };
+    return { state: 'value', value, ageMs: 0 };
+  }
+
+  #skew(): string[] {
+    return this.#nodes.list().flatMap(({ metadata, status }) => {
+      const problem = kubeletSkew(status?.nodeInfo?.kubeletVersion ?? '', this.#deps.kubernetes);
+      return problem === undefined ? [] : [`node ${metadata?.name}: ${problem}`];
+    });
+  }
+
+  #probed<T>(name: string): Probed<T> {
+    const result = this.#results.get(name) as Result<T> | undefined;
+    if (result === undefined) return { state: 'none' };
+    const ageMs = this.#deps.clock.monotonicMs() - result.atMs;
+    if ('message' in result) return { state: 'failed', message: result.message, ageMs };
+    return result.value === undefined ? { state: 'absent' } : { state: 'value', value: result.value, ageMs };
+  }
+
+  #repeat(name: string, periodMs: number, probe: () => Promise<unknown>, done: () => void): void {
+    const { clock } = this.#deps;
+    const run = async (): Promise<void> => {
+      let result: Result<unknown>;
+      try {
+        result = { value: await probe(), atMs: clock.monotonicMs() };
+      } catch (error) {
+        result = { message: messageOf(error), atMs: clock.monotonicMs() };
+      }
+      if (!this.#running) return;
+      this.#results.set(name, result);
+      this.#timers.set(
+        name,
+        clock.setTimer(periodMs, () => void run()),
+      );
+      done();
+    };
+    void run();
+  }
+}
+
+/** Whole Nodes of a large cluster would cost more than all else here. */
+function reducedNode(object: KubeObject): KubeObject {
+  const { metadata, spec, status } = object as Node;
+  const { name, uid, resourceVersion, labels, annotations, creationTimestamp } = metadata ?? {};
+  const kept = Object.entries(annotations ?? {}).filter(([key]) => key.startsWith('hyperedge.dev/'));
+  const { kubeletVersion, architecture } = status?.nodeInfo ?? {};
+  const conditions = status?.conditions
+    ?.filter(({ type }) => type === 'Ready')
+    .map(({ type, status: value }) => ({ type, status: value }));
+  return {
+    metadata: { name, uid, resourceVersion, labels, creationTimestamp, annotations: Object.fromEntries(kept) },
+    spec: { unschedulable: spec?.unschedulable },
+    status: { nodeInfo: { kubeletVersion, architecture }, conditions },
+  } as KubeObject;
+}

@@ -1,0 +1,200 @@
+/** Keeps the ClusterVersion `version` while this master leads, and asks hosts to update, one after the other. */
+import type { Namespace, Node } from 'kubernetes-types/core/v1';
+import type { ClusterOperator, ClusterVersion } from '../../../api/kinds/config/types.ts';
+import { hostReportOf, hostUpdateOf, WANTED_ANNOTATION, wantedUpdateOf } from '../../../api/kinds/nodes/host-report.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import type { PoolFact, ProbeFacts } from '../../../core/clusteroperators/index.ts';
+import { type GivenUp, planVersion, type RolloutHost } from '../../../core/updates/index.ts';
+import type { Releases } from './releases.ts';
+
+export interface VersionDeps {
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly releases: Releases;
+  readonly own: { readonly version: string; readonly kubernetes: string };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const NAME = 'version';
+const GIVEN_UP = 'hyperedge.dev/given-up-update';
+const ZONE = 'topology.kubernetes.io/zone';
+const ROLE = 'node-role.kubernetes.io/';
+const FRESH_MS = 30_000;
+const DEFAULT_CHANNEL = 'stable';
+
+export class Version {
+  readonly #deps: VersionDeps;
+  readonly #objects: Informer<ClusterVersion>;
+  #written: ClusterVersion | undefined;
+  /** Hosts that are under way, and since when; times of another leader are not known. */
+  readonly #underWay = new Map<string, { readonly id: string; readonly sinceMs: number }>();
+  #updatingTo: string | undefined;
+
+  constructor(deps: VersionDeps) {
+    this.#deps = deps;
+    this.#objects = deps.informers.informer(resources.clusterVersions);
+  }
+
+  /** The version that hosts are updated to; undefined: none is. */
+  get updatingTo(): string | undefined {
+    return this.#updatingTo;
+  }
+
+  onChange(changed: () => void): () => void {
+    return this.#objects.onChange({ added: changed, updated: changed, deleted: changed });
+  }
+
+  start(): void {
+    this.#written = undefined;
+    this.#underWay.clear();
+  }
+
+  async apply(facts: ProbeFacts, nodes: readonly Node[], operators: readonly ClusterOperator[]): Promise<void> {
+    const object = this.#newest() ?? (await this.#create());
+    const releases = this.#deps.releases.list();
+    // Before the first report nothing is known of the version.
+    if (!nodes.some((node) => hostReportOf(node) !== undefined)) return;
+    const plan = planVersion({
+      object,
+      givenUp: givenUpOf(object),
+      hosts: this.#hosts(facts, nodes),
+      architectures: architecturesOf(nodes),
+      operators,
+      releases,
+      own: this.#deps.own,
+      nowMs: this.#deps.clock.nowMs(),
+    });
+    this.#updatingTo = plan.updatingTo;
+    try {
+      const current = semanticEqual(plan.givenUp, givenUpOf(object))
+        ? object
+        : await this.#giveUp(object, plan.givenUp);
+      if (!semanticEqual(current.status, plan.status)) await this.#write({ ...current, status: plan.status });
+      if (plan.ask !== undefined) await this.#ask(plan.ask.host, plan.ask.wanted);
+    } catch (error) {
+      if (!(['Conflict', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
+      this.#written = undefined;
+    }
+  }
+
+  async #create(): Promise<ClusterVersion> {
+    const { client } = this.#deps;
+    // The same on every master, and of this cluster alone.
+    const system: Namespace = await client.resource(resources.namespaces).get('kube-system');
+    const spec = { clusterID: system.metadata?.uid ?? '', channel: DEFAULT_CHANNEL };
+    const versions = client.resource(resources.clusterVersions);
+    try {
+      this.#written = await versions.create({ metadata: { name: NAME }, spec });
+    } catch (error) {
+      if (!isApiError(error, 'AlreadyExists')) throw error;
+      this.#written = await versions.get(NAME);
+    }
+    return this.#written;
+  }
+
+  async #write(object: ClusterVersion): Promise<void> {
+    this.#written = await this.#deps.client
+      .resource(resources.clusterVersions)
+      .update(object, { subresource: 'status' });
+  }
+
+  async #giveUp(object: ClusterVersion, givenUp: GivenUp | undefined): Promise<ClusterVersion> {
+    this.#deps.log.error('update given up', { version: givenUp?.version, reason: givenUp?.message });
+    const annotations = { [GIVEN_UP]: JSON.stringify(givenUp) };
+    const { resourceVersion } = object.metadata ?? {};
+    this.#written = await this.#deps.client
+      .resource(resources.clusterVersions)
+      .patch(NAME, undefined, 'merge', { metadata: { resourceVersion, annotations } });
+    return this.#written;
+  }
+
+  async #ask(host: string, wanted: object): Promise<void> {
+    this.#deps.log.info('host is to update', { host, ...wanted });
+    const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
+    await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });
+  }
+
+  #newest(): ClusterVersion | undefined {
+    const cached = this.#objects.get(NAME);
+    const written = this.#written;
+    if (written === undefined || (cached !== undefined && version(cached) >= version(written))) return cached;
+    return written;
+  }
+
+  #hosts(facts: ProbeFacts, nodes: readonly Node[]): RolloutHost[] {
+    const leader = facts.etcd.state === 'value' ? facts.etcd.value.leader : '';
+    const pools = facts.pools.state === 'value' ? facts.pools.value : [];
+    return nodes.map((node) => {
+      const { name = '', labels = {}, creationTimestamp = '' } = node.metadata ?? {};
+      const fact = facts.hosts.find((each) => each.name === name);
+      const fault = faultOf(node, fact?.ageMs ?? Number.POSITIVE_INFINITY);
+      const wanted = wantedUpdateOf(node);
+      return {
+        name,
+        master: fact?.master === true,
+        leadsStore: name === leader,
+        healthy: fault === '',
+        fault,
+        version: hostReportOf(node)?.version ?? '',
+        zone: labels[ZONE] ?? '',
+        createdMs: Date.parse(creationTimestamp),
+        paused: poolOf(labels, pools)?.paused === true,
+        wanted,
+        update: hostUpdateOf(node),
+        underWayMs: this.#since(name, wanted?.id),
+      };
+    });
+  }
+
+  #since(name: string, id: string | undefined): number {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const known = this.#underWay.get(name);
+    if (id === undefined) return 0;
+    if (known?.id === id) return nowMs - known.sinceMs;
+    this.#underWay.set(name, { id, sinceMs: nowMs });
+    return 0;
+  }
+}
+
+function faultOf(node: Node, ageMs: number): string {
+  if (ageMs > FRESH_MS) return 'the host is silent';
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  if (ready !== 'True') return 'its Node is not Ready';
+  const report = hostReportOf(node);
+  if (report === undefined) return 'no report';
+  const failing = Object.entries(report.probes).find(([, why]) => why !== '');
+  return failing === undefined ? '' : `${failing[0]}: ${failing[1]}`;
+}
+
+/** As the machine-config operator: a custom pool before worker, master first. */
+function poolOf(labels: Readonly<Record<string, string>>, pools: readonly PoolFact[]): PoolFact | undefined {
+  const having = (name: string): boolean => labels[`${ROLE}${name}`] !== undefined;
+  if (having('master')) return pools.find(({ name }) => name === 'master');
+  const custom = pools.find(({ name }) => name !== 'worker' && name !== 'master' && having(name));
+  return custom ?? pools.find(({ name }) => name === 'worker');
+}
+
+/** As Node calls them. */
+function architecturesOf(nodes: readonly Node[]): string[] {
+  const names = nodes.map(({ status }) => status?.nodeInfo?.architecture ?? '');
+  return [...new Set(names.flatMap((name) => (name === '' ? [] : name === 'amd64' ? 'x64' : name)))].sort();
+}
+
+function givenUpOf({ metadata }: ClusterVersion): GivenUp | undefined {
+  try {
+    const { generation, version: given, message } = JSON.parse(metadata?.annotations?.[GIVEN_UP] ?? 'null') ?? {};
+    return typeof generation === 'number' && typeof given === 'string' && typeof message === 'string'
+      ? { generation, version: given, message }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const version = ({ metadata }: ClusterVersion): bigint => BigInt(metadata?.resourceVersion ?? '0');

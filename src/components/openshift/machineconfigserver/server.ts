@@ -1,0 +1,175 @@
+/**
+ * The machine config server: what a host that is installed asks for its pool. A configuration may hold secrets, so a
+ * join token is required, and addresses of pods are not served. Source: pkg/server of
+ * openshift/machine-config-operator.
+ */
+import {
+  CONFIG_STATE,
+  CURRENT_CONFIG,
+  DESIRED_CONFIG,
+  type MachineConfig,
+  type MachineConfigPool,
+} from '../../../api/machineconfig/types.ts';
+import type { JsonObject } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { isInNetwork } from '../../../base/addresses.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import type { ConfigAnswer, ConfigRequest } from './port.ts';
+import { acceptedVersion, convertConfig } from './versions.ts';
+
+export interface MachineConfigServerOptions {
+  /** May review tokens and access, and read pools and configurations. */
+  readonly client: ApiClient;
+  /** Ranges of pods. */
+  readonly podNetworks: readonly string[];
+  readonly log: Log;
+}
+
+export interface MachineConfigServer {
+  /** Never rejects. */
+  handle(request: ConfigRequest): Promise<ConfigAnswer>;
+  admits(remoteAddress: string): boolean;
+}
+
+const ANNOTATIONS_FILE = '/etc/machine-config-daemon/node-annotations.json';
+const ENCAPSULATED_FILE = '/etc/ignition-machine-config-encapsulated.json';
+const CONFIG_PATH = /^\/config\/([^/]{1,253})$/;
+const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
+const MAPPED_PREFIX = '::ffff:';
+
+const UNAUTHORIZED: ConfigAnswer = {
+  status: 401,
+  headers: { 'www-authenticate': 'Bearer realm="machine-config-server"' },
+};
+
+export function createMachineConfigServer(options: MachineConfigServerOptions): MachineConfigServer {
+  const { client, podNetworks, log } = options;
+
+  const answer = async ({
+    method,
+    path,
+    accept,
+    authorization,
+    remoteAddress,
+  }: ConfigRequest): Promise<ConfigAnswer> => {
+    if (method !== 'GET' && method !== 'HEAD') return { status: 405, headers: { allow: 'GET, HEAD' } };
+    if (path === '/healthz') return { status: 200 };
+    const pool = CONFIG_PATH.exec(path)?.[1];
+    if (pool === undefined || dns1123SubdomainErrors(pool).length > 0) return { status: 404 };
+    const version = acceptedVersion(accept);
+    if (version === undefined) return { status: 400 };
+    const token = BEARER.exec(authorization)?.[1];
+    const access = token === undefined ? 'unauthenticated' : await reviewed(client, token, path);
+    if (access !== 'allowed') {
+      log.warn('configuration refused', { pool, from: remoteAddress, reason: access });
+      return access === 'forbidden' ? { status: 403 } : UNAUTHORIZED;
+    }
+    const config = await servedConfig(client, pool);
+    if (config === undefined) return { status: 404 };
+    log.info('configuration served', { pool, from: remoteAddress, version });
+    return {
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(convertConfig(config, version)),
+    };
+  };
+
+  return {
+    admits: (remoteAddress) => {
+      const address = remoteAddress.startsWith(MAPPED_PREFIX)
+        ? remoteAddress.slice(MAPPED_PREFIX.length)
+        : remoteAddress;
+      return !podNetworks.some((network) => isInNetwork(address, network));
+    },
+    handle: async (request) => {
+      try {
+        return await answer(request);
+      } catch (error) {
+        log.warn('configuration not served', { path: request.path, error: messageOf(error) });
+        return { status: isApiError(error) ? 500 : 503 };
+      }
+    },
+  };
+}
+
+type Access = 'allowed' | 'forbidden' | 'unauthenticated';
+
+interface TokenReview {
+  readonly status?: {
+    readonly authenticated?: boolean;
+    readonly user?: { readonly username?: string; readonly uid?: string; readonly groups?: readonly string[] };
+  };
+}
+
+/** The API server judges the token, and by its roles whether its user may get the path. */
+async function reviewed(client: ApiClient, token: string, path: string): Promise<Access> {
+  const review = await client.request<TokenReview>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    spec: { token },
+  });
+  const { authenticated, user } = review.status ?? {};
+  if (authenticated !== true || user?.username === undefined) return 'unauthenticated';
+  const access = await client.request<{ readonly status?: { readonly allowed?: boolean } }>(
+    'POST',
+    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+    {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user: user.username, groups: user.groups ?? [], nonResourceAttributes: { path, verb: 'get' } },
+    },
+  );
+  return access.status?.allowed === true ? 'allowed' : 'forbidden';
+}
+
+/** The newest configuration once a node has it, the last complete one until then. */
+async function servedConfig(client: ApiClient, poolName: string): Promise<JsonObject | undefined> {
+  const pool = await found<MachineConfigPool>(() => client.resource(resources.machineConfigPools).get(poolName));
+  if (pool === undefined) return undefined;
+  const { spec, status } = pool;
+  const newest = spec?.configuration?.name ?? '';
+  const complete = status?.configuration?.name ?? '';
+  const name = (status?.updatedMachineCount ?? 0) > 0 || complete === '' ? newest : complete;
+  if (name === '') return undefined;
+  const config = await found<MachineConfig>(() => client.resource(resources.machineConfigs).get(name));
+  return config === undefined ? undefined : withFiles(config, name);
+}
+
+/** With the annotations of the new node, and the parts of the MachineConfig that are no Ignition. */
+function withFiles(machineConfig: MachineConfig, name: string): JsonObject {
+  const config = machineConfig.spec?.config ?? {};
+  const storage = config['storage'] as { readonly files?: JsonObject[] } | undefined;
+  const annotations = { [CURRENT_CONFIG]: name, [DESIRED_CONFIG]: name, [CONFIG_STATE]: 'Done' };
+  const { metadata, spec, ...type } = machineConfig;
+  const encapsulated = {
+    ...type,
+    metadata: { name: metadata?.name, annotations: metadata?.annotations },
+    spec: { ...spec, config: { ignition: config['ignition'] } },
+  };
+  const files = [
+    ...(storage?.files ?? []),
+    file(ANNOTATIONS_FILE, JSON.stringify(annotations)),
+    file(ENCAPSULATED_FILE, JSON.stringify(encapsulated)),
+  ];
+  return { ...config, storage: { ...storage, files } };
+}
+
+const file = (path: string, text: string): JsonObject => ({
+  path,
+  overwrite: true,
+  mode: 0o644,
+  contents: { source: `data:,${encodeURIComponent(text)}` },
+});
+
+async function found<T>(get: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await get();
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}

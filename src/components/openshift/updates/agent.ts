@@ -1,0 +1,246 @@
+/**
+ * Updates of this host: what its Node's annotation wants, done in steps that survive power cuts. Masters keep the files
+ * of all announced releases, for hosts of every architecture.
+ */
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import {
+  type HostUpdate,
+  hostReportOf,
+  hostUpdateOf,
+  UPDATE_ANNOTATION,
+  type WantedUpdate,
+  wantedUpdateOf,
+} from '../../../api/kinds/nodes/host-report.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
+import type { Architecture, ReleaseFile } from '../../../api/releases/manifest.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import { nextSwitchStep, type SwitchRecord } from '../../../core/updates/index.ts';
+import type { VerifyRelease } from '../releases-port.ts';
+import type { HostExecutables, ReleaseFiles } from './port.ts';
+
+export interface UpdateAgentDeps {
+  readonly nodeName: string;
+  readonly running: string;
+  readonly architecture: Architecture;
+  readonly keepsReleases: boolean;
+  /** How long a new executable may take to become healthy. */
+  readonly timeoutMs: number;
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly executables: HostExecutables;
+  readonly files: ReleaseFiles;
+  readonly verify: VerifyRelease;
+  /** Empty: all probes of this host pass; otherwise why one does not. */
+  readonly fault: () => string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const POLL_MS = 1_000;
+const RETRY_MS = 5_000;
+/** A fetch that has failed this often is reported as failed. */
+const MAX_FETCHES = 5;
+
+export class UpdateAgent {
+  readonly #deps: UpdateAgentDeps;
+  readonly #node: Informer<Node>;
+  readonly #releases: Informer<ConfigMap>;
+  #timer: Timer | undefined;
+  #running: Promise<void> | undefined;
+  #stopped = false;
+  #again = false;
+  #restarting = false;
+  /** Attempts of one update. */
+  #fetches = { id: '', count: 0 };
+
+  constructor(deps: UpdateAgentDeps) {
+    this.#deps = deps;
+    this.#node = deps.informers.informer(resources.nodes, { fieldSelector: `metadata.name=${deps.nodeName}` });
+    this.#releases = deps.informers.informer(resources.configMaps, {
+      namespace: RELEASE_NAMESPACE,
+      labelSelector: RELEASE_LABEL,
+    });
+  }
+
+  start(): void {
+    const wake = (): void => this.#wake(0);
+    this.#node.onChange({ added: wake, updated: wake });
+    this.#releases.onChange({ added: wake, updated: wake, deleted: wake });
+    this.#node.start();
+    this.#releases.start();
+    // A trial goes on also while no API server answers.
+    wake();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#running;
+  }
+
+  #wake(delayMs: number): void {
+    if (this.#stopped || this.#restarting) return;
+    if (this.#running !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#timer?.cancel();
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => {
+      this.#running = this.#run().finally(() => {
+        this.#running = undefined;
+        if (this.#again) {
+          this.#again = false;
+          this.#wake(0);
+        }
+      });
+    });
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#step();
+      if (this.#deps.keepsReleases && this.#releases.hasListed) await this.#keepReleases();
+    } catch (error) {
+      this.#deps.log.warn('update step failed; retrying', { error: messageOf(error) });
+      this.#later(RETRY_MS);
+    }
+  }
+
+  #later(delayMs: number): void {
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => this.#wake(0));
+  }
+
+  async #step(): Promise<void> {
+    const { executables, running, log } = this.#deps;
+    const node = this.#node.get(this.#deps.nodeName);
+    const wanted = node === undefined ? undefined : wantedUpdateOf(node);
+    const record = await executables.record();
+    const step = nextSwitchStep({ record, link: await executables.link(), running }, wanted);
+    switch (step.step) {
+      case 'none':
+        if (record !== undefined) await this.#report(node, reportOf(record));
+        return;
+      case 'stage':
+        if (wanted !== undefined) await this.#stage(node, wanted);
+        return;
+      case 'write':
+        log.info('update', { from: step.record.from, to: step.record.to, phase: step.record.phase });
+        await executables.writeRecord(step.record);
+        return this.#wakeSoon();
+      case 'link':
+        await executables.setLink(step.version);
+        return this.#wakeSoon();
+      case 'restart':
+        return this.#restart(node, record);
+      case 'confirm':
+        return this.#confirm(node, step.record);
+    }
+  }
+
+  #wakeSoon(): void {
+    this.#again = true;
+  }
+
+  /** The link is set: from here on the guard watches. */
+  async #restart(node: Node | undefined, record: SwitchRecord | undefined): Promise<void> {
+    const { executables, log } = this.#deps;
+    if (record !== undefined) await this.#report(node, reportOf(record)).catch(() => {});
+    this.#restarting = true;
+    log.info('host process restarts for an update', { to: record?.to, phase: record?.phase });
+    if (record?.phase === 'trying') await executables.startGuard();
+    await executables.restart();
+  }
+
+  /** Healthy by its own probes, and the cluster sees it with the new version. */
+  async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {
+    const { executables, fault, running, log } = this.#deps;
+    const why = fault() || (node === undefined ? 'no API server answers' : notSeen(node, running));
+    if (why !== '') {
+      log.v(2, 'update is not confirmed yet', { reason: why });
+      this.#later(POLL_MS);
+      return;
+    }
+    await executables.writeRecord(record);
+    await executables.prune([record.from, record.to]);
+    log.info('update confirmed', { from: record.from, to: record.to });
+    await this.#report(node, reportOf(record));
+  }
+
+  async #stage(node: Node | undefined, wanted: WantedUpdate): Promise<void> {
+    const { executables, running, timeoutMs } = this.#deps;
+    const { id, version } = wanted;
+    await this.#report(node, { id, version, state: 'Fetching', message: '' });
+    const record = { id, from: running, to: version, message: '', timeoutMs, starts: 0 } as const;
+    try {
+      const file = this.#fileOf(wanted);
+      if (!(await executables.has(version, file?.sha256))) {
+        if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
+        await executables.place(version, await this.#deps.files.fetch(file));
+      }
+      await executables.keepRunning(running);
+    } catch (error) {
+      if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
+      this.#fetches.count += 1;
+      if (this.#fetches.count < MAX_FETCHES && !(error instanceof CodedError && error.code === 'refused')) throw error;
+      await executables.writeRecord({ ...record, phase: 'failed', message: messageOf(error) });
+      return this.#wakeSoon();
+    }
+    await executables.writeRecord({ ...record, phase: 'trying' });
+    this.#wakeSoon();
+  }
+
+  /** Undefined: the version is one that this host has kept. Throws CodedError 'refused'. */
+  #fileOf({ version, manifest }: WantedUpdate): ReleaseFile | undefined {
+    if (manifest === '') return undefined;
+    const found = this.#releases.list().map((map) => this.#deps.verify(announcementOf(map)));
+    const release = found.find((each) => 'manifest' in each && each.digest === manifest);
+    if (release === undefined || !('manifest' in release)) {
+      const problem = found.map((each) => ('problem' in each ? each.problem : '')).find((each) => each !== '');
+      throw new CodedError('no-release', problem ?? `release ${version} is not announced with a trusted signature`);
+    }
+    if (release.manifest.version !== version)
+      throw new CodedError('refused', `the manifest is of ${release.manifest.version}, not of ${version}`);
+    const { architecture } = this.#deps;
+    const file = release.manifest.files.find((each) => each.architecture === architecture);
+    if (file === undefined) throw new CodedError('refused', `release ${version} has no executable for ${architecture}`);
+    return file;
+  }
+
+  /** Files of announced releases are fetched from another master; those of no release are removed. */
+  async #keepReleases(): Promise<void> {
+    const { files, verify, log } = this.#deps;
+    const wanted = this.#releases.list().flatMap((map) => {
+      const release = verify(announcementOf(map));
+      return 'manifest' in release ? release.manifest.files : [];
+    });
+    for (const file of wanted) {
+      if ((await files.pathOf(file.sha256)) !== undefined) continue;
+      await files.fetch(file);
+      log.info('release file fetched', { name: file.name, sha256: file.sha256 });
+    }
+    await files.retain(wanted.map(({ sha256 }) => sha256));
+  }
+
+  async #report(node: Node | undefined, update: HostUpdate): Promise<void> {
+    if (node === undefined || semanticEqual(hostUpdateOf(node), update)) return;
+    const annotations = { [UPDATE_ANNOTATION]: JSON.stringify(update) };
+    const { client, nodeName } = this.#deps;
+    await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { annotations } });
+  }
+}
+
+function reportOf({ id, to, phase, message }: SwitchRecord): HostUpdate {
+  const state = phase === 'done' ? 'Done' : phase === 'failed' ? 'Failed' : 'Restarting';
+  return { id, version: to, state, message };
+}
+
+function notSeen(node: Node, running: string): string {
+  if (hostReportOf(node)?.version !== running) return 'the report of this version is not written yet';
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  return ready === 'True' ? '' : 'the Node is not Ready';
+}

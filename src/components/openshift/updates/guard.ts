@@ -1,0 +1,44 @@
+/**
+ * The guard of an update: runs the former executable beside the new one and goes back when that does not confirm in
+ * time, also without an API server. Started by the service manager at each boot during a trial.
+ */
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { nextGuardStep } from '../../../core/updates/index.ts';
+import type { HostExecutables } from './port.ts';
+
+const POLL_MS = 500;
+
+/** Resolves when there is nothing to guard any more. */
+export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
+  const beganMs = clock.monotonicMs();
+  let restarted = false;
+  const first = await executables.record();
+  if (first?.phase === 'trying') await executables.writeRecord({ ...first, starts: first.starts + 1 });
+  for (;;) {
+    try {
+      const record = await executables.record();
+      const step = nextGuardStep(record, await executables.link(), clock.monotonicMs() - beganMs, restarted);
+      if (step.step === 'end') return;
+      if (step.step === 'write') {
+        log.error('update is rolled back', { to: step.record.from, reason: step.record.message });
+        await executables.writeRecord(step.record);
+        continue;
+      }
+      if (step.step === 'link') {
+        await executables.setLink(step.version);
+        continue;
+      }
+      if (step.step === 'restart') {
+        restarted = true;
+        await executables.restart();
+      }
+    } catch (error) {
+      log.warn('guard step failed; retrying', { error: messageOf(error) });
+    }
+    await new Promise<void>((resolve) => {
+      clock.setTimer(POLL_MS, resolve);
+    });
+  }
+}

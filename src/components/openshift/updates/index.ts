@@ -1,0 +1,2 @@
+export { UpdateAgent } from './agent.ts';
+export { runGuard } from './guard.ts';

@@ -1,0 +1,61 @@
+/**
+ * Assessments → conditions. Available and Progressing change at once; Degraded only after a fault has lasted, so that
+ * a restart does not alarm. Source: openshift/library-go pkg/operator/status (inertia of Degraded: two minutes).
+ */
+import type { ConditionStatus, OperatorCondition } from '../../api/kinds/config/types.ts';
+import type { Assessment, Finding } from './assess.ts';
+
+export const DEGRADED_INERTIA_MS = 120_000;
+const WELL = 'AsExpected';
+
+export interface Conditioned {
+  readonly conditions: readonly OperatorCondition[];
+  /** Undefined: there is no fault. */
+  readonly degradedSinceMs: number | undefined;
+  /** When the conditions change by themselves; undefined: never. */
+  readonly dueMs: number | undefined;
+}
+
+/**
+ * `degradedSinceMs`: of the last result. `monotonicMs` measures inertia, `nowMs` stamps transitions. A condition whose
+ * status stays keeps its time.
+ */
+export function conditionsOf(
+  assessment: Assessment,
+  previous: readonly OperatorCondition[],
+  degradedSinceMs: number | undefined,
+  { monotonicMs, nowMs }: { readonly monotonicMs: number; readonly nowMs: number },
+): Conditioned {
+  const { unknown, unavailable, progressing, notUpgradeable, well } = assessment;
+  const since = assessment.degraded === undefined ? undefined : (degradedSinceMs ?? monotonicMs);
+  const shownBefore = previous.find(({ type }) => type === 'Degraded')?.status === 'True';
+  const lasted = since !== undefined && monotonicMs - since >= DEGRADED_INERTIA_MS;
+  const degraded = lasted || shownBefore ? assessment.degraded : undefined;
+  const at = timeOf(nowMs);
+  const make = (type: string, status: ConditionStatus, { reason, message }: Finding): OperatorCondition => {
+    const old = previous.find((each) => each.type === type);
+    return { type, status, lastTransitionTime: old?.status === status ? old.lastTransitionTime : at, reason, message };
+  };
+  const good = (message: string): Finding => ({ reason: WELL, message });
+  const available =
+    unavailable !== undefined
+      ? make('Available', 'False', unavailable)
+      : unknown !== undefined
+        ? make('Available', 'Unknown', unknown)
+        : make('Available', 'True', good(well));
+  return {
+    conditions: [
+      available,
+      progressing === undefined ? make('Progressing', 'False', good('')) : make('Progressing', 'True', progressing),
+      degraded === undefined ? make('Degraded', 'False', good('')) : make('Degraded', 'True', degraded),
+      notUpgradeable === undefined
+        ? make('Upgradeable', 'True', good(''))
+        : make('Upgradeable', 'False', notUpgradeable),
+    ],
+    degradedSinceMs: since,
+    dueMs: since === undefined || lasted || shownBefore ? undefined : since + DEGRADED_INERTIA_MS,
+  };
+}
+
+/** RFC 3339 in seconds, as upstream's metav1.Time. */
+const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

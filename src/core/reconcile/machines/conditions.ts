@@ -1,0 +1,32 @@
+/** Conditions of machines: one of a type, whose time is that of its last change of status. */
+import type { MachineCondition } from '../../../api/machines/types.ts';
+import { timestamp } from '../context.ts';
+
+export interface Observed {
+  readonly type: string;
+  readonly status: MachineCondition['status'];
+  readonly severity?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export const isTrue = (type: string): Observed => ({ type, status: 'True' });
+
+export const isFalse = (type: string, reason: string, message: string, severity = 'Warning'): Observed => ({
+  ...{ type, status: 'False', severity, reason, message },
+});
+
+/** Sorted by type, as openshift's setter keeps them. */
+export function withConditions(
+  before: readonly MachineCondition[] | undefined,
+  observed: readonly Observed[],
+  nowMs: number,
+): MachineCondition[] {
+  const byType = new Map((before ?? []).map((each) => [each.type, each]));
+  for (const each of observed) {
+    const old = byType.get(each.type);
+    const lastTransitionTime = old?.status === each.status ? old.lastTransitionTime : undefined;
+    byType.set(each.type, { ...each, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) });
+  }
+  return [...byType.values()].sort((left, right) => (left.type < right.type ? -1 : 1));
+}

@@ -1,0 +1,118 @@
+/**
+ * Health checks of machines: which are unhealthy, and whether they may be deleted. Source:
+ * openshift/machine-api-operator pkg/controller/machinehealthcheck.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import {
+  type Machine,
+  type MachineHealthCheck,
+  type MachineHealthCheckStatus,
+  ROLE_LABEL,
+} from '../../../api/machines/types.ts';
+import { parseDuration } from '../../../base/duration.ts';
+import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { type PlanContext, timeMs } from '../context.ts';
+import { resolveIntOrPercent } from '../int-or-percent.ts';
+import { controllerOf } from '../ownership.ts';
+import { isFalse, isTrue, withConditions } from './conditions.ts';
+
+export interface HealthSnapshot {
+  readonly check: MachineHealthCheck;
+  /** Machines of the namespace. */
+  readonly machines: readonly Machine[];
+  node(name: string): Node | undefined;
+}
+
+export interface HealthPlan {
+  /** Machines to delete. */
+  readonly remediate: readonly { readonly machine: Machine; readonly why: string }[];
+  /** Unhealthy machines that are left alone. */
+  readonly skipped: readonly { readonly machine: Machine; readonly why: string }[];
+  readonly status: MachineHealthCheckStatus;
+  /** When a healthy machine becomes unhealthy by the passing of time. */
+  readonly nextMs: number | undefined;
+}
+
+const DEFAULT_STARTUP = '10m';
+
+interface Verdict {
+  readonly machine: Machine;
+  /** Undefined: healthy, or not known to be unhealthy yet. */
+  readonly why: string | undefined;
+  /** Nothing is wrong now. */
+  readonly healthy: boolean;
+  readonly nextMs: number | undefined;
+}
+
+export function planHealthCheck({ check, machines, node }: HealthSnapshot, context: PlanContext): HealthPlan {
+  const selector = labelSelectorOf(check.spec?.selector);
+  const verdicts = machines
+    .filter(({ metadata }) => matchesLabels(selector, metadata?.labels))
+    .map((machine) => judge(machine, check, node, context.nowMs));
+  const healthy = verdicts.filter((each) => each.healthy).length;
+  const most = resolveIntOrPercent(check.spec?.maxUnhealthy, verdicts.length, 'down', '100%');
+  const unhealthy = verdicts.length - healthy;
+  const allowed = unhealthy <= most;
+  const condition = allowed
+    ? isTrue('RemediationAllowed')
+    : isFalse(
+        'RemediationAllowed',
+        'TooManyUnhealthy',
+        `Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: ${verdicts.length}, unhealthy: ${unhealthy}, maxUnhealthy: ${String(check.spec?.maxUnhealthy ?? '100%')})`,
+      );
+  const status: MachineHealthCheckStatus = {
+    expectedMachines: verdicts.length,
+    currentHealthy: healthy,
+    remediationsAllowed: Math.max(0, most - unhealthy),
+    conditions: withConditions(check.status?.conditions, [condition], context.nowMs),
+  };
+  const next = verdicts.flatMap(({ nextMs }) => (nextMs === undefined ? [] : [nextMs]));
+  const nextMs = next.length === 0 ? undefined : Math.min(...next);
+  const remediate: { machine: Machine; why: string }[] = [];
+  const skipped: { machine: Machine; why: string }[] = [];
+  for (const { machine, why } of verdicts) {
+    if (why === undefined || machine.metadata?.deletionTimestamp !== undefined) continue;
+    const refusal = allowed ? refusalOf(machine) : 'RemediationRestricted';
+    if (refusal === undefined) remediate.push({ machine, why });
+    else skipped.push({ machine, why: refusal });
+  }
+  return { remediate, skipped, status, nextMs };
+}
+
+/** Nothing would replace it; a master is not deleted without a person. */
+function refusalOf(machine: Machine): string | undefined {
+  if (controllerOf(machine)?.kind !== 'MachineSet') return 'machine has no machineset owner; skipping remediation';
+  const isMaster =
+    machine.metadata?.labels?.[ROLE_LABEL] === 'master' ||
+    machine.spec?.providerSpec?.value?.roles?.includes('master') === true;
+  return isMaster ? 'machine is a control plane machine; skipping remediation' : undefined;
+}
+
+function judge(machine: Machine, check: MachineHealthCheck, node: HealthSnapshot['node'], nowMs: number): Verdict {
+  const unhealthy = (why: string): Verdict => ({ machine, why, healthy: false, nextMs: undefined });
+  const { status, metadata } = machine;
+  if (status?.phase === 'Failed') return unhealthy(`machine has failed: ${status.errorMessage ?? ''}`);
+  const name = status?.nodeRef?.name;
+  if (name === undefined) {
+    const text = check.spec?.nodeStartupTimeout ?? DEFAULT_STARTUP;
+    const startupMs = text === '0' ? 0 : (parseDuration(text) ?? 0);
+    const waits: Verdict = { machine, why: undefined, healthy: false, nextMs: undefined };
+    if (startupMs === 0) return waits;
+    const endMs = timeMs(status?.lastUpdated ?? metadata?.creationTimestamp) + startupMs;
+    return endMs <= nowMs ? unhealthy(`no node after ${text}`) : { ...waits, nextMs: endMs };
+  }
+  const found = node(name);
+  if (found === undefined) return unhealthy(`node ${name} is deleted`);
+  let nextMs: number | undefined;
+  let matched = false;
+  for (const { type, status: wanted, timeout } of check.spec?.unhealthyConditions ?? []) {
+    const condition = found.status?.conditions?.find((each) => each.type === type);
+    if (condition?.status !== wanted) continue;
+    matched = true;
+    const ms = timeout === '0' ? 0 : (parseDuration(timeout ?? '') ?? 0);
+    const endMs = timeMs(condition?.lastTransitionTime) + ms;
+    if (endMs <= nowMs) return unhealthy(`condition ${type} of node ${name} has been ${wanted} for ${timeout}`);
+    nextMs = Math.min(nextMs ?? endMs, endMs);
+  }
+  return { machine, why: undefined, healthy: !matched, nextMs };
+}

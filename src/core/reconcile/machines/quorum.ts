@@ -1,0 +1,24 @@
+/** Whether the store keeps its quorum without a member. */
+export interface StoreMember {
+  readonly name: string;
+  /** Learners do not vote. */
+  readonly voter: boolean;
+  readonly healthy: boolean;
+}
+
+/** Why the member cannot be removed; undefined: it can, or is none. Every voter that remains has to be counted with. */
+export function quorumRefusal(members: readonly StoreMember[], name: string): string | undefined {
+  const own = members.find((each) => each.name === name);
+  if (own === undefined || !own.voter) return undefined;
+  const voters = members.filter(({ voter }) => voter);
+  const others = voters.filter((each) => each !== own);
+  if (others.length === 0) return `${name} has the only member of the store, and with it all data`;
+  const needed = Math.floor(others.length / 2) + 1;
+  const healthy = others.filter((each) => each.healthy).length;
+  if (healthy < needed)
+    return `the store would lose its quorum: ${healthy} of the ${others.length} other members are healthy, ${needed} are needed`;
+  // The removal itself is decided by the present members.
+  const quorum = Math.floor(voters.length / 2) + 1;
+  const alive = healthy + (own.healthy ? 1 : 0);
+  return alive < quorum ? `the store has no quorum: ${alive} of ${voters.length} members are healthy` : undefined;
+}

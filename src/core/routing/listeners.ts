@@ -1,0 +1,89 @@
+/** Listeners of Gateways: what this router serves of them. Source: gateway-api.sigs.k8s.io, release 1, "Listener". */
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { Permits } from './reference-grants.ts';
+
+export interface CertificateReference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+export interface Listener {
+  readonly name?: string;
+  readonly hostname?: string;
+  readonly port?: number;
+  readonly protocol?: string;
+  readonly tls?: { readonly mode?: string; readonly certificateRefs?: readonly CertificateReference[] };
+  readonly allowedRoutes?: { readonly namespaces?: { readonly from?: string } };
+}
+
+export interface ListenerProblem {
+  /** The condition that is False. */
+  readonly condition: 'Accepted' | 'ResolvedRefs';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The hosts' router has these two, whatever ports its host opens for them. */
+const PORTS: Readonly<Record<string, number>> = { HTTP: 80, HTTPS: 443 };
+
+/** Why the listener is not served; undefined: it is. */
+export function listenerProblem(
+  gateway: KubeObject,
+  listener: Listener,
+  permits: Permits,
+): ListenerProblem | undefined {
+  const { protocol = '', port, tls } = listener;
+  const refuse = (condition: ListenerProblem['condition'], reason: string, message: string): ListenerProblem => ({
+    condition,
+    reason,
+    message,
+  });
+  const own = Object.hasOwn(PORTS, protocol) ? PORTS[protocol] : undefined;
+  if (own === undefined)
+    return refuse('Accepted', 'UnsupportedProtocol', `${protocol} is not served; use HTTP or HTTPS`);
+  if (port !== own)
+    return refuse('Accepted', 'PortUnavailable', `port ${port} is not served for ${protocol}; use ${own}`);
+  if (protocol === 'HTTP') return undefined;
+  if ((tls?.mode ?? 'Terminate') !== 'Terminate')
+    return refuse('Accepted', 'UnsupportedValue', `tls.mode: ${tls?.mode} is not served; use Terminate`);
+  for (const { group = '', kind = 'Secret', namespace, name = '' } of tls?.certificateRefs ?? []) {
+    if (group !== '' || kind !== 'Secret')
+      return refuse(
+        'ResolvedRefs',
+        'InvalidCertificateRef',
+        `tls.certificateRefs: ${kind} is not served; use a Secret`,
+      );
+    const at = gateway.metadata?.namespace ?? '';
+    const to = { kind: 'Secret', namespace: namespace ?? at, name };
+    if (!permits({ from: { kind: 'Gateway', namespace: at }, to }))
+      return refuse(
+        'ResolvedRefs',
+        'RefNotPermitted',
+        `tls.certificateRefs: no ReferenceGrant of namespace ${to.namespace} permits secret ${name}`,
+      );
+  }
+  return undefined;
+}
+
+/** Secrets of the certificates of a Gateway's listeners that are served, as `NAMESPACE/NAME`. */
+export const secretsOfGateway = (
+  gateway: KubeObject & { readonly spec?: { readonly listeners?: readonly Listener[] } },
+  permits: Permits,
+): string[] =>
+  (gateway.spec?.listeners ?? []).flatMap((listener) => {
+    const secret =
+      listenerProblem(gateway, listener, permits) === undefined ? certificateOfListener(gateway, listener) : undefined;
+    return secret === undefined ? [] : [`${secret.namespace}/${secret.name}`];
+  });
+
+/** Namespace and name of the secret that holds the listener's certificate; undefined: the default certificate. */
+export function certificateOfListener(
+  gateway: KubeObject,
+  { protocol, tls }: Listener,
+): { readonly namespace: string; readonly name: string } | undefined {
+  const [first] = tls?.certificateRefs ?? [];
+  if (protocol !== 'HTTPS' || first?.name === undefined) return undefined;
+  return { namespace: first.namespace ?? gateway.metadata?.namespace ?? '', name: first.name };
+}

@@ -1,0 +1,10 @@
+export {
+  type GivenUp,
+  type KnownRelease,
+  planVersion,
+  type VersionInput,
+  type VersionPlan,
+} from './cluster-version.ts';
+export type { SwitchRecord } from './port.ts';
+export type { RolloutHost } from './rollout.ts';
+export { nextGuardStep, nextSwitchStep } from './switch.ts';

@@ -1,0 +1,80 @@
+/**
+ * One host after the other to a version: masters first, the leader of the store last of them, then the other hosts by
+ * zone and age. Decided from the hosts' reports alone, so that any master continues what another one began.
+ */
+import type { HostUpdate, WantedUpdate } from '../../api/kinds/nodes/host-report.ts';
+
+export interface RolloutHost {
+  readonly name: string;
+  readonly master: boolean;
+  readonly leadsStore: boolean;
+  /** Its Node is Ready, its report fresh, and no probe fails. */
+  readonly healthy: boolean;
+  /** Why it is not healthy. */
+  readonly fault: string;
+  /** Of the host process that runs; empty: not known. */
+  readonly version: string;
+  readonly zone: string;
+  readonly createdMs: number;
+  /** Its pool is paused: it keeps its version. */
+  readonly paused: boolean;
+  readonly wanted: WantedUpdate | undefined;
+  readonly update: HostUpdate | undefined;
+  /** Since this leader has seen it under way; 0: it is not. */
+  readonly underWayMs: number;
+}
+
+export type RolloutStep =
+  | { readonly step: 'done'; readonly updated: number; readonly skipped: readonly string[] }
+  /** A host is to begin. */
+  | { readonly step: 'begin'; readonly host: string; readonly updated: number; readonly of: number }
+  | { readonly step: 'wait'; readonly message: string; readonly updated: number; readonly of: number }
+  | { readonly step: 'failed'; readonly host: string; readonly message: string };
+
+/** A host that has not reported an end after this long has failed. */
+export const HOST_DEADLINE_MS = 600_000;
+
+export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate): RolloutStep {
+  const concerned = hosts.filter(({ paused }) => !paused);
+  const skipped = hosts.filter((host) => host.paused && !isAt(host, target)).map(({ name }) => name);
+  const failed = concerned.find((host) => failure(host, target) !== undefined);
+  if (failed !== undefined) return { step: 'failed', host: failed.name, message: failure(failed, target) ?? '' };
+  const updated = concerned.filter((host) => isAt(host, target)).length;
+  const counts = { updated, of: concerned.length };
+  const underWay = concerned.find((host) => isUnderWay(host, target));
+  if (underWay !== undefined) {
+    const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'asked';
+    const message = isAt(underWay, target)
+      ? `${underWay.name}: ${underWay.fault}`
+      : `updating ${underWay.name} (${what})`;
+    return { step: 'wait', message, ...counts };
+  }
+  const next = concerned.filter((host) => !isAt(host, target)).sort(byOrder)[0];
+  if (next === undefined) return { step: 'done', updated, skipped };
+  const ill = concerned.find((host) => !host.healthy && host !== next);
+  if (ill !== undefined) return { step: 'wait', message: `waiting for ${ill.name}: ${ill.fault}`, ...counts };
+  return { step: 'begin', host: next.name, ...counts };
+}
+
+const isAt = (host: RolloutHost, target: WantedUpdate): boolean => host.version === target.version;
+
+/** It was asked, and has not come to a good end: at the version, and healthy. */
+function isUnderWay(host: RolloutHost, target: WantedUpdate): boolean {
+  if (host.wanted?.id !== target.id) return false;
+  return !isAt(host, target) || !host.healthy;
+}
+
+function failure(host: RolloutHost, target: WantedUpdate): string | undefined {
+  const { update, wanted, underWayMs } = host;
+  if (update?.id === target.id && update.state === 'Failed') return update.message;
+  if (wanted?.id === target.id && underWayMs > HOST_DEADLINE_MS && (!host.healthy || !isAt(host, target)))
+    return `not healthy after ${HOST_DEADLINE_MS / 60_000} minutes: ${host.fault || 'no report'}`;
+  return undefined;
+}
+
+const rank = ({ master, leadsStore }: RolloutHost): number => (master ? (leadsStore ? 1 : 0) : 2);
+
+function byOrder(a: RolloutHost, b: RolloutHost): number {
+  const byZone = a.zone < b.zone ? -1 : Number(a.zone > b.zone);
+  return rank(a) - rank(b) || byZone || a.createdMs - b.createdMs || (a.name < b.name ? -1 : 1);
+}

@@ -1,0 +1,1 @@
+export { listenForConfigs } from './listener.ts';

@@ -1,0 +1,30 @@
+import { readFile, stat } from 'node:fs/promises';
+import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
+
+/** Tables of this process's network namespace: links that are up with an address have a line in one of them. */
+const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
+
+/** The link is up and has an address, with or without carrier. */
+export function probeLink(name: string): Probe {
+  return async () => {
+    const texts = await Promise.all(TABLES.map((path) => readFile(path, 'utf8').catch(() => '')));
+    const words = texts.flatMap((text) => text.split('\n').flatMap((line) => line.trim().split(/\s+/)));
+    if (!words.includes(name)) throw new Error(`link ${name} is missing or has no address`);
+  };
+}
+
+export function probeDirectories(paths: () => Promise<readonly string[]>): Probe {
+  return async () => {
+    const wanted = await paths();
+    const found = await Promise.all(
+      wanted.map((path) =>
+        stat(path).then(
+          (each) => each.isDirectory(),
+          () => false,
+        ),
+      ),
+    );
+    const missing = wanted.find((_, index) => !found[index]);
+    if (missing !== undefined) throw new Error(`${missing} is missing`);
+  };
+}

@@ -1,0 +1,110 @@
+import { createSocket } from 'node:dgram';
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { connect, isIPv6 } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
+import { decode, encode } from 'dns-packet';
+import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
+
+export interface HttpProbeOptions {
+  readonly url: string;
+  /** PEM of the authorities that the server is verified with; undefined: it is not verified. */
+  readonly ca?: () => Promise<string | undefined>;
+  /** The name that the certificate must have. */
+  readonly identity?: string;
+  /** Rejects what does not show that the component works. Default: below 400. */
+  readonly accept?: (status: number) => boolean;
+}
+
+/** GET on a connection that is kept. */
+export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }: HttpProbeOptions): Probe {
+  const target = new URL(url);
+  const secure = target.protocol === 'https:';
+  const settings = { keepAlive: true, maxSockets: 1 };
+  const agent = secure ? new HttpsAgent(settings) : new HttpAgent(settings);
+  return async (signal) => {
+    const authorities = await ca?.();
+    const trust =
+      authorities === undefined
+        ? { rejectUnauthorized: false }
+        : {
+            ca: authorities,
+            checkServerIdentity: (_: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
+              checkServerIdentity(identity, certificate),
+          };
+    await new Promise<void>((resolve, reject) => {
+      const send = secure ? httpsRequest : httpRequest;
+      const request = send(target, { agent, signal, ...(secure ? trust : {}) });
+      request.once('response', (response) => {
+        const { statusCode = 0 } = response;
+        response.resume();
+        response.once('error', reject);
+        response.once('end', () => (accept(statusCode) ? resolve() : reject(new Error(`HTTP ${statusCode}`))));
+      });
+      request.once('error', (error: NodeJS.ErrnoException) => reject(new Error(wordsOf(error), { cause: error })));
+      request.end();
+    });
+  };
+}
+
+const below400 = (status: number): boolean => status < 400;
+
+/** A connection is accepted. Tries again once: another backend of a service may answer. */
+export function probeTcp(host: string, port: number): Probe {
+  const attempt = (timeoutMs: number, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ host, port, signal });
+      socket.setTimeout(timeoutMs, () => socket.destroy(new Error('no answer')));
+      socket.once('connect', () => {
+        socket.destroy();
+        resolve();
+      });
+      socket.once('error', (error: NodeJS.ErrnoException) => reject(new Error(wordsOf(error), { cause: error })));
+    });
+  return (signal) => attempt(FIRST_MS, signal).catch(() => attempt(FIRST_MS, signal));
+}
+
+const FIRST_MS = 400;
+
+/** Resolves `name` by UDP at `server`; one of the answers must be `expected`. */
+export function probeDns(server: string, port: number, name: string, expected: string): Probe {
+  return (signal) =>
+    new Promise((resolve, reject) => {
+      const socket = createSocket({ type: isIPv6(server) ? 'udp6' : 'udp4', signal });
+      const id = Math.floor(Math.random() * 65_536);
+      const type = isIPv6(expected) ? 'AAAA' : 'A';
+      const end = (error?: Error): void => {
+        socket.removeAllListeners();
+        socket.on('error', () => {});
+        if (!signal.aborted) socket.close();
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      signal.addEventListener('abort', () => end(new Error('no answer')), { once: true });
+      socket.once('error', (error: NodeJS.ErrnoException) => end(new Error(wordsOf(error), { cause: error })));
+      socket.on('message', (message) => {
+        try {
+          const packet = decode(message);
+          if (packet.id !== id) return;
+          const data = (packet.answers ?? []).flatMap((each) => ('data' in each ? [String(each.data)] : []));
+          end(data.includes(expected) ? undefined : new Error(`${name} does not resolve to ${expected}`));
+        } catch (error) {
+          end(new Error('the answer cannot be read', { cause: error }));
+        }
+      });
+      socket.connect(port, server, () => {
+        socket.send(encode({ type: 'query', id, flags: 0x0100, questions: [{ type, name, class: 'IN' }] }));
+      });
+    });
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+  ETIMEDOUT: 'no answer',
+};
+
+/** The same for the same fault: addresses and ports of this side differ each time. */
+const wordsOf = (error: NodeJS.ErrnoException): string => WORDS[error.code ?? ''] ?? error.code ?? error.message;

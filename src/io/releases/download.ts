@@ -1,0 +1,62 @@
+/** Files of releases from the API servers of masters, over TLS with the node's certificate. */
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { checkServerIdentity } from 'node:tls';
+import { RELEASE_PATH } from '../../api/releases/announcement.ts';
+import type { ReleaseFile } from '../../api/releases/manifest.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { DigestStore } from './files.ts';
+
+export interface DownloadOptions {
+  readonly store: DigestStore;
+  /** URLs of API servers, those of other hosts; the order does not matter. */
+  readonly servers: () => Promise<readonly string[]>;
+  readonly credentials: () => { readonly ca?: string; readonly cert?: string; readonly key?: string };
+}
+
+const IDLE_MS = 20_000;
+const IDENTITY = '127.0.0.1';
+
+/** Throws CodedError 'unavailable' with what each server said. */
+export async function download(
+  file: Pick<ReleaseFile, 'sha256' | 'size'>,
+  { store, servers, credentials }: DownloadOptions,
+): Promise<string> {
+  const present = await store.pathOf(file.sha256);
+  if (present !== undefined) return present;
+  const failures: string[] = [];
+  for (const server of await servers()) {
+    try {
+      const response = await get(new URL(RELEASE_PATH + file.sha256, server), credentials());
+      return await store.add(file, response);
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'full') throw error;
+      failures.push(`${server}: ${messageOf(error)}`);
+    }
+  }
+  const why = failures.length === 0 ? 'no master is known' : failures.join('; ');
+  throw new CodedError('unavailable', `release file ${file.sha256.slice(0, 12)}: ${why}`);
+}
+
+function get(url: URL, credentials: ReturnType<DownloadOptions['credentials']>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, {
+      ...credentials,
+      minVersion: 'TLSv1.2',
+      timeout: IDLE_MS,
+      headers: { 'user-agent': 'hyperedge-update' },
+      // Each API server has a certificate for its loopback address.
+      checkServerIdentity: (_, certificate) => checkServerIdentity(IDENTITY, certificate),
+    });
+    sent.on('timeout', () => sent.destroy(new Error('no answer')));
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      if (response.statusCode === 200) resolve(response);
+      else {
+        response.resume();
+        reject(new Error(`HTTP ${response.statusCode}`));
+      }
+    });
+    sent.end();
+  });
+}

@@ -1,0 +1,22 @@
+/** The files of releases that this master has, for other hosts. */
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ReleaseSource } from '../../components/apiserver/release-port.ts';
+import { DigestStore } from '../../io/releases/index.ts';
+import { pathsBelow } from '../config/settings.ts';
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** `configFile`: master-config.yaml of a host, whose root is above it. */
+export function releaseSource(configFile: string): ReleaseSource {
+  const files = new DigestStore(pathsBelow(join(configFile, '../../../..')).releases);
+  return {
+    open: async (sha256) => {
+      const path = await files.pathOf(sha256);
+      if (path === undefined) return undefined;
+      const { size } = await stat(path);
+      return { size, content: createReadStream(path, { highWaterMark: CHUNK_BYTES }) };
+    },
+  };
+}

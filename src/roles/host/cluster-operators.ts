@@ -1,0 +1,78 @@
+/** Probes of this host, and on masters the operator of the cluster: one of them leads. */
+import type { Log } from '../../base/log.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
+import { createLeaderElector } from '../../client/index.ts';
+import {
+  type HostProber,
+  runClusterOperator,
+  startHostProber,
+} from '../../components/openshift/clusteroperators/index.ts';
+import type { VerifyRelease } from '../../components/openshift/releases-port.ts';
+import { masterFiles } from '../../io/pki/index.ts';
+import { type OpenedClient, openClient } from '../api-access.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { balancerUrl } from './balancer-url.ts';
+import { hostProbes, type ProbedHost, storeProbe } from './host-probes.ts';
+
+export interface OperatedHost extends ProbedHost {
+  readonly nodeName: string;
+  readonly api: OpenedClient;
+  readonly verify: VerifyRelease;
+  readonly log: Log;
+}
+
+const own = { version: PRODUCT_VERSION, kubernetes: KUBERNETES_VERSION.gitVersion } as const;
+/** OpenShift's lease. A shorter one would cost flash more writes than a change of the leader is worth. */
+const LEASE = { namespace: 'openshift-cluster-version', name: 'version' } as const;
+const LEASE_TIMES = { leaseDurationMs: 15_000, renewDeadlineMs: 12_000, retryPeriodMs: 5_000 } as const;
+
+export async function startClusterOperators(
+  host: OperatedHost,
+): Promise<{ readonly prober: HostProber; stop(): Promise<void> }> {
+  const { settings, nodeName, api } = host;
+  const log = host.log.named('cluster-operators');
+  const prober = startHostProber({ probes: hostProbes(host), nodeName, client: api.client, ...own, clock, log });
+  if (!settings.roles.has('master')) return { prober, stop: async () => prober.stop() };
+  const stopLeading = await leadWhenElected(settings, nodeName, host.verify, log);
+  return {
+    prober,
+    stop: async () => {
+      prober.stop();
+      await stopLeading();
+    },
+  };
+}
+
+async function leadWhenElected(
+  settings: Settings,
+  nodeName: string,
+  verify: VerifyRelease,
+  log: Log,
+): Promise<() => Promise<void>> {
+  const { root, embedded, localVolumes } = settings;
+  // By the balancer: it leads also while the API server of its own host does not answer.
+  const admin = await openClient(
+    masterFiles(root).adminKubeconfig,
+    'cluster-version-operator/hyperedge',
+    { clock, random, log },
+    balancerUrl(settings),
+  );
+  const { client } = admin;
+  const elector = createLeaderElector({ client, ...LEASE, ...LEASE_TIMES, identity: nodeName, clock, random, log });
+  const stop = runClusterOperator({
+    client: client.fenced(elector.fence),
+    newInformers: () => admin.newInformers(),
+    elector,
+    probeStore: storeProbe(root),
+    verify,
+    own,
+    wanted: { storage: localVolumes, metrics: embedded.metrics },
+    clock,
+    log,
+  });
+  return async () => {
+    await stop();
+    await admin.close();
+  };
+}

@@ -1,0 +1,32 @@
+/** Which masters carry the cluster without the temporary control plane. */
+import type { Node } from 'kubernetes-types/core/v1';
+import type { MemberReport } from '../etcd/administration.ts';
+
+export interface HandoverFacts {
+  /** Name of the temporary master. */
+  readonly own: string;
+  readonly nodes: readonly Node[];
+  /** Addresses of the service `default/kubernetes`. */
+  readonly apiAddresses: readonly string[];
+  /** Undefined: the store is another installation. */
+  readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state'>[] | undefined;
+}
+
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+
+/** Names, sorted: Ready Nodes with the role, an API server of their own and a voting member of the store. */
+export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
+  return nodes
+    .filter((node) => {
+      const { name, labels } = node.metadata ?? {};
+      const isReady =
+        node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+      const serves = (node.status?.addresses ?? []).some(({ address }) => apiAddresses.includes(address));
+      const votes =
+        members === undefined ||
+        members.some((each) => each.name === name && each.role !== 'learner' && each.state === 'ok');
+      return name !== own && labels?.[MASTER_LABEL] !== undefined && isReady && serves && votes;
+    })
+    .map(({ metadata }) => metadata?.name ?? '')
+    .sort();
+}

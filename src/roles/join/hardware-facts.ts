@@ -1,0 +1,64 @@
+/** What a host reports about itself, within the bounds that the API server sets. */
+import type { HostHardware } from '../../api/machines/types.ts';
+import type { HostInfo } from '../../components/kubelet/port.ts';
+import type { Hardware } from '../../io/sysinfo/inventory.ts';
+
+const MAX_TEXT = 128;
+const MAX_NICS = 32;
+const MAX_DISKS = 64;
+const MEBIBYTE = 1 << 20;
+/** Links of containers and tunnels are no hardware. */
+const VIRTUAL = /^(veth|lo$|hyper|he-|docker|cni|br-|virbr|vxlan|tun|tap|p-)/;
+
+/** `hardware`: undefined where it cannot be read; what the kernel says is there always. */
+export function hardwareFacts(info: HostInfo, hardware: Hardware | undefined): HostHardware {
+  const { system, processor, disks = [], networkCards = [] } = hardware ?? {};
+  return {
+    hostname: text(info.hostname),
+    ramMebibytes: Math.floor(info.memoryBytes / MEBIBYTE),
+    cpu: {
+      arch: info.architecture === 'amd64' ? 'x86_64' : info.architecture === 'arm64' ? 'aarch64' : info.architecture,
+      count: info.cpus,
+      ...optional('model', processor?.model),
+      ...(processor?.maxMegahertz === undefined ? {} : { clockMegahertz: processor.maxMegahertz }),
+    },
+    ...(system === undefined
+      ? {}
+      : {
+          systemVendor: {
+            ...optional('manufacturer', system.manufacturer),
+            ...optional('productName', system.model),
+            ...optional('serialNumber', system.serial),
+          },
+        }),
+    nics: networkCards
+      .filter(({ name }) => !VIRTUAL.test(name))
+      .slice(0, MAX_NICS)
+      .map(({ name, mac, addresses, megabitsPerSecond }) => ({
+        name: text(name),
+        ...optional('mac', mac),
+        ...optional('ip', addresses[0]?.split('/')[0]),
+        ...(megabitsPerSecond === undefined || megabitsPerSecond < 1000
+          ? {}
+          : { speedGbps: Math.floor(megabitsPerSecond / 1000) }),
+      })),
+    storage: disks.slice(0, MAX_DISKS).map((disk) => ({
+      name: text(disk.device),
+      ...optional('type', typeOf(disk.type)),
+      ...optional('model', disk.model),
+      ...(disk.bytes === undefined ? {} : { sizeBytes: disk.bytes }),
+    })),
+  };
+}
+
+const text = (value: string): string =>
+  [...value]
+    .filter((each) => each >= ' ')
+    .join('')
+    .slice(0, MAX_TEXT);
+
+const optional = <K extends string>(name: K, value: string | undefined): { readonly [N in K]?: string } =>
+  value === undefined || value === '' ? {} : ({ [name]: text(value) } as { readonly [N in K]?: string });
+
+const typeOf = (type: string | undefined): string | undefined =>
+  type === 'HD' ? 'HDD' : type === 'NVMe' ? 'NVME' : type;
