@@ -49,7 +49,7 @@ const atRevision = (revision: number, kind?: string): Promise<Status> =>
     return isReached && node?.currentRevision === now.latestAvailableRevision ? now : undefined;
   });
 
-test('a forced revision is installed and shown', { timeout: 120_000 }, async () => {
+test('a forced revision is installed and shown', { timeout: 240_000 }, async () => {
   await atRevision(1);
   const patch = ['patch', 'kubeapiserver', 'cluster', '--type=merge', '-p'];
   const { code, stderr } = await appliance.kubectl([...patch, '{"spec":{"forceRedeploymentReason":"x"}}']);
@@ -91,7 +91,7 @@ test('a forced revision is installed and shown', { timeout: 120_000 }, async () 
   assert.match(maps.stdout, /revision-status-1\n.*revision-status-2\n/);
 });
 
-test('a flag that the API server rejects is replaced by the last good revision', { timeout: 180_000 }, async () => {
+test('a flag that the API server rejects is replaced by the last good revision', { timeout: 240_000 }, async () => {
   const began = performance.now();
   const overrides = {
     unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing.yaml'] } },
@@ -120,7 +120,7 @@ test('a flag that the API server rejects is replaced by the last good revision',
   assert.equal(good.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('a damaged file is replaced by its last good copy without an API server', { timeout: 180_000 }, async () => {
+test('a damaged file is replaced by its last good copy without an API server', { timeout: 240_000 }, async () => {
   const text = await readFile(config(), 'utf8');
   await writeFile(config(), `${text}\nkubernetesMasterConfig: [`);
   const began = performance.now();

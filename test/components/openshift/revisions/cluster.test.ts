@@ -72,11 +72,12 @@ after(async () => {
 const operator = (): Promise<StaticPodOperator> => plane.of(TYPE).get('cluster');
 
 async function until(what: string, isSo: (object: StaticPodOperator) => boolean): Promise<StaticPodOperator> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 90_000;
   for (;;) {
-    const object = await operator();
-    if (isSo(object)) return object;
-    if (performance.now() > deadline) assert.fail(`${what}: ${JSON.stringify(object.status)}`);
+    // A busy machine may not answer in time.
+    const object = await operator().catch(() => undefined);
+    if (object !== undefined && isSo(object)) return object;
+    if (performance.now() > deadline) assert.fail(`${what}: ${JSON.stringify(object?.status)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -94,14 +95,14 @@ const allAt = (revision: number): Promise<StaticPodOperator> =>
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
-test('masters report the revision that they started with', { timeout: 90_000 }, async () => {
+test('masters report the revision that they started with', { timeout: 120_000 }, async () => {
   const { status } = await allAt(1);
   assert.equal(status?.readyReplicas, 3);
   const map = await plane.of(resources.configMaps).get('revision-status-1', NAMESPACE);
   assert.equal(map.data?.['status'], 'Succeeded');
 });
 
-test('a forced revision rolls over one master after the other', { timeout: 90_000 }, async () => {
+test('a forced revision rolls over one master after the other', { timeout: 120_000 }, async () => {
   await patch({ forceRedeploymentReason: 'x' });
   await allAt(2);
   assert.deepEqual(order, NAMES);
@@ -111,7 +112,7 @@ test('a forced revision rolls over one master after the other', { timeout: 90_00
   for (const name of NAMES) assert.ok(shown.includes(`installer-2-${name} Succeeded`), shown.join());
 });
 
-test('a bad revision stops at the first master, which runs the last good one', { timeout: 90_000 }, async () => {
+test('a bad revision stops at the first master, which runs the last good one', { timeout: 120_000 }, async () => {
   order.length = 0;
   await patch({ unsupportedConfigOverrides: { apiServerArguments: { bad: ['x'] } } });
   const { status } = await until('failed', (each) =>
@@ -131,13 +132,13 @@ test('a bad revision stops at the first master, which runs the last good one', {
   assert.equal(map.data?.['status'], 'Failed');
 });
 
-test('the repaired setting overtakes it', { timeout: 90_000 }, async () => {
+test('the repaired setting overtakes it', { timeout: 120_000 }, async () => {
   await patch({ unsupportedConfigOverrides: null });
   const { status } = await allAt(4);
   assert.equal(status?.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('a changed file of one master restarts that master alone', { timeout: 90_000 }, async () => {
+test('a changed file of one master restarts that master alone', { timeout: 120_000 }, async () => {
   order.length = 0;
   const host = hosts.get('m2') as MemoryHost;
   host.config = 'two';
