@@ -40,6 +40,16 @@ import { machineSets } from './kinds/machinesets/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
+import {
+  catalogPackages,
+  catalogSources,
+  clusterServiceVersions,
+  installPlans,
+  operatorConditions,
+  operatorGroups,
+  operators,
+  subscriptions,
+} from './kinds/olm/index.ts';
 import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
 import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
@@ -143,6 +153,14 @@ export const resources = {
   machineSets: typeOf(machineSets),
   machineHealthChecks: typeOf(machineHealthChecks),
   bareMetalHosts: typeOf(bareMetalHosts),
+  catalogSources: typeOf(catalogSources),
+  subscriptions: typeOf(subscriptions),
+  installPlans: typeOf(installPlans),
+  clusterServiceVersions: typeOf(clusterServiceVersions),
+  operatorGroups: typeOf(operatorGroups),
+  operators: typeOf(operators),
+  operatorConditions: typeOf(operatorConditions),
+  catalogPackages: typeOf(catalogPackages),
   rigs: typeOf(rigs),
   rigClaims: typeOf(rigClaims),
   machineConfigs: typeOf(machineConfigs),

@@ -36,6 +36,7 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
     return start({
       configFile: flags.configFile ?? paths.masterConfig,
       agentSocket: paths.agentSocket,
+      places: paths,
       log,
       onFatal,
     });

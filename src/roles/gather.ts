@@ -19,6 +19,7 @@ const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const PAGE = 500;
 const MAX_LOG_BYTES = 20 * 1024 * 1024;
 const MAX_NODE_LINES = 10_000;
+const MAX_COPY_MS = 60_000;
 /** They hold credentials, or exist only while they are asked for. */
 const LEFT_OUT = /^(?:secrets|componentstatuses|oauthclients|(?:user)?oauth.*tokens|bindings|.*reviews)$/;
 /** Groups whose objects are those of another one. */
@@ -145,8 +146,11 @@ async function gatherKind(collection: Collection, type: Discovered): Promise<voi
           join('cluster-scoped-resources', group, type.plural, `${name}.yaml`),
           stringify(whole(object)),
         );
-      else if (OWN_NAMESPACE.test(namespace))
-        byNamespace.set(namespace, [...(byNamespace.get(namespace) ?? []), whole(object)]);
+      else if (OWN_NAMESPACE.test(namespace)) {
+        const known = byNamespace.get(namespace);
+        if (known === undefined) byNamespace.set(namespace, [whole(object)]);
+        else known.push(whole(object));
+      }
     }
   for (const [namespace, items] of byNamespace)
     await put(
@@ -187,7 +191,9 @@ async function gatherNodeLogs(collection: Collection): Promise<void> {
 }
 
 async function copy(collection: Collection, from: string, to: string): Promise<void> {
-  const { body } = await collection.client.stream('GET', from);
+  // A host that does not answer must not keep the rest.
+  const signal = AbortSignal.timeout(MAX_COPY_MS);
+  const { body } = await collection.client.stream('GET', from, undefined, { signal });
   const path = join(collection.directory, to);
   await mkdir(dirname(path), { recursive: true });
   await pipeline(body, createWriteStream(path, { mode: 0o600 }));

@@ -19,6 +19,7 @@ import { machineHealthChecks } from '../kinds/machinehealthchecks/index.ts';
 import { machines } from '../kinds/machines/index.ts';
 import { machineSets } from '../kinds/machinesets/index.ts';
 import { oauthKinds } from '../kinds/oauth/index.ts';
+import { olmKinds } from '../kinds/olm/index.ts';
 import { operatorKinds } from '../kinds/operator/index.ts';
 import {
   podSecurityPolicyReviews,
@@ -70,4 +71,10 @@ export const openshiftKinds: readonly KindDefinition[] = [
   machineHealthChecks,
   bareMetalHosts,
   hostOffers,
+  ...olmKinds,
 ];
+
+/** Under the profile okd `ip` means InstallPlan, as its users know it; IPAddress has the same short name. */
+export function shortNamesOf(kind: KindDefinition, profile: 'kubernetes' | 'okd' | undefined): KindDefinition {
+  return profile === 'okd' && kind.kind === 'IPAddress' ? { ...kind, shortNames: [] } : kind;
+}

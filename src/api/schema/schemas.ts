@@ -4,6 +4,7 @@ import { generatedTypes } from './generated/types.ts';
 import { type FieldFacts, fieldFacts, isAtomicType, keyDefaults } from './merge-keys.ts';
 import type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
 import { currentTypeName, olderTypes } from './older-types.ts';
+import { CATALOG_PACKAGE_ROOT, OLM_ROOT, PACKAGE_SERVER_ROOT } from './olm/roots.ts';
 import { openshiftTypes } from './openshift/index.ts';
 import type { GeneratedType } from './types-format.ts';
 
@@ -32,6 +33,9 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === 'machine.hyperedge.dev') return `dev.hyperedge.machine.${gvk.version}.${gvk.kind}`;
   if (gvk.group === 'metal3.io') return `io.metal3.${gvk.version}.${gvk.kind}`;
   if (gvk.group === 'metrics.k8s.io') return `io.k8s.metrics.pkg.apis.metrics.${gvk.version}.${gvk.kind}`;
+  if (gvk.group === 'operators.coreos.com') return `${OLM_ROOT}.${gvk.version}.${gvk.kind}`;
+  if (gvk.group === 'packages.operators.coreos.com') return `${PACKAGE_SERVER_ROOT}.${gvk.version}.${gvk.kind}`;
+  if (gvk.group === 'olm.hyperedge.dev') return `${CATALOG_PACKAGE_ROOT}.${gvk.version}.${gvk.kind}`;
   const dot = gvk.group.indexOf('.');
   if (gvk.group.endsWith('.openshift.io'))
     return `com.github.openshift.api.${gvk.group.slice(0, dot)}.${gvk.version}.${gvk.kind}`;

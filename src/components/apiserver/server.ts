@@ -2,15 +2,11 @@
 
 import { setMaxListeners } from 'node:events';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { KindDefinition } from '../../api/registry/definition.ts';
-import { builtinKinds } from '../../api/registry/index.ts';
-import { switchVersions } from '../../api/registry/runtime-config.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain, disabledPlugins } from './admission/chain.ts';
 import type { QuotaStore } from './admission/quota/accessor.ts';
-import { refineAdmissionKind } from './admission/refine.ts';
 import { AuthenticationMap } from './aggregation/authentication-map.ts';
 import { AvailabilityController } from './aggregation/availability.ts';
 import { ForeignDiscovery } from './aggregation/discovery.ts';
@@ -36,7 +32,7 @@ import { certificatesOf, tlsOf } from './certificates.ts';
 import type { ApiServerConfig } from './config.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
-import { customKindOptions, refineKind } from './customresources/rules.ts';
+import { customKindOptions } from './customresources/rules.ts';
 import type { ApiServer, ApiServerDeps } from './deps.ts';
 import { Destinations } from './destinations.ts';
 import { EncryptedStore } from './encryption/encrypted-store.ts';
@@ -53,6 +49,7 @@ import { PolicyChecker } from './policystatus/checker.ts';
 import type { Listener, ListenOptions } from './port.ts';
 import { reloadMetrics } from './reload-metrics.ts';
 import type { RestContext } from './rest/context.ts';
+import { servedDefinitions } from './served-definitions.ts';
 import { Compactor } from './storage/compactor.ts';
 import { ExpiryLeases } from './storage/expiry-leases.ts';
 import { ObjectStore } from './storage/object-store.ts';
@@ -75,11 +72,6 @@ const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
-}
-
-/** Applies `--event-ttl` to Events. */
-function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
-  return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }
 
 /** What admission reads and writes itself. */
@@ -168,14 +160,6 @@ function countReloads({ config, identities, authorizers, encryption }: ApiServer
     const server = `apiserver-${config.advertiseAddress}`;
     metrics.addGauge(() => (source.reloads === undefined ? '' : reloadMetrics(what, source.reloads, server)));
   }
-}
-
-/** The built-in kinds in the versions that `--runtime-config` switches on. */
-function servedDefinitions({ eventTtlSeconds, runtimeConfig }: ApiServerConfig): readonly KindDefinition[] {
-  return switchVersions(
-    builtinKinds.map((each) => refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds)))),
-    runtimeConfig ?? new Map(),
-  );
 }
 
 function serviceAllocator(

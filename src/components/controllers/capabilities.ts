@@ -12,6 +12,7 @@ import { collectionPathOf, type Discovery, discover } from './discovery.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 import type { MachineProvisioner } from './machines-port.ts';
+import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface Capabilities {
   /** Signs certificates with the cluster CA. */
@@ -26,6 +27,8 @@ export interface Capabilities {
   readonly machineConfig: MachineConfigFacts;
   /** Hosts and the store; undefined: hosts are not installed from here. */
   readonly machines: MachineProvisioner | undefined;
+  /** Catalogs of operators on this host; undefined: there are none. */
+  readonly catalogFiles: CatalogFiles | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
@@ -61,6 +64,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     router: deps.router,
     machineConfig: deps.machineConfig,
     machines: deps.machines,
+    catalogFiles: deps.catalogFiles,
     signServiceAccountToken: deps.signServiceAccountToken,
     discovery: (signal) => discover(client, signal),
     anyKind: {

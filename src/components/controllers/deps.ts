@@ -7,6 +7,7 @@ import type { ClusterFacts } from '../../core/reconcile/cluster-info/plan.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 import type { MachineProvisioner } from './machines-port.ts';
+import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -30,6 +31,8 @@ export interface ControllersDeps {
   readonly machineConfig: MachineConfigFacts;
   /** Undefined: hosts are not installed from here. */
   readonly machines?: MachineProvisioner;
+  /** Undefined: catalogs of operators are read from ConfigMaps alone. */
+  readonly catalogFiles?: CatalogFiles;
   readonly options?: Partial<ControllersOptions>;
 }
 

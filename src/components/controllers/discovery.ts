@@ -1,4 +1,4 @@
-/** What kinds the server has, in each group's preferred version. */
+/** What kinds the server has, each in its group's preferred version, or in the first one that has it. */
 import type { ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -36,9 +36,11 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
   const options = signal === undefined ? {} : { signal };
   const groups = await client.request<GroupList>('GET', '/apis', undefined, options);
   const versions = ['v1'];
-  for (const group of groups.groups ?? []) {
-    const preferred = group.preferredVersion?.groupVersion ?? group.versions?.[0]?.groupVersion;
+  for (const { name, preferredVersion, versions: served = [] } of groups.groups ?? []) {
+    const preferred = preferredVersion?.groupVersion ?? served[0]?.groupVersion;
     if (preferred !== undefined) versions.push(preferred);
+    if (!SPREAD.has(name)) continue;
+    versions.push(...served.map((each) => each.groupVersion).filter((each) => each !== preferred));
   }
   const kinds: DiscoveredKind[] = [];
   const errors: string[] = [];
@@ -61,7 +63,19 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
       }
     }),
   );
-  return { kinds, errors };
+  return { kinds: kinds.filter(isFirst(versions)), errors };
+}
+
+/** Groups whose kinds are spread over several versions; in others the preferred version has them all. */
+const SPREAD: ReadonlySet<string> = new Set(['operators.coreos.com']);
+
+/** Of a kind that several versions have, the first of `versions`. */
+function isFirst(versions: readonly string[]): (kind: DiscoveredKind, index: number, all: DiscoveredKind[]) => boolean {
+  const rank = ({ group, version }: DiscoveredKind): number =>
+    versions.indexOf(group === '' ? version : `${group}/${version}`);
+  return (kind, _index, all) =>
+    !SPREAD.has(kind.group) ||
+    !all.some((each) => each.group === kind.group && each.plural === kind.plural && rank(each) < rank(kind));
 }
 
 /**
@@ -72,6 +86,7 @@ const ALIASES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['project.openshift.io', new Set(['projects', 'projectrequests'])],
   ['authorization.openshift.io', new Set(['clusterrolebindings', 'clusterroles', 'rolebindings', 'roles'])],
   ['quota.openshift.io', new Set(['appliedclusterresourcequotas'])],
+  ['packages.operators.coreos.com', new Set(['packagemanifests'])],
 ]);
 
 const isAlias = (group: string, plural: string): boolean => ALIASES.get(group)?.has(plural) === true;

@@ -129,38 +129,11 @@ function prepare(handle: ControllerHandle): ControllerRun {
     }
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
-    await reportGateways(addresses, plan.refused, permits, now);
+    const found = { gateways: allGateways().filter(isOwnGateway), routes: allHttpRoutes(), gateway, permits };
+    await reportGateways(handle, found, addresses, plan.refused, now);
     if (opened === undefined) return;
-    const own = allGateways().filter(isOwnGateway);
-    const secretsOfAll = own.flatMap((each) => secretsOfGateway(each, permits));
+    const secretsOfAll = found.gateways.flatMap((each) => secretsOfGateway(each, permits));
     await permitCertificates(handle, certificateRoles, secretsOfAll);
-  };
-
-  const reportGateways = async (
-    addresses: readonly string[],
-    refused: ReadonlyMap<string, string>,
-    permits: ReturnType<typeof permitsOf>,
-    now: string,
-  ): Promise<void> => {
-    const attached = new Map<string, number>();
-    for (const route of allHttpRoutes()) {
-      const found = attachments(route, gateway, permits);
-      for (const { parent, listeners } of found)
-        for (const { name } of listeners) {
-          const key = `${parent.namespace ?? route.metadata?.namespace}/${parent.name} ${name}`;
-          attached.set(key, (attached.get(key) ?? 0) + 1);
-        }
-      if (found.length === 0) continue;
-      const claimed = refused.get(`httproute/${objectKey(route)}`);
-      const status = httpRouteStatus(route, found, claimed, unpermittedBackend(route, permits), now);
-      if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
-    }
-    for (const each of allGateways()) {
-      if (!isOwnGateway(each)) continue;
-      const key = objectKey(each);
-      const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, permits, now);
-      if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
-    }
   };
 
   return async (scope) => {
@@ -284,6 +257,41 @@ async function writeStatus(
   const { name = '', namespace, resourceVersion } = object.metadata ?? {};
   const change = { metadata: { resourceVersion }, status };
   await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
+}
+
+interface GatewayObjects {
+  /** Those of this router. */
+  readonly gateways: readonly Gateway[];
+  readonly routes: readonly HttpRoute[];
+  gateway(key: string): Gateway | undefined;
+  readonly permits: ReturnType<typeof permitsOf>;
+}
+
+async function reportGateways(
+  handle: ControllerHandle,
+  { gateways: own, routes, gateway, permits }: GatewayObjects,
+  addresses: readonly string[],
+  refused: ReadonlyMap<string, string>,
+  now: string,
+): Promise<void> {
+  const attached = new Map<string, number>();
+  for (const route of routes) {
+    const found = attachments(route, gateway, permits);
+    for (const { parent, listeners } of found)
+      for (const { name } of listeners) {
+        const key = `${parent.namespace ?? route.metadata?.namespace}/${parent.name} ${name}`;
+        attached.set(key, (attached.get(key) ?? 0) + 1);
+      }
+    if (found.length === 0) continue;
+    const claimed = refused.get(`httproute/${objectKey(route)}`);
+    const status = httpRouteStatus(route, found, claimed, unpermittedBackend(route, permits), now);
+    if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
+  }
+  for (const each of own) {
+    const key = objectKey(each);
+    const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, permits, now);
+    if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
+  }
 }
 
 const addressesOf = (nodes: readonly Node[]): string[] =>

@@ -42,6 +42,7 @@ import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
+import { operatorLifecycleManager } from './olm/index.ts';
 import { volumeBinderController } from './persistentvolume-binder.ts';
 import { volumeExpanderController } from './persistentvolume-expander.ts';
 import { volumeProtectionController } from './persistentvolume-protection.ts';
@@ -130,4 +131,5 @@ export const controllers: readonly ControllerSpec[] = [
   machineSetController,
   machineController,
   machineHealthCheckController,
+  operatorLifecycleManager,
 ];

@@ -43,6 +43,8 @@ export interface LeaseFact {
 export interface PoolFact {
   readonly name: string;
   readonly paused: boolean;
+  /** Its hosts are drained before an update. */
+  readonly drains: boolean;
   readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
 }
 

@@ -9,8 +9,6 @@ export interface SwitchRecord {
   readonly message: string;
   /** How long the new executable may take to confirm, in milliseconds. */
   readonly timeoutMs: number;
-  /** Times that the guard has been started during this trial. */
-  readonly starts: number;
 }
 
 /** Undefined: not such a record. */
@@ -21,14 +19,13 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
   } catch {
     return undefined;
   }
-  const { id, from, to, message, timeoutMs, starts } = given ?? {};
+  const { id, from, to, message, timeoutMs } = given ?? {};
   const phase = (['trying', 'rollingBack', 'done', 'failed'] as const).find((each) => each === given?.phase);
   const whole =
     typeof id === 'string' &&
     typeof from === 'string' &&
     typeof to === 'string' &&
     typeof message === 'string' &&
-    typeof timeoutMs === 'number' &&
-    typeof starts === 'number';
-  return whole && phase !== undefined ? { id, from, to, phase, message, timeoutMs, starts } : undefined;
+    typeof timeoutMs === 'number';
+  return whole && phase !== undefined ? { id, from, to, phase, message, timeoutMs } : undefined;
 }

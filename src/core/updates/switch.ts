@@ -53,7 +53,7 @@ const doneWithout = (
   { id, version }: { readonly id: string; readonly version: string },
   from: string,
 ): SwitchRecord => ({
-  ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0, starts: 0 },
+  ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
 });
 
 /** Starts of the guard, that is boots, that a trial may take. */
@@ -67,12 +67,20 @@ export type GuardStep =
   /** After the link: the host process starts with the former executable. */
   | { readonly step: 'restart' };
 
-/** The next step of the guard. `restarted`: it has restarted the host process since the link was set back. */
+/** What the guard knows besides the disk. */
+export interface GuardState {
+  /** Since this start of the guard. */
+  readonly elapsedMs: number;
+  /** Times that it has been started during this trial. */
+  readonly starts: number;
+  /** It has restarted the host process since the link was set back. */
+  readonly restarted: boolean;
+}
+
 export function nextGuardStep(
   record: SwitchRecord | undefined,
   link: string | undefined,
-  elapsedMs: number,
-  restarted: boolean,
+  { elapsedMs, starts, restarted }: GuardState,
 ): GuardStep {
   if (record === undefined || record.phase === 'done' || record.phase === 'failed') return { step: 'end' };
   if (record.phase === 'rollingBack') {
@@ -84,8 +92,8 @@ export function nextGuardStep(
   const why =
     elapsedMs > record.timeoutMs
       ? `${record.to} was not healthy within ${Math.round(record.timeoutMs / 1000)} s`
-      : record.starts > MAX_STARTS
-        ? `${record.to} was started ${record.starts} times without becoming healthy`
+      : starts > MAX_STARTS
+        ? `${record.to} was started ${starts} times without becoming healthy`
         : undefined;
   return why === undefined
     ? { step: 'wait' }

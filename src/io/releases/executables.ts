@@ -2,6 +2,7 @@
  * Executables of several versions beside each other: `hyperedge-VERSION`, and the link `hyperedge` that names the one
  * that is started. Each change is on disk before it is reported.
  */
+import { randomUUID } from 'node:crypto';
 import {
   chmod,
   copyFile,
@@ -46,6 +47,14 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
     restart: options.restart,
     record: async () => parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => '')),
     writeRecord: (record: SwitchRecord) => writeDurably(recordFile, `${JSON.stringify(record)}\n`),
+    countStart: async (id) => {
+      const [known = '', count = ''] = (await readFile(`${recordFile}.starts`, 'utf8').catch(() => ''))
+        .trim()
+        .split(' ');
+      const starts = known === id ? Number(count) + 1 : 1;
+      await writeDurably(`${recordFile}.starts`, `${id} ${starts}\n`);
+      return starts;
+    },
     link: async () => {
       const target = await readlink(join(directory, NAME)).catch(() => undefined);
       return target?.startsWith(PREFIX) === true ? target.slice(PREFIX.length) : undefined;
@@ -110,8 +119,9 @@ async function link(target: string, path: string): Promise<void> {
 
 async function writeDurably(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const temporary = `${path}.new`;
-  const file = await open(temporary, 'w', 0o600);
+  // The guard and the host process may write at the same moment.
+  const temporary = `${path}.${process.pid}.${randomUUID()}`;
+  const file = await open(temporary, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.sync();

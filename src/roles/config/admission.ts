@@ -196,6 +196,26 @@ function eventRateLimit(at: Cursor): AdmissionSettings {
   };
 }
 
+const projectFile = object(
+  {
+    apiVersion: oneOf('project.openshift.io/v1', 'v1'),
+    kind: oneOf('ProjectRequestLimitConfig'),
+    limits: list(object({ selector: dictionary(string()), maxProjects: integer(0, MAX_LIMIT) })),
+  },
+  ['apiVersion', 'kind', 'limits'],
+);
+
+/** Source: OpenShift's documentation, "Limiting number of self-provisioned projects per user". */
+function projectRequestLimit(at: Cursor): AdmissionSettings {
+  const { limits } = projectFile.parse(at);
+  return {
+    projectRequestLimits: limits.map(({ selector = [], maxProjects }) => ({
+      selector: Object.fromEntries(selector),
+      maxProjects,
+    })),
+  };
+}
+
 const webhookFile = object(
   {
     apiVersion: oneOf('apiserver.config.k8s.io/v1', 'apiserver.config.k8s.io/v1alpha1'),
@@ -228,6 +248,7 @@ const READERS: Readonly<Record<string, (at: Cursor) => ToldPlugins>> = {
   PodNodeSelector: podNodeSelector,
   PodSecurity: podSecurity,
   PodTolerationRestriction: podTolerations,
+  ProjectRequestLimit: projectRequestLimit,
   ResourceQuota: resourceQuota,
   ValidatingAdmissionWebhook: webhooks('validatingKubeconfig'),
 };

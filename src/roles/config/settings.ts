@@ -191,6 +191,8 @@ export interface Paths {
   /** Data of volumes of the local provisioner. */
   readonly localVolumes: string;
   readonly images: string;
+  /** Catalogs of operators. */
+  readonly catalogs: string;
   readonly containers: string;
   readonly networkState: string;
   /** Configurations of CNI plug-ins. */
@@ -243,6 +245,7 @@ export function pathsBelow(root: string): Paths {
     volumes: at('var/lib/origin/openshift.local.volumes'),
     localVolumes: at('var/lib/origin/local-volumes'),
     images: at('var/lib/origin/images'),
+    catalogs: at('var/lib/origin/catalogs'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
     cniConfig: at('etc/cni/net.d'),

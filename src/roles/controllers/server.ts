@@ -31,6 +31,7 @@ import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { openshiftOf } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { type CatalogPlaces, catalogFiles } from './catalogs.ts';
 import { machineConfigFacts } from './machine-config.ts';
 import { machineProvisioner } from './machines.ts';
 import { routerFacts } from './router-facts.ts';
@@ -47,6 +48,8 @@ export interface ComponentOptions {
   readonly configFile: string;
   /** Of the host process: the gossip ring. */
   readonly agentSocket?: string;
+  /** Catalogs and images of this host. */
+  readonly places?: CatalogPlaces;
   readonly log: Log;
   /** Stops the component and ends the process. */
   readonly onFatal: (error: Error) => void;
@@ -56,6 +59,7 @@ export interface ComponentOptions {
 export async function startControllers({
   configFile,
   agentSocket,
+  places,
   log,
   onFatal,
 }: ComponentOptions): Promise<Component> {
@@ -115,6 +119,7 @@ export async function startControllers({
         }),
     options: optionsOf(config),
     machines: machineProvisioner(configFile),
+    ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
     router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
     machineConfig: machineConfigFacts(),
   });

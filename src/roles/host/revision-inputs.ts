@@ -94,6 +94,7 @@ function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
 function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
   const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
   const config = parsed(files.get(CONFIG));
+  if (config === undefined) return namedInText(files);
   const { masterClients: _, controllerConfig: __, ...own } = (config ?? {}) as Record<string, unknown>;
   const first = referredFiles(own, directory, names);
   const second = first
@@ -109,8 +110,17 @@ function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map
 
 function ofControllers(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
   const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
-  const referred = referredFiles(parsed(files.get(CONFIG)), directory, names, CONTROLLERS_SECTIONS);
+  const config = parsed(files.get(CONFIG));
+  if (config === undefined) return namedInText(files);
+  const referred = referredFiles(config, directory, names, CONTROLLERS_SECTIONS);
   return present(namedEffects([CONFIG, ENV, ...referred.map((name) => `master/${name}`)]), files);
+}
+
+/** Of a configuration that is not valid YAML. */
+function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
+  const text = files.get(CONFIG)?.toString('utf8') ?? '';
+  const named = [...files.keys()].filter((name) => text.includes(name.slice('master/'.length)));
+  return present(namedEffects([CONFIG, ENV, ...named]), files);
 }
 
 const present = (effects: ReadonlyMap<string, Effect>, files: ReadonlyMap<string, Buffer>): Map<string, Effect> =>

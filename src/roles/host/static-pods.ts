@@ -138,6 +138,9 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
       // Machines: the store's authority is sealed for masters, and keys of hosts are files for as long as ssh runs.
       ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
       { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
+      // Catalogs of operators may stand on file systems of their own.
+      { name: 'catalogs', path: settings.paths.catalogs, orCreate: true },
+      { name: 'images', path: settings.paths.images, orCreate: true },
     ],
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },

@@ -268,4 +268,86 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
       ipFamilies: 'IPv4',
     },
   },
+  CatalogSource: {
+    spec: {
+      sourceType: 'grpc',
+      address: 'file:///var/lib/origin/catalogs/lab',
+      displayName: 'Lab',
+      publisher: 'Lab team',
+      priority: 10,
+      updateStrategy: { registryPoll: { interval: '30m' } },
+    },
+  },
+  Subscription: {
+    spec: {
+      name: 'web',
+      source: 'lab',
+      sourceNamespace: 'openshift-marketplace',
+      channel: 'stable',
+      installPlanApproval: 'Manual',
+      config: { env: [{ name: 'A', value: 'b' }] },
+    },
+  },
+  InstallPlan: {
+    spec: { clusterServiceVersionNames: ['web.v1.0.0'], approval: 'Manual', approved: false, generation: 1 },
+  },
+  ClusterServiceVersion: {
+    spec: {
+      displayName: 'Web',
+      version: '1.0.0',
+      minKubeVersion: '1.20.0',
+      replaces: 'web.v0.9.0',
+      installModes: [{ type: 'OwnNamespace', supported: true }],
+      customresourcedefinitions: { owned: [{ name: 'webs.lab.example', version: 'v1', kind: 'Web' }] },
+      install: {
+        strategy: 'deployment',
+        spec: {
+          clusterPermissions: [
+            { serviceAccountName: 'web', rules: [{ verbs: ['get'], apiGroups: [''], resources: ['pods'] }] },
+          ],
+          deployments: [
+            {
+              name: 'web',
+              spec: {
+                selector: { matchLabels: { app: 'web' } },
+                template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+              },
+            },
+          ],
+        },
+      },
+      webhookdefinitions: [
+        {
+          generateName: 'vwebs.lab.example',
+          type: 'ValidatingAdmissionWebhook',
+          deploymentName: 'web',
+          containerPort: 443,
+          sideEffects: 'None',
+          admissionReviewVersions: ['v1'],
+        },
+      ],
+    },
+  },
+  OperatorGroup: { spec: { targetNamespaces: ['shop'], serviceAccountName: 'installer' } },
+  Operator: { metadata: { name: 'web.shop' } },
+  OperatorCondition: {
+    spec: {
+      deployments: ['web'],
+      serviceAccounts: ['web'],
+      conditions: [
+        {
+          type: 'Upgradeable',
+          status: 'False',
+          reason: 'Busy',
+          message: 'wait',
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+        },
+      ],
+    },
+  },
+  CatalogPackage: {
+    labels: { catalog: 'lab', 'catalog-namespace': 'openshift-marketplace' },
+    priority: 10,
+    manifest: { packageName: 'web', catalogSource: 'lab' },
+  },
 };

@@ -22,8 +22,10 @@ import {
 } from '../../../src/components/controllers/index.ts';
 import type { MachineProvisioner } from '../../../src/components/controllers/machines-port.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
+import { createCatalogFiles } from '../../../src/io/catalogs/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
 import { machineConfigFacts } from '../../../src/roles/controllers/machine-config.ts';
+import { routerFacts } from '../../../src/roles/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 
@@ -51,6 +53,10 @@ export interface ControlPlaneOptions {
   readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
   /** Hosts and the store, for machines; default: none. */
   readonly machines?: MachineProvisioner;
+  /** The directory of catalogs of operators; default: there are none. */
+  readonly catalogs?: string;
+  /** Whether certificates of services are issued. Default false. */
+  readonly router?: boolean;
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -106,6 +112,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
     ...(options.machines === undefined ? {} : { machines: options.machines }),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
+    ...(options.catalogs === undefined
+      ? {}
+      : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),
+    ...(options.router === true
+      ? { router: routerFacts('apps.lab.example', loadAuthority(api.ca.certPem, api.ca.keyPem)) }
+      : {}),
   });
   const scheduler = createScheduler({
     client: binder,

@@ -82,7 +82,12 @@ test('every component that exists has an operator, with the version of its oldes
 
 test('machine-config exists with its pools, and shows theirs', () => {
   const condition = (type: string) => ({ type, status: 'True', message: 'because' });
-  const pool = { name: 'worker', paused: false, conditions: [condition('Degraded'), condition('Updating')] };
+  const pool = {
+    name: 'worker',
+    paused: false,
+    drains: false,
+    conditions: [condition('Degraded'), condition('Updating')],
+  };
   const { assessment } = stateOf(facts({ pools: { state: 'value', value: [pool], ageMs: 0 } }), 'machine-config');
   assert.equal(assessment.degraded?.message, 'pool worker: because');
   assert.equal(assessment.progressing?.message, 'pool worker: because');

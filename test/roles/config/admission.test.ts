@@ -97,6 +97,11 @@ describe('admission flags', () => {
     apiVersion: eventratelimit.admission.k8s.io/v1alpha1
     kind: Configuration
     limits: [{type: Server, qps: 50, burst: 100}]
+- name: ProjectRequestLimit
+  configuration:
+    apiVersion: project.openshift.io/v1
+    kind: ProjectRequestLimitConfig
+    limits: [{selector: {level: admin}}, {maxProjects: 2}]
 - name: ResourceQuota
   configuration:
     apiVersion: apiserver.config.k8s.io/v1
@@ -112,6 +117,10 @@ describe('admission flags', () => {
         whitelist: [],
       },
       eventLimits: [{ type: 'Server', qps: 50, burst: 100, cacheSize: 4096 }],
+      projectRequestLimits: [
+        { selector: { level: 'admin' }, maxProjects: undefined },
+        { selector: {}, maxProjects: 2 },
+      ],
       limitedResources: new Map([
         [
           'pods.',

@@ -81,9 +81,11 @@ test('each component has its files, and what a change of each needs', async () =
 });
 
 test('a configuration that is no YAML still counts', async () => {
-  await writeFile(master('master-config.yaml'), 'a: [');
+  const before = (await api.inputs()).files;
+  await writeFile(master('master-config.yaml'), `${CONFIG}a: [`);
   const { files } = await api.inputs();
-  assert.ok(files.has('master/master-config.yaml'));
+  assert.notEqual(files.get('master/master-config.yaml'), before.get('master/master-config.yaml'));
+  assert.equal(files.get('master/admission.yaml'), before.get('master/admission.yaml'));
 });
 
 test('settings of the operator are laid over flags and log level', async () => {

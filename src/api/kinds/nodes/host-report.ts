@@ -39,6 +39,8 @@ export interface WantedUpdate {
   readonly version: string;
   /** SHA-256 of the release's manifest in hex; empty: the version that the host has kept from before. */
   readonly manifest: string;
+  /** The Node is drained first. */
+  readonly drain?: boolean;
 }
 
 export interface HostUpdate {
@@ -79,7 +81,7 @@ export function wantedUpdateOf(node: KubeObject): WantedUpdate | undefined {
   const [id, version, manifest] = [value['id'], value['version'], value['manifest']].map(textOf);
   return id === undefined || id === '' || version === undefined || version === ''
     ? undefined
-    : { id, version, manifest: manifest ?? '' };
+    : { id, version, manifest: manifest ?? '', ...(value['drain'] === true ? { drain: true } : {}) };
 }
 
 function parsed(node: KubeObject, annotation: string): Record<string, unknown> | undefined {

@@ -8,7 +8,7 @@ import type { Descriptions, GeneratedType } from '../types-format.ts';
 /**
  * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
  * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery, `#config.Name` one of
- * config.openshift.io/v1.
+ * config.openshift.io/v1; see PACKAGES.
  */
 export type DeclaredField = readonly [type: string, documentation: string];
 
@@ -26,10 +26,14 @@ export interface DeclaredPackage {
   readonly descriptions: Record<string, Descriptions[string]>;
 }
 
-const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-const CORE = 'io.k8s.api.core.v1';
-const CONFIG = 'com.github.openshift.api.config.v1';
-const PACKAGES: Readonly<Record<string, string>> = { 'meta.': META, 'core.': CORE, 'config.': CONFIG };
+const PACKAGES: Readonly<Record<string, string>> = {
+  meta: 'io.k8s.apimachinery.pkg.apis.meta.v1',
+  core: 'io.k8s.api.core.v1',
+  apps: 'io.k8s.api.apps.v1',
+  rbac: 'io.k8s.api.rbac.v1',
+  admissionregistration: 'io.k8s.api.admissionregistration.v1',
+  config: 'com.github.openshift.api.config.v1',
+};
 const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
 const KIND = 'Kind is the type of the object.';
 
@@ -81,7 +85,8 @@ function fullType(prefix: string, type: string): string {
   return type
     .replace(/^!/, '')
     .replace(
-      /#(meta\.|core\.|config\.)?(\w+)$/,
-      (_, from: string | undefined, name: string) => `#${PACKAGES[from ?? ''] ?? prefix}.${name}`,
+      /#(?:(\w+)\.)?(\w+)$/,
+      (_, from: string | undefined, name: string) =>
+        `#${from === undefined ? prefix : (PACKAGES[from] ?? from)}.${name}`,
     );
 }

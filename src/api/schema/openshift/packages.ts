@@ -1,4 +1,5 @@
-/** All packages that are declared by hand: OpenShift's groups and `rig.hyperedge.dev`. */
+/** All packages that are declared by hand: OpenShift's groups, those of operators and `rig.hyperedge.dev`. */
+import { olmPackages } from '../olm/index.ts';
 import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
 import { authorizationPackage } from './authorization.ts';
@@ -26,6 +27,7 @@ const packages = [
   machineConfigurationPackage,
   oauthPackage,
   operatorPackage,
+  ...olmPackages,
   projectPackage,
   quotaPackage,
   rigPackage,

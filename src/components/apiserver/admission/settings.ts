@@ -41,6 +41,14 @@ export interface TolerationSeconds {
   readonly unreachable: number;
 }
 
+/** How many projects users may have requested, by their labels; the first that fits a user counts. */
+export interface ProjectRequestLimit {
+  /** Labels of users; empty: every user. */
+  readonly selector: Labels;
+  /** Undefined: any number. */
+  readonly maxProjects: number | undefined;
+}
+
 /** Each absent: the plug-in's defaults. */
 export interface AdmissionSettings {
   /** Default: 300 each. */
@@ -49,6 +57,8 @@ export interface AdmissionSettings {
   readonly podNodeSelector?: PodNodeSelectorSettings;
   readonly podTolerations?: PodTolerationSettings;
   readonly eventLimits?: readonly EventLimit[];
+  /** Default: none. */
+  readonly projectRequestLimits?: readonly ProjectRequestLimit[];
   /** What may be used only where a quota covers it, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
   /** Client credentials for mutating and validating webhooks; absent: none. */

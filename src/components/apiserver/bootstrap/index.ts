@@ -143,6 +143,28 @@ export async function ensure(
 const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
   context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
 
+/** Deletes a binding of another profile, unless an administrator has made or changed it. */
+async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding): Promise<void> {
+  const name = binding.metadata?.name ?? '';
+  const stored = storedBinding(context, name);
+  if (stored === undefined) return;
+  const made = ({ metadata, roleRef, subjects }: ClusterRoleBinding): string =>
+    JSON.stringify([
+      metadata?.labels,
+      metadata?.annotations,
+      roleRef.name,
+      subjects?.map((each) => [each.kind, each.name]),
+    ]);
+  if (made(stored) !== made(binding)) return;
+  await deleteObject(context, ownRequest(context, 'clusterrolebindings', RBAC, '', name), {
+    gracePeriodSeconds: 0,
+    propagation: 'Background',
+    uid: stored.metadata?.uid,
+    resourceVersion: stored.metadata?.resourceVersion,
+    dryRun: false,
+  });
+}
+
 /** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
   const isOkd = context.config.openshift?.profile === 'okd';
@@ -170,6 +192,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
         (stored) => reconcileBinding(binding, stored as typeof binding),
       ),
     ),
+    ...(isOkd ? [] : [removeUnchanged(context, SELF_PROVISIONERS)]),
     ...bootstrapPolicy.roleBindings.map((binding) =>
       ensure(context, 'rolebindings', RBAC, binding, (stored) => reconcileBinding(binding, stored as typeof binding)),
     ),

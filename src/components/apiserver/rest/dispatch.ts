@@ -12,6 +12,7 @@ import { bind, evict, token } from '../subresources/handlers.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { appliedQuotas, isAppliedQuota } from '../virtual/applied-quotas.ts';
 import { ask, review } from '../virtual/handler.ts';
+import { isPackageManifest, packageManifests } from '../virtual/package-manifests.ts';
 import type { RestContext } from './context.ts';
 import { get } from './get.ts';
 import { list } from './list.ts';
@@ -35,6 +36,7 @@ export function dispatch(
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (isAppliedQuota(kind)) return appliedQuotas(context, exchange, kind, info);
+  if (isPackageManifest(kind)) return packageManifests(context, exchange, kind, info);
   if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
   if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   if (kind.definition.virtual === true) {

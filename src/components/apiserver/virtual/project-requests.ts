@@ -15,6 +15,7 @@ import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
+import { requireProjectsLeft } from './project-limits.ts';
 import type { Question } from './question.ts';
 import { secretUniform } from './uniform.ts';
 
@@ -72,6 +73,7 @@ export async function requestProject(
   await context.cache.freshen();
   const kind = servedKind(context, GROUP, 'projects');
   if (kind.cache?.get('', name) !== undefined) throw errors.alreadyExists(subject, name);
+  requireProjectsLeft(context, user, name);
   const planned = planOf(context, object, user);
   const content = planned.content.map((each) => contentOf(context, name, each));
   const project = decode(kind, planned.project);

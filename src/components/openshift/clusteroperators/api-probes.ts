@@ -11,6 +11,8 @@ const POOLS = '/apis/machineconfiguration.openshift.io/v1/machineconfigpools';
 const METRICS = '/apis/metrics.k8s.io/v1beta1/nodes';
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 const BETA_DEFAULT_CLASS = 'storageclass.beta.kubernetes.io/is-default-class';
+/** On a MachineConfigPool. */
+const DRAINS = 'hyperedge.dev/drain-for-updates';
 const TIMEOUT_MS = 3_000;
 
 interface Pool extends KubeObject {
@@ -26,6 +28,7 @@ export async function probePools(client: ApiClient): Promise<readonly PoolFact[]
   return items?.map(({ metadata, spec, status }) => ({
     name: metadata?.name ?? '',
     paused: spec?.paused === true,
+    drains: metadata?.annotations?.[DRAINS] === 'true',
     conditions: (status?.conditions ?? []).map(({ type = '', status: value = '', message = '' }) => ({
       type,
       status: value,

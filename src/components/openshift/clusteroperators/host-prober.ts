@@ -36,6 +36,10 @@ export interface HostProber {
 const PERIOD_MS = 1_500;
 const AGAIN_MS = 250;
 const TIMEOUT_MS = 900;
+/** A time-out that is noticed this much too late shows that this process had no CPU, not that the component is ill. */
+const LATE_MS = 300;
+/** So many rounds without CPU are a fault too. */
+const MAX_LATE_ROUNDS = 4;
 const WRITE_TIMEOUT_MS = 3_000;
 /** While components start, faults are no news. */
 const START_MS = 15_000;
@@ -50,6 +54,7 @@ export function startHostProber(deps: HostProberDeps): HostProber {
   let written: HostReport | undefined;
   let checkedMs = Number.NEGATIVE_INFINITY;
   let timer: Timer | undefined;
+  const lateRounds = new Map<HostProbe, number>();
 
   const write = async (): Promise<void> => {
     if (report === undefined) return;
@@ -70,7 +75,13 @@ export function startHostProber(deps: HostProberDeps): HostProber {
   };
   const round = async (): Promise<void> => {
     const results = await Promise.all(
-      Array.from(deps.probes, async ([name, probe]) => [name, await twice(probe, clock)] as const),
+      Array.from(deps.probes, async ([name, probe]) => {
+        const result = await twice(probe, clock);
+        const before = report?.probes[name];
+        const keeps = result.late && before !== undefined && (lateRounds.get(name) ?? 0) < MAX_LATE_ROUNDS;
+        lateRounds.set(name, result.late ? (lateRounds.get(name) ?? 0) + 1 : 0);
+        return [name, keeps ? before : result.why] as const;
+      }),
     );
     const probes: Partial<Record<HostProbe, string>> = Object.fromEntries(results);
     if (!semanticEqual(report?.probes, probes) && report !== undefined) {
@@ -99,21 +110,32 @@ export function startHostProber(deps: HostProberDeps): HostProber {
   };
 }
 
-/** Empty: it passed. */
-async function twice(probe: Probe, clock: Clock): Promise<string> {
-  if ((await once(probe)) === '') return '';
+interface ProbeResult {
+  /** Empty: it passed. */
+  readonly why: string;
+  /** The result says nothing: this process itself stood still. */
+  readonly late: boolean;
+}
+
+async function twice(probe: Probe, clock: Clock): Promise<ProbeResult> {
+  const first = await once(probe, clock);
+  if (first.why === '') return first;
   await new Promise<void>((resolve) => {
     clock.setTimer(AGAIN_MS, resolve);
   });
-  return once(probe);
+  const second = await once(probe, clock);
+  return second.why === '' ? second : { why: second.why, late: first.late || second.late };
 }
 
-async function once(probe: Probe): Promise<string> {
+async function once(probe: Probe, clock: Clock): Promise<ProbeResult> {
   const limit = AbortSignal.timeout(TIMEOUT_MS);
+  const beganMs = clock.monotonicMs();
   try {
     await probe(limit);
-    return '';
+    return { why: '', late: false };
   } catch (error) {
-    return limit.aborted ? `no answer within ${TIMEOUT_MS} ms` : messageOf(error);
+    if (!limit.aborted) return { why: messageOf(error), late: false };
+    const late = clock.monotonicMs() - beganMs > TIMEOUT_MS + LATE_MS;
+    return { why: `no answer within ${TIMEOUT_MS} ms`, late };
   }
 }

@@ -76,7 +76,10 @@ export class Version {
         ? object
         : await this.#giveUp(object, plan.givenUp);
       if (!semanticEqual(current.status, plan.status)) await this.#write({ ...current, status: plan.status });
-      if (plan.ask !== undefined) await this.#ask(plan.ask.host, plan.ask.wanted);
+      if (plan.ask !== undefined) {
+        const { host, wanted } = plan.ask;
+        await this.#ask(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
+      }
     } catch (error) {
       if (!(['Conflict', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
       this.#written = undefined;
@@ -150,6 +153,12 @@ export class Version {
         underWayMs: this.#since(name, wanted?.id),
       };
     });
+  }
+
+  /** There must be another host for its pods. */
+  #drains(host: string, { pools }: ProbeFacts, nodes: readonly Node[]): boolean {
+    const labels = nodes.find(({ metadata }) => metadata?.name === host)?.metadata?.labels ?? {};
+    return nodes.length > 1 && pools.state === 'value' && poolOf(labels, pools.value)?.drains === true;
   }
 
   #since(name: string, id: string | undefined): number {

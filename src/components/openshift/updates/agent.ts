@@ -21,6 +21,7 @@ import type { Log } from '../../../base/log.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
 import { nextSwitchStep, type SwitchRecord } from '../../../core/updates/index.ts';
 import type { VerifyRelease } from '../releases-port.ts';
+import { type DrainedHost, drainOwnNode, uncordonOwnNode } from './drain.ts';
 import type { HostExecutables, ReleaseFiles } from './port.ts';
 
 export interface UpdateAgentDeps {
@@ -77,6 +78,11 @@ export class UpdateAgent {
     wake();
   }
 
+  get #host(): DrainedHost {
+    const { nodeName, client, clock } = this.#deps;
+    return { nodeName, client, clock, stopped: () => this.#stopped };
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -123,8 +129,9 @@ export class UpdateAgent {
     const step = nextSwitchStep({ record, link: await executables.link(), running }, wanted);
     switch (step.step) {
       case 'none':
-        if (record !== undefined) await this.#report(node, reportOf(record));
-        return;
+        if (record === undefined) return;
+        await uncordonOwnNode(this.#host, node);
+        return this.#report(node, reportOf(record));
       case 'stage':
         if (wanted !== undefined) await this.#stage(node, wanted);
         return;
@@ -169,20 +176,22 @@ export class UpdateAgent {
     await executables.prune([record.from, record.to]);
     log.info('update confirmed', { from: record.from, to: record.to });
     await this.#report(node, reportOf(record));
+    this.#wakeSoon();
   }
 
   async #stage(node: Node | undefined, wanted: WantedUpdate): Promise<void> {
     const { executables, running, timeoutMs } = this.#deps;
     const { id, version } = wanted;
     await this.#report(node, { id, version, state: 'Fetching', message: '' });
-    const record = { id, from: running, to: version, message: '', timeoutMs, starts: 0 } as const;
+    const record = { id, from: running, to: version, message: '', timeoutMs } as const;
     try {
+      await executables.keepRunning(running);
       const file = this.#fileOf(wanted);
       if (!(await executables.has(version, file?.sha256))) {
         if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
         await executables.place(version, await this.#deps.files.fetch(file));
       }
-      await executables.keepRunning(running);
+      if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
     } catch (error) {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
       this.#fetches.count += 1;
@@ -190,6 +199,7 @@ export class UpdateAgent {
       await executables.writeRecord({ ...record, phase: 'failed', message: messageOf(error) });
       return this.#wakeSoon();
     }
+    if (this.#stopped) return;
     await executables.writeRecord({ ...record, phase: 'trying' });
     this.#wakeSoon();
   }

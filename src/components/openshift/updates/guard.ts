@@ -14,12 +14,16 @@ const POLL_MS = 500;
 export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
   const beganMs = clock.monotonicMs();
   let restarted = false;
+  // In a file of its own: the host process may write the record at the same moment.
   const first = await executables.record();
-  if (first?.phase === 'trying') await executables.writeRecord({ ...first, starts: first.starts + 1 });
+  const starts = first === undefined ? 0 : await executables.countStart(first.id);
   for (;;) {
     try {
       const record = await executables.record();
-      const step = nextGuardStep(record, await executables.link(), clock.monotonicMs() - beganMs, restarted);
+      const step = nextGuardStep(record, await executables.link(), {
+        elapsedMs: clock.monotonicMs() - beganMs,
+        ...{ starts, restarted },
+      });
       if (step.step === 'end') return;
       if (step.step === 'write') {
         log.error('update is rolled back', { to: step.record.from, reason: step.record.message });

@@ -6,6 +6,8 @@ export interface HostExecutables {
   record(): Promise<SwitchRecord | undefined>;
   /** Atomic and on disk when it resolves. */
   writeRecord(record: SwitchRecord): Promise<void>;
+  /** Counts a start of the guard during the trial of this id; resolves with the starts until now. */
+  countStart(id: string): Promise<number>;
   /** The version that the link names; undefined: the executable is a file of its own. */
   link(): Promise<string | undefined>;
   /** Atomic and on disk when it resolves. Rejects when there is no executable of that version. */

@@ -3,6 +3,7 @@ import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { MACHINE_CONFIG_CONTROLLERS } from './machine-config.ts';
 import { MACHINE_CONTROLLERS } from './machine-roles.ts';
 import { clusterRole, eventsRule, READ, rule } from './notation.ts';
+import { OLM_CONTROLLERS } from './olm.ts';
 
 const CERTIFICATES = 'certificates.k8s.io';
 const WORKLOADS = 'apps';
@@ -338,6 +339,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
   ...IMAGE_AND_TEMPLATE_CONTROLLERS,
   ...MACHINE_CONTROLLERS,
   ...MACHINE_CONFIG_CONTROLLERS,
+  ...OLM_CONTROLLERS,
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

@@ -25,6 +25,7 @@ import {
   serviceAccount,
   user,
 } from './notation.ts';
+import { olmClusterRoleBindings, olmClusterRoles } from './olm.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
 import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
 import { OPERATOR_ROLES } from './openshift-operator.ts';
@@ -171,6 +172,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...SECURITY_ROLES,
     ...routeClusterRoles,
     ...releaseClusterRoles,
+    ...olmClusterRoles,
     ...LOGIN_ROLES,
     ...machineClusterRoles,
     ...machineConfigRoles,
@@ -183,6 +185,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
     ...releaseClusterRoleBindings,
     ...machineClusterRoleBindings,
     ...machineConfigBindings,
+    ...olmClusterRoleBindings,
   ],
   roles: [...roles, ...routeRoles, ...releaseRoles],
   roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],

@@ -239,3 +239,64 @@ test('under the profile kubernetes only administrators make projects', async () 
     await server.stop();
   }
 });
+
+test('ProjectRequestLimit bounds the projects of a user by the labels of the user', async () => {
+  const projectRequestLimits = [
+    { selector: { level: 'admin' }, maxProjects: undefined },
+    { selector: { level: 'advanced' }, maxProjects: 2 },
+    { selector: {}, maxProjects: 1 },
+  ];
+  const server = await startServer({
+    config: { openshift: { profile: 'okd', domain: 'apps.lab.example' }, admission: { projectRequestLimits } },
+  });
+  try {
+    const ask = async (user: string, level: string | undefined, names: readonly string[]): Promise<number[]> => {
+      const pair = await server.user(user, 'system:authenticated:oauth');
+      const metadata = { name: user, ...(level === undefined ? {} : { labels: { level } }) };
+      await server.call('POST', '/apis/user.openshift.io/v1/users', { body: { metadata } });
+      const codes: number[] = [];
+      for (const name of names)
+        codes.push((await server.call('POST', REQUESTS, { as: pair, body: request(name) })).code);
+      return codes;
+    };
+    assert.deepEqual(await ask('ann', undefined, ['a1', 'a2']), [201, 403]);
+    assert.deepEqual(await ask('bob', 'advanced', ['b1', 'b2', 'b3']), [201, 201, 403]);
+    assert.deepEqual(await ask('eve', 'admin', ['e1', 'e2', 'e3']), [201, 201, 201]);
+    const ann = await server.user('ann', 'system:authenticated:oauth');
+    const refused = await server.call('POST', REQUESTS, { as: ann, body: request('a3') });
+    assert.match(String(refused.body['message']), /"a3" is forbidden: user ann cannot create more than 1 project/);
+  } finally {
+    await server.stop();
+  }
+});
+
+test('the binding of self-provisioners goes with the profile okd, unless it was changed', async () => {
+  const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/self-provisioners';
+  const okd = { openshift: { profile: 'okd', domain: 'apps.lab.example' } } as const;
+  const first = await startServer({ config: okd });
+  const { store } = first;
+  const settles = async (server: TestServer, wanted: number): Promise<void> => {
+    const deadline = performance.now() + 10_000;
+    let code = 0;
+    while (code !== wanted && performance.now() < deadline) code = (await server.call('GET', path)).code;
+    assert.equal(code, wanted);
+  };
+  await settles(first, 200);
+  await first.stop(true);
+  const second = await startServer({ store });
+  await settles(second, 404);
+  await second.stop(true);
+  const third = await startServer({ store, config: okd });
+  await settles(third, 200);
+  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'builders' }];
+  const type = 'application/merge-patch+json';
+  assert.equal((await third.call('PATCH', path, { body: { subjects }, type })).code, 200);
+  await third.stop(true);
+  const fourth = await startServer({ store });
+  try {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await settles(fourth, 200);
+  } finally {
+    await fourth.stop();
+  }
+});

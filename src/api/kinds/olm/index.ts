@@ -1,0 +1,30 @@
+/** Kinds of operators.coreos.com and what belongs to them. Source: operator-framework/api crds and validation. */
+import type { KindDefinition } from '../../registry/definition.ts';
+import { catalogSources, installPlans, subscriptions } from './catalogs.ts';
+import { clusterServiceVersions } from './cluster-service-versions.ts';
+import { operatorConditions, operatorGroups, operators } from './groups.ts';
+import { catalogPackages, packageManifests } from './packages.ts';
+
+export {
+  catalogPackages,
+  catalogSources,
+  clusterServiceVersions,
+  installPlans,
+  operatorConditions,
+  operatorGroups,
+  operators,
+  packageManifests,
+  subscriptions,
+};
+
+export const olmKinds: readonly KindDefinition[] = [
+  catalogSources,
+  subscriptions,
+  installPlans,
+  clusterServiceVersions,
+  operatorGroups,
+  operators,
+  operatorConditions,
+  packageManifests,
+  catalogPackages,
+] as readonly KindDefinition[];

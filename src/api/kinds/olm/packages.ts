@@ -1,0 +1,51 @@
+/** Package manifests, and what they are made from. Source: operator-lifecycle-manager pkg/package-server. */
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import type { CatalogPackage, PackageManifest } from './types.ts';
+
+/** Catalogs of this namespace serve all namespaces. */
+export const GLOBAL_CATALOG_NAMESPACE = 'openshift-marketplace';
+
+/** In each namespace: the packages that it can install, those of the global catalogs among them. */
+export const packageManifests: KindDefinition<PackageManifest> = {
+  group: 'packages.operators.coreos.com',
+  version: 'v1',
+  kind: 'PackageManifest',
+  plural: 'packagemanifests',
+  singular: 'packagemanifest',
+  listKind: 'PackageManifestList',
+  namespaced: true,
+  verbs: ['get', 'list'],
+  schemaName: 'com.github.operator-framework.operator-lifecycle-manager.package-server.v1.PackageManifest',
+  storagePrefix: '',
+  virtual: true,
+  strategy: {},
+  columns: [
+    nameColumn,
+    column<PackageManifest>('Catalog', 'Name of the catalog.', ({ status }) => status?.catalogSourceDisplayName ?? ''),
+    ageColumn,
+  ],
+};
+
+/** Written by the controllers alone: only they and cluster administrators have the rights. */
+export const catalogPackages: KindDefinition<CatalogPackage> = {
+  group: 'olm.hyperedge.dev',
+  version: 'v1',
+  kind: 'CatalogPackage',
+  plural: 'catalogpackages',
+  singular: 'catalogpackage',
+  listKind: 'CatalogPackageList',
+  namespaced: true,
+  verbs: ALL_VERBS,
+  schemaName: 'dev.hyperedge.olm.v1.CatalogPackage',
+  returnsDeleted: 'undocumented',
+  storagePrefix: 'hyperedge.dev/catalogpackages',
+  strategy: {},
+  columns: [
+    nameColumn,
+    column<CatalogPackage>('Package', 'Name of the package.', ({ manifest }) => manifest?.packageName ?? ''),
+    column<CatalogPackage>('Catalog', 'Name of the catalog source.', ({ manifest }) => manifest?.catalogSource ?? ''),
+    ageColumn,
+  ],
+};

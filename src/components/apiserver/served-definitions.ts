@@ -1,0 +1,27 @@
+/** The built-in kinds as this server is configured to serve them. */
+import type { KindDefinition } from '../../api/registry/definition.ts';
+import { builtinKinds } from '../../api/registry/index.ts';
+import { shortNamesOf } from '../../api/registry/openshift.ts';
+import { switchVersions } from '../../api/registry/runtime-config.ts';
+import { refineAdmissionKind } from './admission/refine.ts';
+import type { ApiServerConfig } from './config.ts';
+import { refineKind } from './customresources/rules.ts';
+
+/** In the versions that `--runtime-config` switches on. */
+export function servedDefinitions({
+  eventTtlSeconds,
+  openshift,
+  runtimeConfig,
+}: Pick<ApiServerConfig, 'eventTtlSeconds' | 'openshift' | 'runtimeConfig'>): readonly KindDefinition[] {
+  const refined = (each: KindDefinition): KindDefinition =>
+    refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds)));
+  return switchVersions(
+    builtinKinds.map((each) => shortNamesOf(refined(each), openshift?.profile)),
+    runtimeConfig ?? new Map(),
+  );
+}
+
+/** Applies `--event-ttl` to Events. */
+function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
+  return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
+}

@@ -1,0 +1,45 @@
+/** What the parts of the operator lifecycle manager share. */
+import type { Deployment } from 'kubernetes-types/apps/v1';
+import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
+import type {
+  CatalogSource,
+  ClusterServiceVersion,
+  InstallPlan,
+  OperatorCondition,
+  OperatorGroup,
+  Subscription,
+} from '../../../api/kinds/olm/types.ts';
+import type { Informer } from '../../../client/types.ts';
+import type { ControllerHandle, RunScope } from '../framework.ts';
+import type { Actors } from './actor.ts';
+import type { CatalogStore } from './catalog-store.ts';
+
+export interface Informers {
+  readonly catalogSources: Informer<CatalogSource>;
+  readonly subscriptions: Informer<Subscription>;
+  readonly installPlans: Informer<InstallPlan>;
+  readonly csvs: Informer<ClusterServiceVersion>;
+  readonly groups: Informer<OperatorGroup>;
+  readonly conditions: Informer<OperatorCondition>;
+  readonly namespaces: Informer<Namespace>;
+  readonly serviceAccounts: Informer<ServiceAccount>;
+  readonly deployments: Informer<Deployment>;
+}
+
+export interface Olm {
+  readonly handle: ControllerHandle;
+  readonly informers: Informers;
+  readonly catalogs: CatalogStore;
+  readonly actors: Actors;
+  /** RFC 3339, whole seconds. */
+  now(): string;
+}
+
+/** Wakes of other parts. */
+export interface Wakes {
+  namespace(name: string): void;
+  allNamespaces(): void;
+  csv(key: string, delayMs?: number): void;
+}
+
+export type Part = (olm: Olm, scope: RunScope, wakes: Wakes) => void;

@@ -1,0 +1,1 @@
+export { operatorLifecycleManager } from './olm.ts';

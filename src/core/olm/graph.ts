@@ -1,0 +1,57 @@
+/** Ways through the update graph of a channel. Source: operator-lifecycle-manager pkg/controller/registry/resolver. */
+import type { ChannelEntry } from './blobs.ts';
+import type { Bundle, CatalogPackage, Channel } from './catalog.ts';
+import { compareVersions, parseRange, type Version } from './semver.ts';
+
+export interface InstalledVersion {
+  readonly name: string;
+  readonly version: Version | undefined;
+}
+
+/** The channel by name, or the default one for an empty name. */
+export function channelNamed(owner: CatalogPackage, name: string): Channel | undefined {
+  const wanted = name === '' ? owner.defaultChannel : name;
+  return owner.channels.find((each) => each.name === wanted);
+}
+
+/**
+ * What a new subscription may install, best first: the head and what it replaces, step by step. Versions that are only
+ * skipped are not installed unless `starting` names one.
+ */
+export function installable(owner: CatalogPackage, channel: Channel, starting: string): Bundle[] {
+  if (starting !== '') {
+    const found = channel.entries.some((each) => each.name === starting) ? owner.bundles.get(starting) : undefined;
+    return found === undefined ? [] : [found];
+  }
+  const skipped = new Set(channel.entries.flatMap((each) => each.skips));
+  return bundlesOf(
+    owner,
+    channel.entries.filter((each) => !skipped.has(each.name)),
+  );
+}
+
+/** What may replace the installed version in one step, newest first: by `replaces`, `skips` or `skipRange`. */
+export function successors(owner: CatalogPackage, channel: Channel, installed: InstalledVersion): Bundle[] {
+  const skipped = new Set(channel.entries.flatMap((each) => each.skips));
+  return bundlesOf(
+    owner,
+    channel.entries.filter(
+      (entry) =>
+        entry.name !== installed.name &&
+        !skipped.has(entry.name) &&
+        (entry.replaces === installed.name ||
+          entry.skips.includes(installed.name) ||
+          isInSkipRange(entry, owner.bundles.get(entry.name), installed)),
+    ),
+  );
+}
+
+function isInSkipRange(entry: ChannelEntry, bundle: Bundle | undefined, installed: InstalledVersion): boolean {
+  if (entry.skipRange === '' || installed.version === undefined) return false;
+  if (parseRange(entry.skipRange)?.includes(installed.version) !== true) return false;
+  // A range that reaches beyond its own version must not lead back.
+  return bundle?.version === undefined || compareVersions(bundle.version, installed.version) > 0;
+}
+
+const bundlesOf = (owner: CatalogPackage, entries: readonly ChannelEntry[]): Bundle[] =>
+  entries.map((each) => owner.bundles.get(each.name)).filter((each) => each !== undefined);

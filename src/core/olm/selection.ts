@@ -1,0 +1,203 @@
+/** What the resolver is given: subscriptions, installed versions and catalogs, in order of preference. */
+import type { ClusterServiceVersion, Subscription } from '../../api/kinds/olm/types.ts';
+import { type Constraint, fieldsOf, listOf, readProperties } from './blobs.ts';
+import type { Bundle, Catalog, CatalogPackage, Channel } from './catalog.ts';
+import { channelNamed, installable, successors } from './graph.ts';
+import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
+import { parseVersion } from './semver.ts';
+
+/** Where package and dependencies of an installed version stand. */
+export const PROPERTIES_ANNOTATION = 'operatorframework.io/properties';
+
+export interface VisibleCatalog {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly priority: number;
+  readonly catalog: Catalog;
+}
+
+export interface Situation {
+  readonly subscriptions: readonly Subscription[];
+  /** Of the namespace, copies excluded. */
+  readonly installed: readonly ClusterServiceVersion[];
+  /** Subscriptions that keep the version that they have: it is not installed completely. */
+  readonly held: ReadonlySet<string>;
+  readonly catalogs: readonly VisibleCatalog[];
+  /** Catalogs that cannot be read, with why. */
+  readonly unreadable: ReadonlyMap<string, string>;
+}
+
+/** A member with the bundle that it is. */
+export interface Choice extends Member {
+  readonly bundle: Bundle;
+  readonly replaces: string;
+  readonly skips: readonly string[];
+}
+
+export const isChoice = (member: Member): member is Choice => 'bundle' in member;
+
+/** The version that a subscription has installed or is installing. */
+export function currentOf(
+  { spec, status }: Subscription,
+  installed: readonly ClusterServiceVersion[],
+): ClusterServiceVersion | undefined {
+  for (const name of [status?.currentCSV, status?.installedCSV]) {
+    const found = name === undefined ? undefined : installed.find((each) => each.metadata?.name === name);
+    if (found !== undefined) return found;
+  }
+  // A subscription that was created after its operator takes over what is there.
+  return installed.find((each) => packageOf(each) === spec?.name && !isReplaced(each, installed));
+}
+
+/** Of which package an installed version is; empty where that is not known. */
+export const packageOf = (csv: ClusterServiceVersion): string => memberOf(csv, '').package;
+
+export function problemOf(situation: Situation): Problem {
+  const catalogs = [...situation.catalogs].sort(byPreference);
+  const subscriptions = [...situation.subscriptions].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const followed = new Set<ClusterServiceVersion>();
+  const wanted = subscriptions.map((each): Wanted => {
+    const current = currentOf(each, situation.installed);
+    if (current !== undefined) followed.add(current);
+    return wantedBy(each, current, situation, catalogs);
+  });
+  const fixed = situation.installed.filter((each) => !followed.has(each) && !isReplaced(each, situation.installed));
+  return {
+    wanted,
+    fixed: fixed.map((each) => memberOf(each, '')),
+    candidates: (constraint, from) => candidatesFor(constraint, from, catalogs),
+  };
+}
+
+const nameOf = ({ metadata }: Subscription): string => metadata?.name ?? '';
+
+const byPreference = (a: VisibleCatalog, b: VisibleCatalog): number =>
+  b.priority - a.priority || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+
+/** On its way out: its successor counts in its place. */
+const isReplaced = ({ metadata }: ClusterServiceVersion, all: readonly ClusterServiceVersion[]): boolean =>
+  all.some(({ spec }) => spec?.replaces === metadata?.name);
+
+function wantedBy(
+  subscription: Subscription,
+  current: ClusterServiceVersion | undefined,
+  situation: Situation,
+  catalogs: readonly VisibleCatalog[],
+): Wanted {
+  const name = nameOf(subscription);
+  const { spec = {} } = subscription;
+  const owner = spec.name ?? '';
+  const key = `${spec.sourceNamespace}/${spec.source}`;
+  const stay = current === undefined ? [] : [memberOf(current, owner)];
+  if (current !== undefined && situation.held.has(name)) return { name, options: stay, reason: '' };
+  const source = catalogs.find((each) => each.key === key);
+  const fail = (why: string): Wanted => ({ name, options: stay, reason: why });
+  if (source === undefined)
+    return fail(situation.unreadable.get(key) ?? `no catalog ${key} that subscription ${name} may use`);
+  const found = source.catalog.packages.get(owner);
+  if (found === undefined)
+    return fail(`no operators found in package ${owner} in the catalog ${key} referenced by subscription ${name}`);
+  const channel = channelNamed(found, spec.channel ?? '');
+  if (channel === undefined)
+    return fail(
+      `no operators found in channel ${spec.channel} of package ${owner} in the catalog referenced by subscription ${name}`,
+    );
+  const bundles =
+    current === undefined
+      ? installable(found, channel, spec.startingCSV ?? '')
+      : successors(found, channel, {
+          name: current.metadata?.name ?? '',
+          version: parseVersion(current.spec?.version ?? ''),
+        });
+  return {
+    name,
+    options: [...bundles.map((each) => choiceOf(found, channel, each, key, current?.metadata?.name)), ...stay],
+    reason:
+      spec.startingCSV === undefined
+        ? `no operators found in channel ${channel.name} of package ${owner}`
+        : `no operators found with name ${spec.startingCSV} in channel ${channel.name} of package ${owner}`,
+  };
+}
+
+function choiceOf(
+  owner: CatalogPackage,
+  channel: Channel,
+  bundle: Bundle,
+  catalog: string,
+  current: string | undefined,
+): Choice {
+  const entry = channel.entries.find((each) => each.name === bundle.name);
+  const { name, version, provides, requires } = bundle;
+  return {
+    name,
+    package: owner.name,
+    version,
+    provides,
+    requires,
+    catalog,
+    channel: channel.name,
+    installed: false,
+    bundle,
+    // Reached by skips or skipRange, it replaces what is there instead of what the channel names.
+    replaces: current ?? entry?.replaces ?? '',
+    skips: entry?.skips ?? [],
+  };
+}
+
+/** Of an installed version: what its annotation and its spec say. */
+export function memberOf(csv: ClusterServiceVersion, owner: string): Member {
+  const { name = '', annotations = {} } = csv.metadata ?? {};
+  let requires: readonly Constraint[] = [];
+  let named = owner;
+  try {
+    const annotated = fieldsOf(JSON.parse(annotations[PROPERTIES_ANNOTATION] ?? '{}'))['properties'];
+    requires = readProperties(listOf(annotated), name, '').requires;
+    named ||= String(
+      fieldsOf(
+        listOf(annotated)
+          .map(fieldsOf)
+          .find((each) => each['type'] === 'olm.package')?.['value'],
+      )['packageName'] ?? '',
+    );
+  } catch {
+    // An annotation that an administrator has changed says nothing.
+  }
+  const owned = csv.spec?.customresourcedefinitions?.owned ?? [];
+  const apis = csv.spec?.apiservicedefinitions?.owned ?? [];
+  return {
+    name,
+    package: named,
+    version: parseVersion(csv.spec?.version ?? ''),
+    provides: [
+      ...owned.map((each) => `${(each.name ?? '').split('.').slice(1).join('.')}/${each.version}/${each.kind}`),
+      ...apis.map((each) => `${each.group}/${each.version}/${each.kind}`),
+    ],
+    requires,
+    catalog: '',
+    channel: '',
+    installed: true,
+  };
+}
+
+function* candidatesFor(constraint: Leaf, from: string, catalogs: readonly VisibleCatalog[]): Generator<Choice> {
+  const own = catalogs.filter((each) => each.key === from);
+  for (const { key, catalog } of [...own, ...catalogs.filter((each) => each.key !== from)]) {
+    const packages =
+      constraint.type === 'package' ? [catalog.packages.get(constraint.name)] : [...catalog.packages.values()];
+    for (const owner of packages) {
+      if (owner === undefined || !mayProvide(owner, constraint)) continue;
+      const channels = [
+        ...owner.channels.filter((each) => each.name === owner.defaultChannel),
+        ...owner.channels.filter((each) => each.name !== owner.defaultChannel),
+      ];
+      for (const channel of channels)
+        for (const bundle of installable(owner, channel, '')) yield choiceOf(owner, channel, bundle, key, undefined);
+    }
+  }
+}
+
+function mayProvide({ bundles }: CatalogPackage, constraint: Leaf): boolean {
+  if (constraint.type === 'package') return true;
+  for (const { provides } of bundles.values()) if (provides.includes(constraint.gvk)) return true;
+  return false;
+}

@@ -1,0 +1,149 @@
+/** Catalogs of operators in directories and images of this host. Nothing is executed and nothing is unpacked. */
+import { createHash } from 'node:crypto';
+import { join, normalize, sep } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type {
+  CatalogFile,
+  CatalogFiles,
+  CatalogPlace,
+  OpenedCatalog,
+} from '../../components/controllers/olm/catalog-port.ts';
+import { filesBelow, openFile, type TreeFile, type TreeLimits } from './tree.ts';
+
+export interface CatalogImage {
+  readonly id: string;
+  /** Unpacked layers, topmost first. */
+  readonly layers: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface CatalogFilesDeps {
+  /** The directory below which catalogs may be. */
+  readonly directory: string;
+  /** An image of this host's store; undefined: it is not there. */
+  findImage(image: string): Promise<CatalogImage | undefined>;
+}
+
+const CATALOG: TreeLimits = { maxFiles: 5_000, maxBytes: 256 * 1024 * 1024, maxDepth: 6 };
+const BUNDLE: TreeLimits = { maxFiles: 500, maxBytes: 16 * 1024 * 1024, maxDepth: 2 };
+/** Labels that say where an image has its catalog or manifests. Source: operator-registry. */
+const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
+const MANIFESTS_LABEL = 'operators.operatorframework.io.bundle.manifests.v1';
+const CATALOGS = '/var/lib/origin/catalogs';
+const CHUNK = 64 * 1024;
+const NAME = /\.(ya?ml|json)$/;
+
+export function createCatalogFiles(deps: CatalogFilesDeps): CatalogFiles {
+  return {
+    open: (place) => reported(() => openCatalog(deps, place)),
+    bundle: (image) => reported(() => readBundle(deps, image)),
+  };
+}
+
+/** Errors of the file system without paths of the host beyond the name that was asked for. */
+async function reported<T>(task: () => Promise<T>): Promise<T> {
+  try {
+    return await task();
+  } catch (error) {
+    if (error instanceof CodedError) throw error;
+    throw new CodedError('catalog', `catalog cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function openCatalog(deps: CatalogFilesDeps, place: CatalogPlace): Promise<OpenedCatalog> {
+  if (place.kind === 'image') {
+    const image = await imageNamed(deps, place.image);
+    const files = await filesBelow(image.layers, inside(image.labels[CONFIGS_LABEL] ?? '/configs'), CATALOG);
+    return opened(place.image, files, image.id);
+  }
+  const below = belowDirectory(deps.directory, place.path);
+  const files = await filesBelow([deps.directory], below, CATALOG);
+  return opened(`file://${join(deps.directory, below)}`, files, '');
+}
+
+function opened(address: string, found: readonly TreeFile[], id: string): OpenedCatalog {
+  const files = found.filter(({ name }) => NAME.test(name));
+  if (files.length === 0)
+    throw new CodedError('catalog', `${address}: has no catalog; put files that end in .yaml or .json there`);
+  const stamps = files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n');
+  return {
+    address,
+    stamp: createHash('sha256').update(`${id}\n${stamps}`).digest('hex'),
+    files: files.map(catalogFile),
+  };
+}
+
+/** The path relative to the allowed directory, which users name as it is on a host without a root of its own. */
+function belowDirectory(directory: string, path: string): string {
+  const own = path.startsWith(`${CATALOGS}/`) ? join(directory, path.slice(CATALOGS.length)) : path;
+  const absolute = normalize(own.startsWith('/') ? own : join(directory, own));
+  const root = directory.endsWith(sep) ? directory : `${directory}${sep}`;
+  if (path.includes('\0') || !`${absolute}${sep}`.startsWith(root))
+    throw new CodedError('catalog', `${path.slice(0, 256)}: is not below ${directory}; move the catalog there`);
+  return absolute.slice(root.length).replace(/\/+$/, '');
+}
+
+/** A path of an image, without its root; `..` ends at the root as in a container. */
+const inside = (path: string): string => normalize(`/${path}`).replace(/^\/+/, '').replace(/\/+$/, '');
+
+async function imageNamed(deps: CatalogFilesDeps, name: string): Promise<CatalogImage> {
+  const image = await deps.findImage(name);
+  if (image === undefined)
+    throw new CodedError(
+      'catalog',
+      `image ${name.slice(0, 256)}: is not in the store of this host; import it with hyperedge image import`,
+    );
+  return image;
+}
+
+async function readBundle(deps: CatalogFilesDeps, name: string): Promise<string[]> {
+  const image = await imageNamed(deps, name);
+  const files = await filesBelow(image.layers, inside(image.labels[MANIFESTS_LABEL] ?? '/manifests'), BUNDLE);
+  const manifests = files.filter((each) => NAME.test(each.name));
+  if (manifests.length === 0) throw new CodedError('catalog', `image ${name}: has no manifests`);
+  const texts: string[] = [];
+  for (const { path, sizeBytes } of manifests) texts.push((await readAt(path, 0, sizeBytes)).toString('utf8'));
+  return texts;
+}
+
+function catalogFile({ name, path, sizeBytes }: TreeFile): CatalogFile {
+  return {
+    name,
+    format: name.endsWith('.json') ? 'json' : 'yaml',
+    sizeBytes,
+    chunks: () => chunksOf(path, sizeBytes),
+    read: (offset, length) => reported(() => readAt(path, offset, length)),
+  };
+}
+
+/** No more than the size that was counted, should the file grow meanwhile. */
+async function* chunksOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
+  const file = await openFile(path);
+  try {
+    const buffer = Buffer.allocUnsafeSlow(CHUNK);
+    for (let at = 0; at < sizeBytes; ) {
+      const { bytesRead } = await file.read(buffer, 0, Math.min(CHUNK, sizeBytes - at), at);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+      at += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function readAt(path: string, offset: number, length: number): Promise<Buffer> {
+  const file = await openFile(path);
+  try {
+    const buffer = Buffer.alloc(length);
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await file.read(buffer, filled, length - filled, offset + filled);
+      if (bytesRead === 0) throw new CodedError('catalog', 'catalog has changed while it was read');
+      filled += bytesRead;
+    }
+    return buffer;
+  } finally {
+    await file.close();
+  }
+}

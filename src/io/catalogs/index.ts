@@ -1,0 +1,1 @@
+export { createCatalogFiles } from './catalog-files.ts';

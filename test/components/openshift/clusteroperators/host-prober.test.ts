@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Node } from 'kubernetes-types/core/v1';
+import { hostReportOf, REPORT_ANNOTATION } from '../../../../src/api/kinds/nodes/host-report.ts';
+import { silentLog } from '../../../../src/base/log.ts';
+import type { ApiClient } from '../../../../src/client/index.ts';
+import { startHostProber } from '../../../../src/components/openshift/clusteroperators/index.ts';
+import type { Probe } from '../../../../src/components/openshift/clusteroperators/port.ts';
+import { systemClock as clock } from '../../../../src/roles/process.ts';
+
+interface Patch {
+  readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
+}
+
+/** A Node that keeps what is written to it. */
+function played(): { readonly client: ApiClient; readonly node: Node; writes: number } {
+  const node: Node = { metadata: { name: 'h1', annotations: {} } };
+  const self = {
+    node,
+    writes: 0,
+    client: {
+      resource: () => ({
+        get: async () => node,
+        patch: async (_name: string, _namespace: undefined, _type: string, { metadata }: Patch) => {
+          self.writes += 1;
+          Object.assign(node.metadata?.annotations ?? {}, metadata.annotations);
+        },
+      }),
+    } as unknown as ApiClient,
+  };
+  return self;
+}
+
+const until = async (holds: () => boolean): Promise<void> => {
+  const began = performance.now();
+  while (!holds()) {
+    assert.ok(performance.now() - began < 15_000, 'in time');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+
+test('a fault is reported when it is found twice, once, and so is its end', { timeout: 60_000 }, async () => {
+  const cluster = played();
+  let calls = 0;
+  let fault: 'none' | 'once' | 'lasting' = 'none';
+  const dns: Probe = async () => {
+    calls += 1;
+    if (fault === 'none') return;
+    if (fault === 'once') fault = 'none';
+    throw new Error('connection refused');
+  };
+  const silent: Probe = (signal) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true }));
+  let hangs = false;
+  const api: Probe = (signal) => (hangs ? silent(signal) : Promise.resolve());
+  const prober = startHostProber({
+    ...{ nodeName: 'h1', client: cluster.client, version: '0.1.0', kubernetes: 'v1.36.0', clock, log: silentLog },
+    probes: new Map([
+      ['dns', dns],
+      ['api', api],
+    ]),
+  });
+  const shown = (): Readonly<Record<string, string>> | undefined => hostReportOf(cluster.node)?.probes;
+  await until(() => shown() !== undefined);
+  assert.deepEqual(shown(), { api: '', dns: '' });
+  fault = 'once';
+  const before = calls;
+  await until(() => calls >= before + 3);
+  assert.equal(cluster.writes, 1);
+  fault = 'lasting';
+  // While components start, faults are held back: the last result is there at once.
+  await until(() => prober.report?.probes.dns === 'connection refused');
+  hangs = true;
+  await until(() => prober.report?.probes.api === 'no answer within 900 ms');
+  prober.stop();
+});
+
+test('what a host writes about itself is read as text of a limited length', () => {
+  const of = (text: string): ReturnType<typeof hostReportOf> =>
+    hostReportOf({ metadata: { annotations: { [REPORT_ANNOTATION]: text } } });
+  for (const text of ['', '{', 'null', '[]', '7']) assert.equal(of(text), undefined, text);
+  const report = of(
+    JSON.stringify({ version: 'x'.repeat(5_000), probes: { dns: '\u001b[2J', nonsense: 'x', api: 7 } }),
+  );
+  assert.equal(report?.version.length, 512);
+  assert.deepEqual(report?.probes, { dns: ' [2J' });
+});

@@ -1,0 +1,187 @@
+/** The agent of a host against a real API server, with the identity of its node, on real files. */
+import assert from 'node:assert/strict';
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Node } from 'kubernetes-types/core/v1';
+import {
+  type HostUpdate,
+  hostUpdateOf,
+  REPORT_ANNOTATION,
+  WANTED_ANNOTATION,
+} from '../../../../src/api/kinds/nodes/host-report.ts';
+import { announcing } from '../../../../src/api/releases/announcement.ts';
+import { manifestText, releaseFileName } from '../../../../src/api/releases/manifest.ts';
+import { resources } from '../../../../src/api/resources.ts';
+import { silentLog } from '../../../../src/base/log.ts';
+import { type ApiClient, createApiClient, createInformerFactory } from '../../../../src/client/index.ts';
+import { UpdateAgent } from '../../../../src/components/openshift/updates/index.ts';
+import { createExecutables, createVerifier } from '../../../../src/io/releases/index.ts';
+import { sha256Of, signatureOf } from '../../../../src/io/releases/keys.ts';
+import { systemClock as clock, systemRandom as random } from '../../../../src/roles/process.ts';
+import { startServer, type TestServer } from '../../apiserver/harness.ts';
+
+const NODE = 'h1';
+const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+const executable = Buffer.from('the new executable');
+const sha256 = createHash('sha256').update(executable).digest('hex');
+const file = { name: releaseFileName('x64'), architecture: 'x64', size: executable.length, sha256 } as const;
+const text = manifestText({ version: '0.2.0', kubernetes: 'v1.36.0', channels: [], files: [file] });
+
+let api: TestServer;
+let admin: ApiClient;
+let own: ApiClient;
+let root = '';
+
+const clientOf = async (name: string, ...groups: string[]): Promise<ApiClient> => {
+  const { certPem, keyPem } = await api.user(name, ...groups);
+  const options = { server: api.url, ca: api.ca.certPem, cert: certPem, key: keyPem, userAgent: 'test' };
+  return createApiClient({ ...options, log: silentLog, clock });
+};
+
+before(async () => {
+  api = await startServer();
+  admin = await clientOf('system:admin', 'system:masters');
+  own = await clientOf(`system:node:${NODE}`, 'system:nodes');
+  root = await mkdtemp(join(tmpdir(), 'he-agent-'));
+  await mkdir(join(root, 'bin'));
+  await writeFile(join(root, 'bin/hyperedge'), 'the old executable');
+  await writeFile(join(root, 'blob'), executable);
+  await admin.resource(resources.nodes).create({ metadata: { name: NODE } });
+  const signature = signatureOf(text, privateKey);
+  await admin.resource(resources.configMaps).create(announcing({ name: 'release-0.2.0', text, signature }));
+});
+after(async () => {
+  await Promise.all([own?.close(), admin?.close()]);
+  await api?.stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+/** A host process of this version; `restarted` resolves when it is asked to start again. */
+function hostProcess(running: string): { readonly restarted: Promise<void>; stop(): Promise<void> } {
+  const informers = createInformerFactory({ client: own, log: silentLog, clock, random });
+  const restart = Promise.withResolvers<void>();
+  const agent = new UpdateAgent({
+    ...{
+      nodeName: NODE,
+      running,
+      architecture: 'x64',
+      keepsReleases: false,
+      timeoutMs: 60_000,
+      client: own,
+      informers,
+    },
+    executables: createExecutables({
+      directory: join(root, 'bin'),
+      recordFile: join(root, 'record.json'),
+      own: join(root, 'bin', running === '0.1.0' ? 'hyperedge' : `hyperedge-${running}`),
+      startGuard: async () => {},
+      restart: async () => restart.resolve(),
+    }),
+    files: {
+      pathOf: async () => undefined,
+      fetch: async (wanted) => {
+        assert.equal(wanted.sha256, sha256);
+        return join(root, 'blob');
+      },
+      retain: async () => {},
+    },
+    verify: createVerifier(() => keys),
+    fault: () => '',
+    clock,
+    log: silentLog,
+  });
+  agent.start();
+  return {
+    restarted: restart.promise,
+    stop: async () => {
+      await agent.stop();
+      await informers.stop();
+    },
+  };
+}
+
+const keys = [publicKey];
+const want = (id: string, version: string, change: object = {}): Promise<Node> => {
+  const wanted = { id, version, manifest: sha256Of(text), ...change };
+  const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
+  return admin.resource(resources.nodes).patch(NODE, undefined, 'merge', { metadata: { annotations } });
+};
+
+async function until(
+  what: string,
+  holds: (update: HostUpdate | undefined) => boolean,
+): Promise<HostUpdate | undefined> {
+  for (let round = 0; round < 200; round++) {
+    const update = hostUpdateOf(await admin.resource(resources.nodes).get(NODE));
+    if (holds(update)) return update;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`not ${what}`);
+}
+
+test('a host fetches, switches, restarts, and is done when the cluster sees it healthy', {
+  timeout: 60_000,
+}, async () => {
+  const old = hostProcess('0.1.0');
+  await want('2', '0.2.0');
+  await old.restarted;
+  assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
+  assert.equal(await readFile(join(root, 'bin/hyperedge'), 'utf8'), 'the new executable');
+  assert.equal(await readFile(join(root, 'bin/hyperedge-0.1.0'), 'utf8'), 'the old executable');
+  await until('restarting', (update) => update?.state === 'Restarting' && update.id === '2');
+  await old.stop();
+
+  const next = hostProcess('0.2.0');
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await until('waiting for its report', (update) => update?.state === 'Restarting');
+  const nodes = own.resource(resources.nodes);
+  const report = { version: '0.2.0', kubernetes: 'v1.36.0', probes: {} };
+  await nodes.patch(NODE, undefined, 'merge', {
+    metadata: { annotations: { [REPORT_ANNOTATION]: JSON.stringify(report) } },
+  });
+  const conditions = [{ type: 'Ready', status: 'True' }];
+  await nodes.patch(NODE, undefined, 'strategic', { status: { conditions } }, { subresource: 'status' });
+  await until('done', (update) => update?.state === 'Done' && update.version === '0.2.0');
+  await next.stop();
+});
+
+test('a manifest of another version than the wanted one is refused', { timeout: 60_000 }, async () => {
+  const host = hostProcess('0.2.0');
+  await want('3', '0.9.9');
+  const update = await until('failed', (each) => each?.id === '3' && each.state === 'Failed');
+  assert.equal(update?.message, 'the manifest is of 0.2.0, not of 0.9.9');
+  assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
+  await host.stop();
+});
+
+test('a host whose pool wants it is drained before and uncordoned after', { timeout: 60_000 }, async () => {
+  const pods = admin.resource(resources.pods);
+  await admin.resource(resources.serviceAccounts).create({ metadata: { name: 'default', namespace: 'default' } });
+  const spec = { nodeName: NODE, terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'x' }] };
+  await pods.create({ metadata: { name: 'web', namespace: 'default' }, spec });
+  await want('4', '0.9.8', { drain: true, manifest: '' });
+  // A version that the host has kept needs no announcement.
+  await writeFile(join(root, 'bin/hyperedge-0.9.8'), 'kept from before');
+  const again = hostProcess('0.2.0');
+  await again.restarted;
+  const node = await admin.resource(resources.nodes).get(NODE);
+  assert.equal(node.spec?.unschedulable, true);
+  assert.deepEqual((await pods.list({ namespace: 'default' })).items, []);
+  await again.stop();
+  const next = hostProcess('0.9.8');
+  const report = { version: '0.9.8', kubernetes: 'v1.36.0', probes: {} };
+  await own.resource(resources.nodes).patch(NODE, undefined, 'merge', {
+    metadata: { annotations: { [REPORT_ANNOTATION]: JSON.stringify(report) } },
+  });
+  await until('done', (update) => update?.id === '4' && update.state === 'Done');
+  for (let round = 0; round < 100; round++) {
+    const { spec: now } = await admin.resource(resources.nodes).get(NODE);
+    if (now?.unschedulable !== true) break;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.notEqual((await admin.resource(resources.nodes).get(NODE)).spec?.unschedulable, true);
+  await next.stop();
+});

@@ -1,0 +1,220 @@
+/** Operators from catalogs with the packaged executable: a directory, an image, an upgrade with an approval. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { busyboxLayer, directory, type Entry, writeDockerArchive } from '../../build/docker-archive.ts';
+import { crdOf, csvOf, packageOf, writeCatalog } from '../components/controllers/olm-catalogs.ts';
+import { Appliance, eventually } from './harness.ts';
+
+const oc = process.env['HYPEREDGE_OC'] ?? '/var/tmp/hyperedge-upstream/oc';
+const IMAGE = 'lab.local/operator:1';
+const crd = { plural: 'webs', kind: 'Web' };
+const v1 = {
+  name: 'web',
+  version: '1.0.0',
+  image: IMAGE,
+  crd,
+  rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }],
+  command: ['/bin/sh', '-c', 'while :; do sleep 1; done'],
+};
+const v2 = { ...v1, version: '2.0.0' };
+
+let appliance: Appliance;
+let scratch: string;
+
+const apply = (...objects: object[]): Promise<string> =>
+  appliance.must(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) });
+
+const olm = (kind: string, name: string, namespace: string, spec: object, version = 'v1alpha1') => ({
+  apiVersion: `operators.coreos.com/${version}`,
+  kind,
+  metadata: { name, namespace },
+  spec,
+});
+
+const read = (what: string, path: string): Promise<string> =>
+  appliance.must(['get', ...what.split(' '), '-o', `jsonpath=${path}`]);
+
+const succeeded = (name: string, namespace: string): Promise<boolean> =>
+  eventually<boolean>(`${name} Succeeded`, 60_000, async () => {
+    const phase = await read(`csv ${name} -n ${namespace}`, '{.status.phase} {.status.reason}: {.status.message}');
+    if (!phase.startsWith('Succeeded ')) throw new Error(phase);
+    return true;
+  });
+
+const file = (name: string, content: string): Entry => ({
+  name,
+  type: 'file',
+  mode: 0o644,
+  content: Buffer.from(content),
+});
+
+/** Images of the operator, of a bundle with manifests, and of a catalog that refers to that bundle. */
+async function importImages(): Promise<void> {
+  const archive = join(scratch, 'images.tar');
+  const side = {
+    name: 'side',
+    version: '0.1.0',
+    image: IMAGE,
+    command: v1.command,
+    crd: { plural: 'sides', kind: 'Side' },
+  };
+  const catalog = packageOf('side', [side]).slice(0, 2);
+  const bundle = {
+    schema: 'olm.bundle',
+    package: 'side',
+    name: 'side.v0.1.0',
+    image: 'lab.local/side-bundle:1',
+    properties: [{ type: 'olm.package', value: { packageName: 'side', version: '0.1.0' } }],
+  };
+  await writeDockerArchive(archive, [
+    { tag: IMAGE, layers: [await busyboxLayer()], config: { Cmd: ['/bin/sh'] } },
+    {
+      tag: 'lab.local/side-bundle:1',
+      layers: [
+        [
+          directory('manifests/'),
+          file('manifests/csv.json', JSON.stringify(csvOf(side))),
+          file('manifests/crd.json', JSON.stringify(crdOf(side.crd))),
+        ],
+      ],
+      config: {},
+    },
+    {
+      tag: 'lab.local/catalog:1',
+      layers: [
+        [
+          directory('configs/'),
+          directory('configs/side/'),
+          file('configs/side/catalog.json', [...catalog, bundle].map((each) => JSON.stringify(each)).join('\n')),
+        ],
+      ],
+      config: { Labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' } },
+    },
+  ]);
+  const ran = await appliance.hyperedge(['image', 'import', '--root', appliance.root, archive]);
+  assert.equal(ran.code, 0, ran.stderr);
+}
+
+before(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'he-olm-'));
+  appliance = await Appliance.create();
+  const bootstrap = join(appliance.root, 'etc/origin/bootstrap.yaml');
+  await mkdir(dirname(bootstrap), { recursive: true });
+  await writeFile(bootstrap, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nopenshift: {profile: okd}\n');
+  await writeCatalog(join(appliance.root, 'var/lib/origin/catalogs/lab'), packageOf('web', [v1]));
+  await appliance.start(180_000);
+  await importImages();
+  for (const name of ['openshift-marketplace', 'shop', 'sides']) await appliance.must(['create', 'namespace', name]);
+});
+
+after(async () => {
+  await appliance?.stop();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+test('an operator is installed from a directory, runs, and is upgraded after an approval', async () => {
+  await apply(
+    olm('CatalogSource', 'lab', 'openshift-marketplace', {
+      sourceType: 'grpc',
+      address: 'file:///var/lib/origin/catalogs/lab',
+      displayName: 'Lab',
+      updateStrategy: { registryPoll: { interval: '1s' } },
+    }),
+    olm('CatalogSource', 'side', 'openshift-marketplace', { sourceType: 'grpc', image: 'lab.local/catalog:1' }),
+    olm('OperatorGroup', 'shop', 'shop', { targetNamespaces: ['shop'] }, 'v1'),
+    olm('OperatorGroup', 'sides', 'sides', { targetNamespaces: ['sides'] }, 'v1'),
+    olm('Subscription', 'web', 'shop', {
+      name: 'web',
+      source: 'lab',
+      sourceNamespace: 'openshift-marketplace',
+      channel: 'stable',
+      installPlanApproval: 'Manual',
+    }),
+    olm('Subscription', 'side', 'sides', { name: 'side', source: 'side', sourceNamespace: 'openshift-marketplace' }),
+  );
+  const approve = (csv: string): Promise<true> =>
+    eventually(`plan of ${csv}`, 30_000, async () => {
+      const path = `{range .items[?(@.spec.clusterServiceVersionNames[0]=="${csv}")]}{.metadata.name} {.status.phase}{end}`;
+      const [name = '', phase] = (await read('installplans -n shop', path)).split(' ');
+      if (phase !== 'RequiresApproval') return undefined;
+      await appliance.must([
+        'patch',
+        'installplan',
+        name,
+        '-n',
+        'shop',
+        '--type=merge',
+        '-p',
+        '{"spec":{"approved":true}}',
+      ]);
+      return true;
+    });
+  await approve('web.v1.0.0');
+  await succeeded('web.v1.0.0', 'shop');
+  await succeeded('side.v0.1.0', 'sides');
+  assert.equal(await read('deployment web -n shop', '{.status.availableReplicas}'), '1');
+  await apply({ apiVersion: 'lab.example/v1', kind: 'Web', metadata: { name: 'w', namespace: 'shop' } });
+
+  await writeCatalog(join(appliance.root, 'var/lib/origin/catalogs/lab'), packageOf('web', [v1, v2]));
+  await approve('web.v2.0.0');
+  await succeeded('web.v2.0.0', 'shop');
+  await eventually('the old version to go', 20_000, async () =>
+    (await appliance.kubectl(['get', 'csv', 'web.v1.0.0', '-n', 'shop'])).code === 0 ? undefined : true,
+  );
+  assert.match(await read('pods -n shop -l name=web', '{.items[*].status.phase}'), /Running/);
+});
+
+test('clients show versions, plans, packages, subscriptions and catalogs', async () => {
+  const path = existsSync(oc) ? oc : undefined;
+  const get = (what: string, ...more: string[]) =>
+    appliance.must(['get', what, ...more], path === undefined ? {} : { path });
+  const [csv, plans] = [await get('csv', '-n', 'shop'), await get('installplan', '-n', 'shop')];
+  assert.match(
+    csv,
+    /^NAME +DISPLAY +VERSION +REPLACES +PHASE\nweb\.v2\.0\.0 +Operator web +2\.0\.0 +web\.v1\.0\.0 +Succeeded$/m,
+  );
+  assert.match(plans, /^NAME +CSV +APPROVAL +APPROVED\n/);
+  assert.match(plans, /^install-\w+ +web\.v2\.0\.0 +Manual +true$/m);
+  assert.match(await get('packagemanifest', '-n', 'shop'), /^web +Lab +\S+$/m);
+  assert.match(await get('sub', '-n', 'shop'), /^web +web +lab +stable$/m);
+  assert.match(await get('catsrc', '-A'), /^openshift-marketplace +lab +Lab +grpc +\S*/m);
+  assert.match(await get('og', '-n', 'shop'), /^shop +\S+$/m);
+  const manifest = await get(
+    'packagemanifest',
+    'side',
+    '-n',
+    'sides',
+    '-o',
+    'jsonpath={.status.channels[0].currentCSV}',
+  );
+  assert.equal(manifest, 'side.v0.1.0');
+  const several = await get('csv,ip,packagemanifest', '-n', 'shop');
+  assert.match(several, /installplan\.operators\.coreos\.com\/install-/);
+  assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
+});
+
+test('an administrator of a project subscribes, and may not install more than the group allows', async () => {
+  await appliance.must(['create', 'rolebinding', 'dev', '-n', 'shop', '--clusterrole=admin', '--user=dev']);
+  const can = async (...args: string[]): Promise<string> =>
+    (
+      await appliance.kubectl(['auth', 'can-i', ...args, '-n', 'shop', '--as=dev', '--as-group=system:authenticated'])
+    ).stdout.trim();
+  assert.equal(await can('create', 'subscriptions.operators.coreos.com'), 'yes');
+  assert.equal(await can('list', 'packagemanifests.packages.operators.coreos.com'), 'yes');
+  assert.equal(await can('patch', 'installplans.operators.coreos.com'), 'no');
+  assert.equal(await can('create', 'operatorgroups.operators.coreos.com'), 'no');
+  assert.equal(await can('create', 'catalogsources.operators.coreos.com'), 'no');
+  assert.equal(await can('create', 'clusterserviceversions.operators.coreos.com'), 'no');
+
+  await appliance.must(['delete', 'subscription', 'web', '-n', 'shop']);
+  await appliance.must(['delete', 'csv', 'web.v2.0.0', '-n', 'shop', '--timeout=30s']);
+  await eventually('the deployment to go', 20_000, async () =>
+    (await appliance.kubectl(['get', 'deployment', 'web', '-n', 'shop'])).code === 0 ? undefined : true,
+  );
+  // Custom resources and their definitions stay: they are data.
+  await appliance.must(['get', 'webs', 'w', '-n', 'shop']);
+});
