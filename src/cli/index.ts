@@ -61,6 +61,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'register hollow nodes for tests of the control plane',
     load: async () => (await import('./commands/hollow.ts')).hollowCommand,
   },
+  'revisions list': {
+    summary: 'list the revisions of the control plane on this host',
+    load: async () => (await import('./commands/revisions.ts')).listCommand,
+  },
+  'revisions diff': {
+    summary: 'show how the input files of two revisions differ',
+    load: async () => (await import('./commands/revisions.ts')).diffCommand,
+  },
+  'revisions rollback': {
+    summary: 'restore the configuration files of a revision',
+    load: async () => (await import('./commands/revisions.ts')).rollbackCommand,
+  },
   'gossip members': {
     summary: 'list the members of the gossip ring',
     load: async () => (await import('./commands/gossip.ts')).membersCommand,

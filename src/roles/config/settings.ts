@@ -184,6 +184,8 @@ export interface Paths {
   readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
+  /** Copies of the inputs of control-plane components: of each revision, and of what they read. */
+  readonly staticPodResources: string;
   /** Manifests that were given to the submit API of the control socket. */
   readonly submittedPods: string;
   readonly etcdData: string;
@@ -239,6 +241,7 @@ export function pathsBelow(root: string): Paths {
     nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
+    staticPodResources: at('var/lib/origin/static-pod-resources'),
     submittedPods: at('var/lib/origin/submitted-pods'),
     etcdData: at('var/lib/origin/openshift.local.etcd'),
     volumes: at('var/lib/origin/openshift.local.volumes'),

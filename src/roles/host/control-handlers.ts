@@ -9,6 +9,8 @@ import { COMPONENTS } from '../component-names.ts';
 import type { Settings } from '../config/settings.ts';
 import { within } from '../process.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
+import { controlPlaneContainers, endContainer } from './restart-component.ts';
+import type { ControlPlaneRevisions } from './revisions.ts';
 import type { HostRuntime } from './runtime.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
@@ -25,9 +27,9 @@ export interface ControlContext {
   readonly snapshots: ScheduledSnapshots;
   readonly endPods: () => void;
   readonly submitted: SubmittedPods;
+  readonly revisions: ControlPlaneRevisions;
 }
 
-const RESTART_GRACE_SECONDS = 15;
 const RESTART_TIMEOUT_MS = 10_000;
 
 /** The newest container of each component. */
@@ -49,15 +51,10 @@ export function controlHandlers({
   snapshots,
   endPods,
   submitted,
+  revisions,
 }: ControlContext): ControlHandlers {
   const { root, nodeName, roles } = settings();
-  const controlPlane = async () =>
-    (await runtime.runtime.listContainers()).filter(
-      (container) =>
-        container.labels['io.kubernetes.pod.namespace'] === 'kube-system' &&
-        COMPONENTS.some((name) => name === container.name) &&
-        (container.labels['io.kubernetes.pod.name'] ?? '').startsWith(`master-${container.name}`),
-    );
+  const controlPlane = () => controlPlaneContainers(runtime);
   return {
     status: async (): Promise<HostStatus> => {
       const containers = await controlPlane();
@@ -97,9 +94,8 @@ export function controlHandlers({
       };
       const unsubscribe = runtime.runtime.onChange(() => void started().catch(changed.reject));
       try {
-        if (before.state === 'running') await runtime.runtime.stopContainer(before.id, RESTART_GRACE_SECONDS);
-        // A requested restart is not a crash: it skips the back-off.
-        kubelet.forgetBackOff(before.labels['io.kubernetes.pod.uid'] ?? '');
+        await revisions.adoptNow(component);
+        await endContainer(runtime, kubelet, before);
         if (!(await within(changed.promise, RESTART_TIMEOUT_MS))) {
           throw new CodedError(
             'not-started',

@@ -14,13 +14,17 @@ import { deployManifests } from './manifests.ts';
 import { publishImages } from './published-images.ts';
 import { releaseVerifier } from './release-trust.ts';
 import type { RestartableKubelet } from './restartable-kubelet.ts';
+import type { ControlPlaneRevisions } from './revisions.ts';
 import type { HostRuntime } from './runtime.ts';
 import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
-  readonly kubelet: Pick<RestartableKubelet, 'restart'>;
-  readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & { readonly runtime: Pick<HostRuntime, 'network'> };
+  readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
+  readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
+    readonly runtime: Pick<HostRuntime, 'network'>;
+    readonly revisions: ControlPlaneRevisions;
+  };
 }
 
 const STOP_MS = 3_000;
@@ -40,6 +44,7 @@ export async function startEmbedded(
     log.error('deploy directory not followed', { error: messageOf(error) });
     return async () => {};
   });
+  const stopRevisions = await prepared.revisions.start(kubelet);
   const machineConfig = await startMachineConfig({
     ...{ settings, nodeName, informers, client: api.client, recorder, images },
     restartKubelet: () => kubelet.restart(),
@@ -51,7 +56,7 @@ export async function startEmbedded(
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
-    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates()];
+    const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates(), stopRevisions()];
     await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);
   };
 }

@@ -65,6 +65,7 @@ import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
 import { restartableKubelet } from './restartable-kubelet.ts';
+import { type ControlPlaneRevisions, prepareRevisions } from './revisions.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
@@ -129,7 +130,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const settings = await settingsOnceJoined(options);
   const time = await openTrustedTime(settings.paths.timeFloor, log.named('clock'));
   const prepared = await prepareHost(settings, log, progress, time);
-  const { driver, runtime, serviceManager, reservedPorts } = prepared;
+  const { driver, runtime, serviceManager, reservedPorts, submitted, revisions } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
   time.comparedBy(gossip.clockOffsetMs);
@@ -196,7 +197,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       endPods: () => {
         endPods = true;
       },
-      submitted: prepared.submitted,
+      ...{ submitted, revisions },
     }),
     log.named('control'),
   );
@@ -263,6 +264,7 @@ interface PreparedHost {
   readonly runtime: HostRuntime;
   readonly reservedPorts: readonly ReservedPort[];
   readonly submitted: SubmittedPods;
+  readonly revisions: ControlPlaneRevisions;
   /** Writes certificates, configuration and manifests again for these settings. */
   reinstall(settings: Settings): Promise<void>;
 }
@@ -291,8 +293,9 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
       : `${report.issued.length} certificates and keys issued below ${settings.root}`,
   );
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
-  const reinstall = async (current: Settings): Promise<void> => void (await install(current));
-  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, reinstall };
+  const revisions = await prepareRevisions(settings, runtime, log);
+  const reinstall = (current: Settings) => revisions.around(async () => void (await install(current)));
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, revisions, reinstall };
 }
 
 function hostPodNetwork(

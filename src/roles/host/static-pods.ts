@@ -15,11 +15,13 @@ import { ownsStore } from './issue-certificates.ts';
 import type { OwnPorts } from './own-ports.ts';
 
 /** OKD's names for the manifest files. */
-const FILES = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
+export const MANIFESTS = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
 
 interface HostDirectory {
   readonly name: string;
+  /** In the pod, and on the host without `source`. */
   readonly path: string;
+  readonly source?: string;
   readonly writable?: boolean;
   /** Created if it is missing. */
   readonly orCreate?: boolean;
@@ -36,9 +38,12 @@ export async function writeStaticPods(
 ): Promise<string[]> {
   const master = settings.roles.has('master');
   const wanted = new Map<string, Pod | undefined>([
-    [FILES.etcd, ownsStore(settings) ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
-    [FILES.api, master ? apiPod(settings, assets, ports.api) : undefined],
-    [FILES.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
+    [
+      MANIFESTS.etcd,
+      ownsStore(settings) ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined,
+    ],
+    [MANIFESTS.api, master ? apiPod(settings, assets, ports.api) : undefined],
+    [MANIFESTS.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
   ]);
   const kept: string[] = [];
   for (const [file, pod] of wanted) {
@@ -78,8 +83,12 @@ function etcdPod(
     directories: [
       // The directory instead of the socket: each host process creates a new socket.
       { name: 'agent', path: dirname(settings.paths.agentSocket) },
-      { name: 'etcd-config', path: directory },
-      { name: 'master-config', path: dirname(settings.paths.masterEnv) },
+      { name: 'etcd-config', path: directory, ...activeDirectory(settings, 'etcd', 'etcd') },
+      {
+        name: 'master-config',
+        path: dirname(settings.paths.masterEnv),
+        ...activeDirectory(settings, 'etcd', 'master'),
+      },
       { name: 'etcd-data', path: settings.paths.etcdData, writable: true },
       ...(snapshots === undefined ? [] : [{ name: 'snapshots', path: snapshots, orCreate: true }]),
     ],
@@ -99,7 +108,11 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
     ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
     directories: [
-      { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      {
+        name: 'master-config',
+        path: dirname(settings.paths.masterConfig),
+        ...activeDirectory(settings, 'api', 'master'),
+      },
       { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
       { name: 'releases', path: settings.paths.releases, orCreate: true },
     ],
@@ -117,7 +130,11 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
     directories: [
       { name: 'agent', path: dirname(settings.paths.agentSocket), orCreate: true },
-      { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      {
+        name: 'master-config',
+        path: dirname(settings.paths.masterConfig),
+        ...activeDirectory(settings, 'controllers', 'master'),
+      },
       // Machines: the store's authority is sealed for masters, and keys of hosts are files for as long as ssh runs.
       ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
       { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
@@ -132,6 +149,13 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
     graceSeconds: 10,
   });
 }
+
+/** What a component reads at the place of its configuration: the files of its revision. Other hosts have none. */
+const activeDirectory = (
+  { paths, roles }: Settings,
+  component: 'etcd' | 'api' | 'controllers',
+  directory: 'master' | 'etcd',
+): { source?: string } => (roles.has('master') ? { source: join(paths.staticPodResources, component, directory) } : {});
 
 /** Shutdown order: clients stop before the API server, the API server before the store. */
 const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
@@ -206,9 +230,9 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
       priorityClassName: 'system-node-critical',
       terminationGracePeriodSeconds: spec.graceSeconds,
       containers: [container],
-      volumes: directories.map(({ name, path, orCreate }) => ({
+      volumes: directories.map(({ name, path, source, orCreate }) => ({
         name,
-        hostPath: { path, ...(orCreate === true ? { type: 'DirectoryOrCreate' } : {}) },
+        hostPath: { path: source ?? path, ...(orCreate === true ? { type: 'DirectoryOrCreate' } : {}) },
       })),
     },
   };

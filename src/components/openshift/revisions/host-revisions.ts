@@ -1,0 +1,130 @@
+/** The revisions of a master: an installer for each component, and this host's part in the leadership. */
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../../client/types.ts';
+import { keepLimit, type NodeReport } from '../../../core/revisions/index.ts';
+import { RevisionInstaller, type Target } from './installer.ts';
+import { RevisionLeader } from './leader.ts';
+import type { Operand, OperandFiles, OperandProcess } from './port.ts';
+import { RevisionReporter } from './reporter.ts';
+import { createTurn } from './turn.ts';
+
+export interface HostRevisionsOptions {
+  readonly node: string;
+  readonly files: ReadonlyMap<Operand, OperandFiles>;
+  /** Called after the kubelet has been made. */
+  readonly process: (operand: Operand) => OperandProcess;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RevisionsApi {
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly exclusively: (work: (client: ApiClient) => Promise<void>) => Promise<void>;
+  readonly image: string;
+}
+
+export class HostRevisions {
+  readonly #options: HostRevisionsOptions;
+  readonly #installers: ReadonlyMap<Operand, RevisionInstaller>;
+  readonly #reports = new Map<Operand, NodeReport>();
+  #leader: RevisionLeader | undefined;
+  #reporter: RevisionReporter | undefined;
+  #awaySinceMs: number | undefined;
+  #askedMs = 0;
+  #api: RevisionsApi | undefined;
+
+  constructor(options: HostRevisionsOptions) {
+    this.#options = options;
+    const { files, clock, log, process } = options;
+    const turn = createTurn(() => this.#kick());
+    this.#installers = new Map(
+      [...files].map(([operand, each]) => [
+        operand,
+        new RevisionInstaller({
+          operand,
+          files: each,
+          process: process(operand),
+          target: () => this.#target(operand),
+          apiAwayMs: () => this.#apiAwayMs(),
+          turn,
+          reported: (report) => {
+            this.#reports.set(operand, report);
+            this.#reporter?.report(operand, report);
+          },
+          clock,
+          log,
+        }),
+      ]),
+    );
+  }
+
+  /** Before the kubelet starts the components; `running` do already. */
+  async prepare(running: ReadonlySet<Operand>): Promise<void> {
+    for (const [operand, each] of this.#installers) await each.prepare(running.has(operand));
+  }
+
+  start(api: RevisionsApi): void {
+    const { node, clock, log } = this.#options;
+    this.#api = api;
+    this.#reporter = new RevisionReporter({ client: api.client, node, clock, log });
+    for (const [operand, report] of this.#reports) this.#reporter.report(operand, report);
+    this.#leader = new RevisionLeader({ ...api, host: node, changed: () => this.#kick(), clock, log });
+    for (const each of this.#installers.values()) each.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#installers.values()].map((each) => each.stop()));
+    await Promise.all([this.#leader?.stop(), this.#reporter?.stop()]);
+  }
+
+  /** The component is about to be restarted on request. */
+  async adoptNow(operands: readonly Operand[]): Promise<void> {
+    for (const each of operands) await this.#installers.get(each)?.adoptNow();
+  }
+
+  #kick(): void {
+    for (const each of this.#installers.values()) each.kick();
+  }
+
+  #target(operand: Operand): Target | undefined {
+    const operator = this.#leader?.operator(operand);
+    const status = operator?.status?.nodeStatuses?.find(({ nodeName }) => nodeName === this.#options.node);
+    const revision = status?.targetRevision ?? 0;
+    const { failedRevisionLimit, succeededRevisionLimit } = operator?.spec ?? {};
+    const published = this.#leader?.revision(operand, revision);
+    if (status === undefined || published === undefined) return undefined;
+    return {
+      revision,
+      overlay: published.overlay,
+      reason: published.reason,
+      knownFailures: status.lastFailedRevision === revision ? (status.lastFailedCount ?? 0) : 0,
+      keepFailed: keepLimit(failedRevisionLimit),
+      keepSucceeded: keepLimit(succeededRevisionLimit),
+    };
+  }
+
+  /** Looked up in the background: the answer is that of the call before. */
+  #apiAwayMs(): number {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#askedMs > ASK_MS) {
+      // A pause in the questions says nothing.
+      if (nowMs - this.#askedMs > 4 * ASK_MS) this.#awaySinceMs = undefined;
+      this.#askedMs = nowMs;
+      const answered = this.#api?.client.request('GET', '/readyz') ?? Promise.reject(new Error('not started'));
+      answered.then(
+        () => {
+          this.#awaySinceMs = undefined;
+        },
+        () => {
+          this.#awaySinceMs ??= nowMs;
+        },
+      );
+    }
+    return this.#awaySinceMs === undefined ? 0 : nowMs - this.#awaySinceMs;
+  }
+}
+
+const ASK_MS = 4_000;

@@ -1,0 +1,32 @@
+/** Which revisions are kept. Source: library-go pkg/operator/staticpod/controller/prune. */
+
+export const DEFAULT_KEPT = 5;
+
+interface Kept {
+  readonly revision: number;
+  readonly isGood: boolean;
+}
+
+export interface KeepLimits {
+  /** Negative: all. */
+  readonly failed: number;
+  readonly succeeded: number;
+}
+
+/** 0 and undefined mean the default, as in the API. */
+export const keepLimit = (given: number | undefined): number =>
+  given === undefined || given === 0 ? DEFAULT_KEPT : given;
+
+/** Numbers to delete, in their order. `used`: revisions that are current, wanted or newest, which always stay. */
+export function prunable(all: readonly Kept[], used: ReadonlySet<number>, limits: KeepLimits): number[] {
+  const newestFirst = [...all].sort((left, right) => right.revision - left.revision);
+  const left = { good: limits.succeeded, bad: limits.failed };
+  const pruned: number[] = [];
+  for (const { revision, isGood } of newestFirst) {
+    const kind = isGood ? 'good' : 'bad';
+    const isKept = left[kind] !== 0;
+    if (left[kind] > 0) left[kind] -= 1;
+    if (!isKept && !used.has(revision)) pruned.push(revision);
+  }
+  return pruned.reverse();
+}

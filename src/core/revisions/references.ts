@@ -1,0 +1,34 @@
+/** Which files of a directory a configuration names. */
+
+const MAX_DEPTH = 32;
+
+/**
+ * Names, relative to `directory`, of those of `names` that a text in `document` names, relative to the directory or
+ * absolutely. Sections, if given, are the only top-level keys that count.
+ */
+export function referredFiles(
+  document: unknown,
+  directory: string,
+  names: ReadonlySet<string>,
+  sections?: ReadonlySet<string>,
+): string[] {
+  const found = new Set<string>();
+  const visit = (value: unknown, depth: number): void => {
+    if (depth > MAX_DEPTH) return;
+    if (typeof value === 'string') {
+      const name = relativeName(value, directory);
+      if (names.has(name)) found.add(name);
+    } else if (typeof value === 'object' && value !== null) {
+      for (const [key, each] of Object.entries(value)) {
+        if (depth > 0 || sections === undefined || sections.has(key)) visit(each, depth + 1);
+      }
+    }
+  };
+  visit(document, 0);
+  return [...found].sort();
+}
+
+function relativeName(text: string, directory: string): string {
+  const path = text.startsWith(`${directory}/`) ? text.slice(directory.length + 1) : text;
+  return path.startsWith('./') ? path.slice(2) : path;
+}

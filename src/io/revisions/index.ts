@@ -1,0 +1,9 @@
+export {
+  createOperandFiles,
+  type Effect,
+  type Input,
+  keptFiles,
+  keptState,
+  type OperandDirectory,
+  replace,
+} from './operand-files.ts';

@@ -1,0 +1,278 @@
+/**
+ * Input files of control-plane components: `<resources>/<operand>-pod-<N>` holds the copy of each revision, and
+ * `<resources>/<container>` what the component reads. A file is replaced in one step.
+ */
+import { createHash } from 'node:crypto';
+import { watch } from 'node:fs';
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import type { HostState, Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
+
+const NO_STATE: HostState = { current: 0, revisions: [] };
+const MAX_DEPTH = 4;
+const MAX_FILES = 500;
+const MAX_BYTES = 4 * 1024 * 1024;
+const STATE = 'state.json';
+const INPUTS = 'inputs.json';
+const TEMPORARY = '.revision-new';
+
+export interface OperandDirectory {
+  /** Where administrators and the host process write. */
+  readonly live: string;
+  /** Its name below the directories of revisions. */
+  readonly name: string;
+  /** Whether the component owns the file; other components may share the directory. */
+  readonly owns: (file: string) => boolean;
+}
+
+export type Effect = 'restart' | 'reload';
+
+export interface OperandFilesOptions {
+  readonly operand: string;
+  /** Parent of the directories of revisions. */
+  readonly resources: string;
+  /** The directory whose sub-directories the component reads. */
+  readonly active: string;
+  readonly directories: readonly OperandDirectory[];
+  /** The manifest of the static pod. */
+  readonly manifest: string;
+  /** Which files count, and what a change of each needs. Names are `<directory>/<path>`. */
+  readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
+  /** The text of a file with the settings of the cluster. */
+  readonly overlaid: (name: string, text: string, overlay: string) => string;
+}
+
+export interface Input {
+  readonly content: Buffer;
+  readonly mode: number;
+}
+
+const POD = 'pod.yaml';
+/** Files as they were before settings were laid over them. */
+const ORIGINALS = 'originals';
+
+export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
+  const { operand, resources, active, directories, manifest, classify, overlaid } = options;
+  const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
+  const stateFile = join(resources, `${operand}-${STATE}`);
+
+  async function live(): Promise<Map<string, Input>> {
+    const found = new Map<string, Input>();
+    for (const { live: path, name, owns } of directories) {
+      for (const [file, input] of await readTree(path)) if (owns(file)) found.set(`${name}/${file}`, input);
+    }
+    const pod = await readInput(manifest);
+    if (pod !== undefined) found.set(POD, pod);
+    return found;
+  }
+
+  const inputsOf = (files: ReadonlyMap<string, Input>): Inputs => {
+    const effects = effectsOf(files);
+    const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
+    const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
+    const digest = (wanted: (effect: Effect) => boolean): string =>
+      sha256(
+        counted
+          .filter(([, effect]) => wanted(effect))
+          .map(([name]) => `${name}\0${digests.get(name)}\n`)
+          .join(''),
+      );
+    return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
+  };
+
+  function effectsOf(files: ReadonlyMap<string, Input>): Map<string, Effect> {
+    const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
+    // The kubelet restarts the pod of a changed manifest by itself.
+    if (files.has(POD)) effects.set(POD, 'reload');
+    return effects;
+  }
+
+  return {
+    readState: () => keptState(resources, operand),
+    writeState: async (state) => {
+      await mkdir(resources, { recursive: true, mode: 0o700 });
+      await replace(stateFile, Buffer.from(`${JSON.stringify(state)}\n`), 0o600);
+    },
+    inputs: async () => inputsOf(await live()),
+    async keep(revision, overlay) {
+      const files = await live();
+      const inputs = inputsOf(files);
+      const directory = directoryOf(revision);
+      await rm(directory, { recursive: true, force: true });
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      // Together, so that the file system groups what it syncs.
+      await Promise.all(
+        [...files].map(async ([name, { content, mode }]) => {
+          const text = content.toString('utf8');
+          const laid = Buffer.from(overlaid(name, text, overlay));
+          const isLaid = name !== POD && !laid.equals(Buffer.from(text));
+          await replace(join(directory, name), isLaid ? laid : content, mode);
+          if (isLaid) await replace(join(directory, ORIGINALS, name), content, mode);
+        }),
+      );
+      await replace(join(directory, INPUTS), Buffer.from(JSON.stringify(serialised(inputs))), 0o600);
+      return inputs;
+    },
+    async kept(revision) {
+      const text = await readFile(join(directoryOf(revision), INPUTS), 'utf8').catch(() => undefined);
+      return text === undefined ? undefined : deserialised(text);
+    },
+    async apply(revision) {
+      const directory = directoryOf(revision);
+      for (const { name, owns } of directories) {
+        const wanted = await readTree(join(directory, name));
+        if (wanted.size === 0) throw new CodedError('revision-missing', `${directory}: has no files of ${name}`);
+        await makeEqual(join(active, name), wanted, owns);
+      }
+      const pod = await readInput(join(directory, POD));
+      const present = await readInput(manifest);
+      if (pod !== undefined && present !== undefined && !present.content.equals(pod.content))
+        await replace(manifest, pod.content, pod.mode);
+    },
+    async follow() {
+      const files = await live();
+      const effects = effectsOf(files);
+      for (const { name } of directories) await mkdir(join(active, name), { recursive: true, mode: 0o700 });
+      for (const [name, { content, mode }] of files) {
+        if (name === POD || effects.get(name) === 'restart') continue;
+        const present = await readInput(join(active, name));
+        if (present?.content.equals(content) !== true) await replace(join(active, name), content, mode);
+      }
+    },
+    remove: (revision) => rm(directoryOf(revision), { recursive: true, force: true }),
+    watch(listener) {
+      const watchers = [...directories.map((each) => each.live), dirname(manifest)].flatMap((path) => {
+        try {
+          const watcher = watch(path, { persistent: false }, listener);
+          watcher.on('error', () => watcher.close());
+          return [watcher];
+        } catch {
+          return [];
+        }
+      });
+      return () => {
+        for (const each of watchers) each.close();
+      };
+    },
+  };
+}
+
+/**
+ * The files of a kept revision as administrators and the host process wrote them, by `<directory>/<path>`; undefined:
+ * there is no such revision.
+ */
+export async function keptFiles(
+  resources: string,
+  operand: string,
+  revision: number,
+): Promise<Map<string, Input> | undefined> {
+  const directory = join(resources, `${operand}-pod-${revision}`);
+  const all = await readTree(directory);
+  if (all.size === 0) return undefined;
+  const prefix = `${ORIGINALS}/`;
+  const files = new Map([...all].filter(([name]) => name !== POD && !name.startsWith(prefix)));
+  for (const [name, input] of all) if (name.startsWith(prefix)) files.set(name.slice(prefix.length), input);
+  return files;
+}
+
+/** The revisions that a host has on its disk. */
+export async function keptState(resources: string, operand: string): Promise<HostState> {
+  const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
+  return text === undefined ? NO_STATE : parseState(text);
+}
+
+const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
+
+/** Regular files below `path`, by relative name; links are followed. */
+async function readTree(
+  path: string,
+  below = '',
+  depth = 0,
+  found = new Map<string, Input>(),
+): Promise<Map<string, Input>> {
+  const names = await readdir(join(path, below)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const each of names.sort()) {
+    if (each.startsWith('.') || each.endsWith('.new') || each.endsWith(TEMPORARY) || each === INPUTS) continue;
+    const name = below === '' ? each : `${below}/${each}`;
+    const status = await stat(join(path, name)).catch(() => undefined);
+    if (status?.isDirectory() === true && depth < MAX_DEPTH) await readTree(path, name, depth + 1, found);
+    if (status?.isFile() !== true || status.size > MAX_BYTES) continue;
+    if (found.size >= MAX_FILES) throw new CodedError('too-many-files', `${path}: more than ${MAX_FILES} files`);
+    const input = await readInput(join(path, name));
+    if (input !== undefined) found.set(name, input);
+  }
+  return found;
+}
+
+async function readInput(path: string): Promise<Input | undefined> {
+  try {
+    const [content, status] = await Promise.all([readFile(path), stat(path)]);
+    return { content, mode: status.mode & 0o777 };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Files of the directory that are owned become those of `wanted`. */
+async function makeEqual(
+  directory: string,
+  wanted: ReadonlyMap<string, Input>,
+  owns: (file: string) => boolean,
+): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const present = await readTree(directory);
+  for (const [name, { content, mode }] of wanted) {
+    const before = present.get(name);
+    if (before?.content.equals(content) !== true || before.mode !== mode)
+      await replace(join(directory, name), content, mode);
+  }
+  for (const name of present.keys()) {
+    if (owns(name) && !wanted.has(name)) await rm(join(directory, name), { force: true });
+  }
+}
+
+/** In one step, and on the disk before it resolves. */
+export async function replace(path: string, content: Buffer, mode: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}${TEMPORARY}`;
+  const file = await open(temporary, 'w', mode);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  // The mask of the process does not apply to the copy.
+  await chmod(temporary, mode);
+  await rename(temporary, path);
+}
+
+const serialised = ({ digest, restartDigest, files }: Inputs): object => ({
+  digest,
+  restartDigest,
+  files: Object.fromEntries(files),
+});
+
+function deserialised(text: string): Inputs | undefined {
+  try {
+    const { digest, restartDigest, files } = JSON.parse(text) as Omit<Inputs, 'files'> & { files: object };
+    return { digest, restartDigest, files: new Map(Object.entries(files)) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A file that a power cut has emptied is that of a host without revisions. */
+function parseState(text: string): HostState {
+  try {
+    const state = JSON.parse(text) as HostState;
+    return typeof state.current === 'number' && Array.isArray(state.revisions) ? state : NO_STATE;
+  } catch {
+    return NO_STATE;
+  }
+}

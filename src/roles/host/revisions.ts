@@ -1,0 +1,115 @@
+/** Revisions of the control plane on a master: files, containers and the way to the API. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import { createLeaderElector } from '../../client/index.ts';
+import type { Kubelet } from '../../components/kubelet/index.ts';
+import { HostRevisions, OPERANDS, type Operand } from '../../components/openshift/revisions/index.ts';
+import { masterFiles } from '../../io/pki/index.ts';
+import { openClient } from '../api-access.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, systemRandom as random } from '../process.ts';
+import { balancerUrl } from './balancer-url.ts';
+import { runningComponents } from './port-check.ts';
+import { CONTAINERS, operandFiles } from './revision-inputs.ts';
+import { operandProcess } from './revision-process.ts';
+import type { HostRuntime } from './runtime.ts';
+import { MANIFESTS } from './static-pods.ts';
+
+const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
+/** Shown only: no container is made of it. */
+const IMAGE = 'hyperedge.local/installer';
+/** A round makes a few objects. */
+const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };
+
+export interface ControlPlaneRevisions {
+  /** Connects to the API. Returns the function that ends it. */
+  start(kubelet: Pick<Kubelet, 'forgetBackOff'>): Promise<() => Promise<void>>;
+  /** Before a requested restart of a component. */
+  adoptNow(component: string): Promise<void>;
+  /** Runs work that may write manifests; components whose manifest it changes restart with the files of now. */
+  around(work: () => Promise<void>): Promise<void>;
+}
+
+const NONE: ControlPlaneRevisions = {
+  start: async () => async () => {},
+  adoptNow: async () => {},
+  around: (work) => work(),
+};
+
+/** After the files of the host are written, and before the kubelet starts. */
+export async function prepareRevisions(
+  settings: Settings,
+  runtime: HostRuntime,
+  hostLog: Log,
+): Promise<ControlPlaneRevisions> {
+  if (!settings.roles.has('master')) return NONE;
+  const log = hostLog.named('revisions');
+  let kubelet: Pick<Kubelet, 'forgetBackOff'> | undefined;
+  const revisions = new HostRevisions({
+    node: settings.nodeName,
+    files: operandFiles(settings),
+    process: (operand) => operandProcess({ settings, runtime, kubelet: () => kubelet, component: CONTAINERS[operand] }),
+    clock,
+    log,
+  });
+  const operandsOf = (component: string): Operand[] => OPERANDS.filter((each) => CONTAINERS[each] === component);
+  const running = await runningComponents(runtime);
+  await revisions.prepare(new Set(OPERANDS.filter((each) => running.has(`kube-system/${CONTAINERS[each]}`))));
+  const adoptNow = (component: string): Promise<void> => revisions.adoptNow(operandsOf(component));
+  return {
+    adoptNow,
+    async around(work) {
+      const manifests = (): Promise<string[]> =>
+        Promise.all(
+          Object.values(MANIFESTS).map((file) =>
+            readFile(join(settings.paths.staticPods, file), 'utf8').catch(() => ''),
+          ),
+        );
+      const before = await manifests();
+      await work();
+      const after = await manifests();
+      for (const [index, component] of Object.keys(MANIFESTS).entries())
+        if (before[index] !== after[index]) await adoptNow(component);
+    },
+    async start(present) {
+      kubelet = present;
+      const context = { clock, random, log };
+      // Through the balancer: the API server of this host is restarted by its own revisions.
+      const { adminKubeconfig } = masterFiles(settings.root);
+      const api = await openClient(adminKubeconfig, 'hyperedge-revisions', context, balancerUrl(settings));
+      const informers = api.newInformers();
+      const electors = new Set<ReturnType<typeof createLeaderElector>>();
+      revisions.start({
+        client: api.client,
+        informers,
+        image: IMAGE,
+        exclusively: async (work) => {
+          const identity = settings.nodeName;
+          const elector = createLeaderElector({
+            client: api.client,
+            ...LEASE,
+            ...LEASE_MS,
+            identity,
+            clock,
+            random,
+            log,
+          });
+          electors.add(elector);
+          try {
+            await elector.run(() => work(api.client.fenced(elector.fence)));
+          } finally {
+            electors.delete(elector);
+          }
+        },
+      });
+      void informers.startAndSync().catch(() => {});
+      return async () => {
+        await Promise.all([...electors].map((elector) => elector.stop()));
+        await revisions.stop();
+        await informers.stop();
+        await api.close();
+      };
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/** The installer of a host without an API server: what it does is on its disk. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import { RevisionInstaller, type Target } from '../../../../src/components/openshift/revisions/installer.ts';
+import { createTurn } from '../../../../src/components/openshift/revisions/turn.ts';
+import type { NodeReport } from '../../../../src/core/revisions/index.ts';
+import { systemClock } from '../../../../src/roles/process.ts';
+import { MemoryHost } from './memory-host.ts';
+
+const settled = async (what: string, until: () => boolean): Promise<void> => {
+  for (let round = 0; round < 400; round++) {
+    if (until()) return;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  assert.fail(what);
+};
+
+interface Made {
+  readonly installer: RevisionInstaller;
+  readonly reports: NodeReport[];
+  target: Target | undefined;
+  awayMs: number;
+}
+
+function make(host: MemoryHost): Made {
+  const reports: NodeReport[] = [];
+  const made: Made = {
+    reports,
+    target: undefined,
+    awayMs: 0,
+    installer: new RevisionInstaller({
+      operand: 'kube-apiserver',
+      files: host,
+      process: host,
+      target: () => made.target,
+      apiAwayMs: () => made.awayMs,
+      turn: createTurn(() => {}),
+      reported: (report) => reports.push(report),
+      clock: systemClock,
+      log: silentLog,
+    }),
+  };
+  return made;
+}
+
+const wanted = (revision: number, overlay = ''): Target => ({
+  revision,
+  overlay,
+  reason: 'test',
+  knownFailures: 0,
+  keepFailed: 5,
+  keepSucceeded: 5,
+});
+
+test('the first start keeps the files, and the component starts with them', async () => {
+  const host = new MemoryHost('one');
+  const { installer } = make(host);
+  await installer.prepare(false);
+  host.boot();
+  assert.deepEqual(host.starts, ['one']);
+  assert.equal(host.state.current, 1);
+  assert.equal(host.directories.size, 1);
+});
+
+test('a bad file, installed on request without an API server, gives way to the last good one', async () => {
+  const host = new MemoryHost('one');
+  const { installer, reports } = make(host);
+  await installer.prepare(false);
+  host.boot();
+  host.config = 'bad';
+  await installer.adoptNow();
+  assert.equal(host.state.trial !== undefined, true);
+  host.boot();
+  await settled('fallback', () => host.running.config === 'one');
+  await installer.stop();
+  assert.deepEqual(host.starts, ['one', 'bad', 'one']);
+  assert.equal(host.config, 'bad', 'the edited file is kept');
+  assert.equal(host.state.failure?.revision, 2);
+  assert.match(host.state.failure?.errors.join() ?? '', /api ended 2 times; bad/);
+  assert.equal(reports.at(-1)?.current, 1);
+});
+
+test('a host that boots with files that failed starts the last good ones', async () => {
+  const host = new MemoryHost('one');
+  const first = make(host);
+  await first.installer.prepare(false);
+  host.boot();
+  host.config = 'bad';
+  await first.installer.adoptNow();
+  host.boot();
+  await settled('fallback', () => host.running.config === 'one');
+  await first.installer.stop();
+  // The power is cut; whatever was half copied is made whole again.
+  host.active = { ...host.active, config: 'half' };
+  const second = make(host);
+  await second.installer.prepare(false);
+  host.boot();
+  assert.equal(host.running.config, 'one');
+  host.config = 'two';
+  const third = make(host);
+  await third.installer.prepare(false);
+  host.boot();
+  assert.equal(host.running.config, 'two');
+  assert.equal(host.state.current, 3);
+});
+
+test('power cut between the state and the copy: the start completes the copy', async () => {
+  const host = new MemoryHost('one');
+  const { installer } = make(host);
+  await installer.prepare(false);
+  host.config = 'two';
+  host.apply = async () => {
+    throw new Error('power cut');
+  };
+  await installer.adoptNow();
+  assert.equal(host.active.config, 'one');
+  await installer.stop();
+  const { apply } = new MemoryHost('');
+  host.apply = apply.bind(host);
+  const again = Object.assign(new MemoryHost('two'), { state: host.state, active: host.active });
+  for (const [revision, each] of host.directories) again.directories.set(revision, each);
+  const restarted = make(again);
+  await restarted.installer.prepare(false);
+  again.boot();
+  assert.equal(again.running.config, 'two');
+  restarted.installer.start();
+  await settled('good', () => again.state.trial === undefined);
+  await restarted.installer.stop();
+});
+
+test('certificates are followed without a restart, and become part of the next revision', async () => {
+  const host = new MemoryHost('one');
+  const made = make(host);
+  await made.installer.prepare(false);
+  host.boot();
+  host.certificate = 'renewed';
+  made.installer.start();
+  await settled('followed', () => host.active.certificate === 'renewed');
+  await settled('reported', () => made.reports.at(-1)?.changed.join() === 'master/server.crt');
+  made.target = wanted(2);
+  made.installer.kick();
+  await settled('installed', () => host.state.current === 2);
+  await made.installer.stop();
+  assert.deepEqual(host.starts, ['one']);
+});
+
+test('while no API server answers, changed files are installed', async () => {
+  const host = new MemoryHost('one');
+  const made = make(host);
+  await made.installer.prepare(false);
+  host.boot();
+  made.installer.start();
+  host.config = 'two';
+  made.installer.kick();
+  await settled('seen', () => (made.reports.at(-1)?.changed.length ?? 0) > 0);
+  assert.equal(host.state.current, 1);
+  made.awayMs = 20_000;
+  made.installer.kick();
+  await settled('installed', () => host.running.config === 'two');
+  await made.installer.stop();
+});

@@ -1,0 +1,90 @@
+/** Revisions of the control plane over three masters, while a client counts. Run by `npm run test:lab`. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { eventually } from '../e2e/harness.ts';
+import { LabCluster } from './lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+
+const missing = await whyNoNspawn();
+if (missing !== undefined) console.log(`not run: ${missing}`);
+
+const ROLL_MS = 180_000;
+const FALL_BACK_MS = 60_000;
+
+interface Status {
+  readonly latestAvailableRevision?: number;
+  readonly nodeStatuses?: readonly {
+    readonly nodeName: string;
+    readonly currentRevision?: number;
+    readonly targetRevision?: number;
+    readonly lastFailedRevision?: number;
+  }[];
+}
+
+describe('revisions under load', { skip: missing ?? false }, () => {
+  let cluster: LabCluster;
+  let a: NspawnHost;
+  let node: NspawnHost;
+
+  before(async () => {
+    cluster = await LabCluster.formed({ masters: 3, nodes: 1 }, 'revisions');
+    a = cluster.host(0);
+    node = cluster.host(3);
+  });
+  after(() => cluster?.stop());
+
+  const status = async (kind: string): Promise<Status> =>
+    JSON.parse(await a.mustKubectl(['get', kind, 'cluster', '-o', 'jsonpath={.status}'])) as Status;
+  const patch = (kind: string, spec: object): Promise<string> =>
+    a.mustKubectl(['patch', kind, 'cluster', '--type=merge', '-p', JSON.stringify({ spec })]);
+  /** The newest revision, once all masters run it and it is newer than `old`. */
+  const rolled = (kind: string, old: number): Promise<number> =>
+    eventually(`a revision of ${kind} after ${old} on all masters`, ROLL_MS, async () => {
+      const { latestAvailableRevision = 0, nodeStatuses = [] } = await status(kind);
+      const isReached =
+        nodeStatuses.length === 3 && nodeStatuses.every((each) => each.currentRevision === latestAvailableRevision);
+      return isReached && latestAvailableRevision > old ? latestAvailableRevision : undefined;
+    });
+
+  for (const kind of ['kubeapiserver', 'kubecontrollermanager', 'etcds.operator.openshift.io']) {
+    test(`${kind}: a forced revision rolls over the masters, and no request fails`, async () => {
+      const old = await rolled(kind, 0);
+      const report = await cluster.underLoad(`revision of ${kind}`, { client: node, by: a }, () =>
+        cluster.line.step(`${kind}: all masters at the next revision`, async () => {
+          await patch(kind, { forceRedeploymentReason: 'drill' });
+          await rolled(kind, old);
+        }),
+      );
+      assert.deepEqual(report.errors, []);
+    });
+  }
+
+  test('a bad revision: one master goes back within a minute, and no request fails', async () => {
+    const old = await rolled('kubeapiserver', 0);
+    const bad = {
+      unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing'] } },
+    };
+    let ms = 0;
+    const report = await cluster.underLoad('bad revision', { client: node, by: a }, async () => {
+      const began = performance.now();
+      await patch('kubeapiserver', bad);
+      await eventually('the last good revision', FALL_BACK_MS + 30_000, async () => {
+        const { nodeStatuses = [] } = await status('kubeapiserver');
+        return nodeStatuses.some((each) => each.lastFailedRevision === old + 1 && each.targetRevision === undefined)
+          ? true
+          : undefined;
+      });
+      ms = performance.now() - began;
+    });
+    cluster.line.note(`bad revision → last good: ${(ms / 1000).toFixed(1)} s`);
+    assert.ok(ms <= FALL_BACK_MS, `${ms} ms`);
+    assert.deepEqual(report.errors, []);
+    const { nodeStatuses = [] } = await status('kubeapiserver');
+    assert.ok(
+      nodeStatuses.every((each) => each.currentRevision === old),
+      JSON.stringify(nodeStatuses),
+    );
+    await patch('kubeapiserver', { unsupportedConfigOverrides: null });
+    await rolled('kubeapiserver', old);
+  });
+});
