@@ -17,6 +17,7 @@ import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
 import { type RouterSettings, routerOf } from './router.ts';
+import { runtimeEndpointOf } from './runtime-endpoint.ts';
 import { type UpdateSettings, updatesOf } from './updates.ts';
 
 export interface Settings {
@@ -416,21 +417,6 @@ export function settingsOf(
     certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
     paths: pathsBelow(root),
   };
-}
-
-/** The control plane's pods are made of the host's own files, which only the embedded runtime can. */
-function runtimeEndpointOf(
-  file: BootstrapFile | undefined,
-  joined: Joined | undefined,
-  bootstrapFile: string,
-): string | undefined {
-  const endpoint = file?.node?.containerRuntimeEndpoint;
-  const roles = file?.roles ?? joined?.roles ?? (file?.join === undefined ? ROLES : ['node']);
-  if (endpoint === undefined || roles.every((role) => role === 'node')) return endpoint;
-  throw new CodedError(
-    'bad-config',
-    `${bootstrapFile}: node.containerRuntimeEndpoint: masters need the embedded runtime; set roles: [node], or remove it`,
-  );
 }
 
 function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {

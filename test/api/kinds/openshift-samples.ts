@@ -116,7 +116,7 @@ export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
   'KubeControllerManager.operator.openshift.io': { metadata: { name: 'cluster' }, spec: {} },
   'KubeScheduler.operator.openshift.io': {
     metadata: { name: 'cluster' },
-    spec: { unsupportedConfigOverrides: { arguments: {} } },
+    spec: { operatorLogLevel: 'Normal' },
   },
   'MachineConfiguration.operator.openshift.io': {
     metadata: { name: 'cluster' },

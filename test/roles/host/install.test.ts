@@ -74,8 +74,13 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
       const writable = container?.volumeMounts
         ?.filter((mount) => mount.readOnly !== true)
         .map((mount) => mount.mountPath);
-      const expectedWritable = { etcd: ['var/lib/origin/openshift.local.etcd'], api: ['var/log/origin'] };
-      const own = component === 'controllers' ? [] : expectedWritable[component as 'etcd' | 'api'];
+      const expectedWritable = {
+        etcd: ['var/lib/origin/openshift.local.etcd'],
+        api: ['var/log/origin'],
+        // Known hosts and keys of the hosts that machines install.
+        controllers: ['run/hyperedge/ssh'],
+      };
+      const own = expectedWritable[component as keyof typeof expectedWritable];
       assert.deepEqual(
         writable,
         own.map((path) => join(root, path)),

@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { kubeletSkew } from '../../../base/version-skew.ts';
+import { kubeletSkewState } from '../../../base/version-skew.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
 import type { HostFact, LeaseFact, Probed, ProbeFacts } from '../../../core/clusteroperators/index.ts';
 import { probeMetrics, probePools, probeStorage } from './api-probes.ts';
@@ -127,8 +127,11 @@ export class Prober {
 
   #skew(): string[] {
     return this.#nodes.list().flatMap(({ metadata, status }) => {
-      const problem = kubeletSkew(status?.nodeInfo?.kubeletVersion ?? '', this.#deps.kubernetes);
-      return problem === undefined ? [] : [`node ${metadata?.name}: ${problem}`];
+      const { kubernetes } = this.#deps;
+      const kubelet = status?.nodeInfo?.kubeletVersion ?? '';
+      return kubeletSkewState(kubelet, kubernetes) === 'KubeletSkewUnsupported'
+        ? [`node ${metadata?.name}: kubelet ${kubelet} does not fit API server ${kubernetes}; upgrade this host`]
+        : [];
     });
   }
 

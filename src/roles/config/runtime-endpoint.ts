@@ -1,0 +1,19 @@
+/** The socket of another container runtime, `node.containerRuntimeEndpoint` of the bootstrap file. */
+import { CodedError } from '../../base/errors.ts';
+import { type BootstrapFile, ROLES } from './bootstrap.ts';
+import type { Joined } from './joined.ts';
+
+/** The control plane's pods are made of the host's own files, which only the embedded runtime can. */
+export function runtimeEndpointOf(
+  file: BootstrapFile | undefined,
+  joined: Joined | undefined,
+  bootstrapFile: string,
+): string | undefined {
+  const endpoint = file?.node?.containerRuntimeEndpoint;
+  const roles = file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node']);
+  if (endpoint === undefined || roles.every((role) => role === 'node')) return endpoint;
+  throw new CodedError(
+    'bad-config',
+    `${bootstrapFile}: node.containerRuntimeEndpoint: masters need the embedded runtime; set roles: [node], or remove it`,
+  );
+}
