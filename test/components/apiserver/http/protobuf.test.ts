@@ -26,7 +26,7 @@ const directory = mkdtempSync(join(tmpdir(), 'he-proto-'));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Groups of other projects than Kubernetes, which speak JSON only. */
-const JSON_ONLY = /(\.openshift\.io|\.hyperedge\.dev|^metrics\.k8s\.io)$/;
+const JSON_ONLY = /(\.openshift\.io|\.hyperedge\.dev|\.coreos\.com|^metal3\.io|^metrics\.k8s\.io)$/;
 
 const gvks = [...builtinKinds, ...subresourceKinds]
   .flatMap((kind) => [kind, ...(kind.aliases ?? [])].map(({ group, version }) => ({ group, version, kind: kind.kind })))
