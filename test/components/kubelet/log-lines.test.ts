@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { parseLogLine, tailOffset } from '../../../src/components/kubelet/server/log-lines.ts';
+import { parseLogLine, tailOf, tailOffset } from '../../../src/components/kubelet/server/log-lines.ts';
 import { createMounter } from '../../../src/io/host/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 
@@ -48,6 +48,27 @@ describe('log lines', () => {
         const offset = await tailOffset(logs, path, wanted);
         assert.equal(text.slice(offset), wanted === 0 ? '' : oracle, `${wanted} of ${count}`);
       }
+    }
+  });
+
+  it('are counted once when their parts stand in two files of a rotated log', async () => {
+    const at = async (name: string, text: string) => {
+      const path = join(directory, name);
+      await writeFile(path, text);
+      return logs.open(path);
+    };
+    const older = await at('older', 't stdout F one\nt stdout F two\nt stdout P thr\n');
+    const newer = await at('newer', 't stdout F ee\nt stdout F four\n');
+    try {
+      const last = await tailOf(newer, 2);
+      assert.deepEqual(last, { offset: 0, found: 2, stream: 'stdout' });
+      assert.deepEqual(await tailOf(older, 0, last.stream), { offset: 30, found: 0, stream: 'stdout' });
+      assert.deepEqual(await tailOf(older, 1, last.stream), { offset: 15, found: 1, stream: 'stdout' });
+      assert.deepEqual(await tailOf(older, 9, last.stream), { offset: 0, found: 2, stream: 'stdout' });
+      assert.deepEqual(await tailOf(older, 1), { offset: 30, found: 1, stream: 'stdout' });
+    } finally {
+      await older.close();
+      await newer.close();
     }
   });
 });

@@ -61,7 +61,7 @@ describe('logs under load', { timeout: 120_000 }, () => {
     const path = (await lab.runtime().listContainers())[0]?.logPath ?? '';
     const rotations = (await rotatedLogs(createKubeletFiles(createMounter()).logs, path)).length;
     console.log(`${LINES} lines through ${rotations} rotations`);
-    assert.ok(rotations >= 5, `${rotations} rotations`);
+    assert.ok(rotations >= 2, `${rotations} rotations`);
     assert.deepEqual(await logs(), [...expected, 'done']);
   });
 

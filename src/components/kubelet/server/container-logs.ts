@@ -95,12 +95,15 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
 async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<number> {
   if (lines === undefined) return 0;
   let left = lines;
+  let later: string | undefined;
   for (let index = logs.length - 1; index >= 0; index -= 1) {
     const log = logs[index];
     if (log === undefined) continue;
-    const { offset, found } = await tailOf(log, left);
+    const { offset, found, stream } = await tailOf(log, left, later);
     left -= found;
-    if (left > 0 && index > 0) continue;
+    later = stream;
+    // At its beginning, the line may have begun in the file before.
+    if ((left > 0 || offset === 0) && index > 0) continue;
     await closeAll(logs.splice(0, index));
     return offset;
   }

@@ -52,28 +52,34 @@ export async function tailOffset(files: LogFiles, path: string, lines: number): 
   }
 }
 
+export interface Tail {
+  readonly offset: number;
+  /** Lines that begin in the file from there on. */
+  readonly found: number;
+  /** Of the first entry from there on; undefined: there is none. */
+  readonly stream: string | undefined;
+}
+
 /**
  * Where the last `lines` lines of an open file begin, and how many there are, which may be fewer. Parts of a line count
- * as one.
+ * as one. `later`: the stream of the line with which the next file of a rotated log begins; its first parts may stand at
+ * the end of this one.
  */
-export async function tailOf(
-  file: OpenLog,
-  lines: number,
-): Promise<{ readonly offset: number; readonly found: number }> {
+export async function tailOf(file: OpenLog, lines: number, later?: string): Promise<Tail> {
   const size = await file.size();
-  if (lines <= 0 || size === 0) return { offset: size, found: 0 };
+  if (size === 0 || (lines <= 0 && later === undefined)) return { offset: size, found: 0, stream: later };
   let found = 0;
   let offset = size;
-  let stream = '';
+  let stream = later;
   for await (const entry of entriesBackwards(file, size)) {
-    const isPart = entry.partial && found > 0;
-    if (found === lines && !(isPart && entry.stream === stream)) return { offset, found };
+    const isPart = entry.partial && stream !== undefined;
+    if (found === lines && !(isPart && entry.stream === stream)) return { offset, found, stream };
     offset = entry.start;
     if (isPart) continue;
     found += 1;
     stream = entry.stream;
   }
-  return { offset: 0, found };
+  return { offset: 0, found, stream };
 }
 
 interface Entry {
