@@ -187,7 +187,7 @@ export const cases: readonly AttackCase[] = [
     attack: async (lab) => {
       const template = {
         metadata: { labels: { app: 'asks' } },
-        spec: { terminationGracePeriodSeconds: 1, containers: [idle()], hostUsers: false },
+        spec: { terminationGracePeriodSeconds: 1, containers: [idle()], hostUsers: false, shareProcessNamespace: true },
       };
       await lab.pods.apply(
         {
@@ -206,7 +206,7 @@ export const cases: readonly AttackCase[] = [
       );
       assert.deepEqual(
         [deployed.status?.phase, deployed.status?.reason, deployed.status?.message],
-        ['Pending', 'PodFieldNotSupported', 'spec.hostUsers: not supported by this node; remove the field'],
+        ['Pending', 'PodFieldNotSupported', 'spec.shareProcessNamespace: not supported by this node; remove the field'],
       );
       assert.equal(deployed.status?.containerStatuses?.[0]?.state?.waiting?.reason, 'Blocked');
       const file = await lab.pods.until('asks-file', 'blocked', (seen) => seen.status?.reason !== undefined);
