@@ -7,16 +7,27 @@ import { Appliance, eventually, sleep } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 let appliance: Appliance;
+let serviceAtMs = 0;
 
 before(async () => {
   appliance = await Appliance.create();
   await appliance.start();
+  // Services are written to the disk once a minute at most, the first ones after five seconds.
+  await appliance.must(['apply', '-f', '-'], { input: SERVICE });
+  serviceAtMs = Date.now();
   await importHelloImage(appliance, appliance.root);
 });
 
 after(async () => {
   await appliance?.stop();
 });
+
+const SERVICE = `
+apiVersion: v1
+kind: Service
+metadata: {name: keeper, namespace: default}
+spec: {selector: {app: keeper}, clusterIP: 172.30.77.7, ports: [{port: 80}]}
+`;
 
 const CONTENT = `
 apiVersion: v1
@@ -42,11 +53,6 @@ metadata: {name: leaver, namespace: default}
 spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: ${helloImage}, command: [sleep, '1000']}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: keeper, namespace: default}
-spec: {selector: {app: keeper}, clusterIP: 172.30.77.7, ports: [{port: 80}]}
 ---
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -83,7 +89,8 @@ test('a rebooted host without an API server runs its pods with their secrets, se
   await eventually('the last known state is on the disk', 90_000, async () => {
     const names = await readdir(state);
     const wanted = ['pods', 'config-objects', 'tokens', 'node', 'services', 'endpoint-slices', 'network-policies'];
-    return wanted.every((name) => names.includes(name)) ? true : undefined;
+    if (!wanted.every((name) => names.includes(name))) return undefined;
+    return (await stat(join(state, 'services'))).mtimeMs > serviceAtMs ? true : undefined;
   });
   await sleep(7_000);
   for (const name of await readdir(state)) {
