@@ -65,7 +65,7 @@ export function securityTests(lab: () => PodLab): void {
       refused('as-zero', { runAsNonRoot: true, runAsUser: 0 }),
       refused('profile', { seccompProfile: { type: 'Localhost', localhostProfile: 'mine.json' } }),
       refused('apparmor', { appArmorProfile: { type: 'RuntimeDefault' } }),
-      refused('userns', {}, { hostUsers: false }),
+      refused('userns', {}, { hostUsers: false, shareProcessNamespace: true }),
     );
     const messageOf = async (name: string, reason = 'CreateContainerConfigError'): Promise<string> => {
       const waiting = await lab().until(
@@ -87,7 +87,7 @@ export function securityTests(lab: () => PodLab): void {
     };
     assert.deepEqual(await reasonOf('apparmor'), ['Pending', 'AppArmor', 'Blocked']);
     assert.deepEqual(await reasonOf('userns'), ['Pending', 'PodFieldNotSupported', 'Blocked']);
-    await lab().event('userns', 'PodFieldNotSupported', /^spec\.hostUsers: not supported by this node/);
+    await lab().event('userns', 'PodFieldNotSupported', /^spec\.shareProcessNamespace: not supported by this node/);
     await lab().remove('as-root', 'as-zero', 'profile', 'apparmor', 'userns');
   });
 }
