@@ -62,8 +62,8 @@ export interface Tail {
 
 /**
  * Where the last `lines` lines of an open file begin, and how many there are, which may be fewer. Parts of a line count
- * as one. `later`: the stream of the line with which the next file of a rotated log begins; its first parts may stand at
- * the end of this one.
+ * as one. `later`: the stream of the line with which the next file of a rotated log begins; its first parts may stand
+ * at the end of this one.
  */
 export async function tailOf(file: OpenLog, lines: number, later?: string): Promise<Tail> {
   const size = await file.size();
