@@ -41,8 +41,10 @@ function expired(pem: string, authorities: Authorities): string {
   const body = toDer(der.sequence(parts));
   const hash = authority.key.asymmetricKeyType === 'ed25519' ? null : 'sha256';
   const whole = der.sequence([parseDer(body), parseDer(algorithm), der.bits(sign(hash, body, authority.key))]);
-  const text = toDer(whole).toString('base64').replaceAll(/.{64}/g, '$&\n');
-  return `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----`;
+  const text = toDer(whole).toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd();
+  const result = `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----`;
+  assert.ok(new X509Certificate(result).verify(authority.certificate.publicKey));
+  return result;
 }
 
 /** Expires what stands below a directory; the number of files changed. */

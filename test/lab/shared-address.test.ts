@@ -10,6 +10,9 @@ const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const ADDRESS = '192.0.2.200';
+const ADD_ADDRESS = `f=/etc/origin/bootstrap.yaml
+[ -s $f ] || printf 'apiVersion: hyperedge.dev/v1\\nkind: Bootstrap\\n' > $f
+echo 'vip: { address: ${ADDRESS} }' >> $f`;
 
 describe('the shared address of the masters', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
@@ -19,7 +22,7 @@ describe('the shared address of the masters', { skip: missing ?? false }, () => 
     cluster = await LabCluster.formed({ masters: 3, nodes: 1 }, 'shared-address');
     node = cluster.host(3);
     for (const host of cluster.hosts.slice(0, 3)) {
-      await host.must('sh', ['-c', `echo 'vip: { address: ${ADDRESS} }' >> /etc/origin/bootstrap.yaml`]);
+      await host.must('sh', ['-c', ADD_ADDRESS]);
       await host.must('systemctl', ['restart', 'hyperedge'], { timeoutMs: 120_000 });
       await cluster.untilBack(host, cluster.hosts.slice(0, 3));
     }
