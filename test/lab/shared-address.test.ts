@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { eventually } from '../e2e/harness.ts';
+import { eventually, run } from '../e2e/harness.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 
@@ -42,8 +42,10 @@ describe('the shared address of the masters', { skip: missing ?? false }, () => 
 
   async function holder(off?: NspawnHost): Promise<NspawnHost> {
     const found: NspawnHost[] = [];
-    for (const host of cluster.hosts)
-      if (host !== off && (await host.must('ip', ['-o', 'addr'])).includes(`${ADDRESS}/`)) found.push(host);
+    for (const host of cluster.hosts.filter((each) => each !== off)) {
+      const { stdout } = await run('nsenter', ['-t', String(host.pid1), '-n', 'ip', '-o', 'addr']);
+      if (stdout.includes(`${ADDRESS}/`)) found.push(host);
+    }
     assert.equal(found.length, 1, `${found.map(({ name }) => name).join()} hold the address`);
     return found[0] as NspawnHost;
   }
