@@ -28,6 +28,8 @@ export interface NodeTrustOptions {
 }
 
 const CHECK_MS = 20_000;
+/** A host that loses its power before its key is published cannot renew an expired certificate. */
+const UNREGISTERED_MS = 1_000;
 
 export function followTrust({ root, nodeName, ports, client, onChanged, log }: NodeTrustOptions): { stop(): void } {
   const files = nodeFiles(root);
@@ -36,8 +38,9 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
   let timer = clock.setTimer(0, () => void round());
 
   async function round(): Promise<void> {
+    let delayMs = CHECK_MS;
     try {
-      await publishKey();
+      if (!(await publishKey())) delayMs = UNREGISTERED_MS;
       await updateAuthorities();
       failure = '';
     } catch (error) {
@@ -48,10 +51,11 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
         log.warn('trusted authorities not followed; retrying', { error: message });
       failure = message;
     }
-    if (!stopped) timer = clock.setTimer(CHECK_MS, () => void round());
+    if (!stopped) timer = clock.setTimer(delayMs, () => void round());
   }
 
-  async function publishKey(): Promise<void> {
+  /** False: the Node is not registered yet. */
+  async function publishKey(): Promise<boolean> {
     const { publicKey } = new X509Certificate(await readFile(files.clientCurrent));
     const spki = publicKey.export({ type: 'spki', format: 'der' });
     const key = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
@@ -60,8 +64,10 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
       if (isApiError(error, 'NotFound')) return undefined;
       throw error;
     });
-    if (node === undefined || node.metadata?.annotations?.[CLIENT_KEY] === key) return;
-    await nodes.patch(nodeName, undefined, 'merge', { metadata: { annotations: { [CLIENT_KEY]: key } } });
+    if (node === undefined) return false;
+    if (node.metadata?.annotations?.[CLIENT_KEY] !== key)
+      await nodes.patch(nodeName, undefined, 'merge', { metadata: { annotations: { [CLIENT_KEY]: key } } });
+    return true;
   }
 
   /** The answer comes from a server that the present authorities vouch for. */
