@@ -69,12 +69,17 @@ function rowOf(field: SourceField): string {
   return `${field.number} ${field.name || '-'} ${prefix}${value}${field.omitZero ? '!' : ''}`;
 }
 
+/** Kinds of other projects have no numbers: they travel as JSON. */
+const addKind = (name: string): void => {
+  if (declared.has(name)) indexOf(name);
+};
+
 for (const kind of [...builtinKinds, ...subresourceKinds]) {
   // Schemas of custom resources are called otherwise in JSON than in protobuf; they travel as JSON. API services are written by hand.
   if (kind.group === 'apiextensions.k8s.io' || kind.group === 'apiregistration.k8s.io') continue;
-  indexOf(kind.schemaName);
+  addKind(kind.schemaName);
   for (const alias of kind.aliases ?? []) {
-    indexOf(schemaNameOf({ group: alias.group, version: alias.version, kind: kind.kind }));
+    addKind(schemaNameOf({ group: alias.group, version: alias.version, kind: kind.kind }));
   }
 }
 for (const name of [
