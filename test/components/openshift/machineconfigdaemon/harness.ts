@@ -158,7 +158,7 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
       await running.start();
     },
     async until(what) {
-      const end = Date.now() + 5_000;
+      const end = Date.now() + 20_000;
       while (!(await what())) {
         if (Date.now() > end)
           throw new Error(`not within 5 s: ${what}; ${JSON.stringify(node().metadata?.annotations)} ${world.events}`);
