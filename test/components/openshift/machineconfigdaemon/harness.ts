@@ -161,7 +161,7 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
       const end = Date.now() + 20_000;
       while (!(await what())) {
         if (Date.now() > end)
-          throw new Error(`not within 5 s: ${what}; ${JSON.stringify(node().metadata?.annotations)} ${world.events}`);
+          throw new Error(`not within 20 s: ${what}; ${JSON.stringify(node().metadata?.annotations)} ${world.events}`);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     },
