@@ -53,6 +53,8 @@ class Daemon implements MachineConfigDaemon {
   #failures = 0;
   #drainTimer: Timer | undefined;
   #drainExpired = false;
+  /** Until the machine ends, nothing more is done: each wake-up would ask for another reboot. */
+  #rebooting = false;
 
   constructor(options: MachineConfigDaemonOptions) {
     this.#options = options;
@@ -87,14 +89,14 @@ class Daemon implements MachineConfigDaemon {
 
   #wake(): void {
     this.#again = true;
-    if (this.#running !== undefined || this.#stopping.signal.aborted) return;
+    if (this.#running !== undefined || this.#rebooting || this.#stopping.signal.aborted) return;
     this.#running = this.#work().finally(() => {
       this.#running = undefined;
     });
   }
 
   async #work(): Promise<void> {
-    while (this.#again && !this.#stopping.signal.aborted) {
+    while (this.#again && !this.#rebooting && !this.#stopping.signal.aborted) {
       this.#again = false;
       this.#retry?.cancel();
       await this.#sync();
@@ -159,7 +161,10 @@ class Daemon implements MachineConfigDaemon {
     try {
       const sameBoot = (await kernel.bootId()) === trial.bootId;
       const kubeletSince = sameBoot ? await carryOut(trial.from, applied, trial.policies, this.#options) : undefined;
-      if (kubeletSince === 'rebooting') return;
+      if (kubeletSince === 'rebooting') {
+        this.#rebooting = true;
+        return;
+      }
       await awaitReady(this.#options, applied, { sameBoot, kubeletSince, signal });
     } catch (error) {
       if (!signal.aborted) await this.#rollBack(node, messageOf(error));
