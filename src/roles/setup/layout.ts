@@ -1,6 +1,4 @@
 /** The files that an installation consists of, below the root; all of them belong to it and go with it. */
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import {
   chmod,
   copyFile,
@@ -20,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { LINK_NAMES } from '../../base/link-names.ts';
 import { isReleaseVersion } from '../../base/release-version.ts';
-import { GUARD_LINK } from '../../io/releases/index.ts';
+import { digestOf, GUARD_LINK } from '../../io/releases/index.ts';
 import { unitFile } from '../assets.ts';
 
 export const SERVICE = 'hyperedge.service';
@@ -146,10 +144,4 @@ async function placeExecutable(source: string, target: string): Promise<boolean>
     throw error;
   }
   return true;
-}
-
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk);
-  return hash.digest('hex');
 }
