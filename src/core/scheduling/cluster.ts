@@ -146,6 +146,15 @@ export class Cluster {
     this.#displace(uid);
   }
 
+  /** Takes a placed pod away for a trial; the returned function puts it back. */
+  without(uid: string): () => void {
+    const node = this.#nodeOf.get(uid);
+    const info = this.placedPod(uid);
+    if (node === undefined || info === undefined) return () => {};
+    this.#displace(uid);
+    return () => this.#place(info, node);
+  }
+
   /** Bound or assumed. */
   isPlaced(uid: string): boolean {
     return this.#nodeOf.has(uid);
