@@ -78,7 +78,7 @@ function answerFor(message: Uint8Array, uid: string): Uint8Array | undefined {
 }
 
 function readDevice(message: Uint8Array): PreparedDevice {
-  let [pool, device] = ['', ''];
+  let [pool, device, shareId] = ['', '', ''];
   const requests: string[] = [];
   const cdiDevices: string[] = [];
   fields(message, (field, reader) => {
@@ -86,9 +86,10 @@ function readDevice(message: Uint8Array): PreparedDevice {
     else if (field === 2) pool = reader.string();
     else if (field === 3) device = reader.string();
     else if (field === 4) cdiDevices.push(reader.string());
+    else if (field === 5) shareId = reader.string();
     else reader.skip();
   });
-  return { requests, pool, device, cdiDevices };
+  return { requests, pool, device, cdiDevices, ...(shareId === '' ? {} : { shareId }) };
 }
 
 export async function readPluginInfo(socket: string, clock: Clock, log: Log): Promise<PluginInfo> {

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
 import type { ResourceClaim, ResourceSlice } from '../../../src/api/devices/types.ts';
-import { type Allocation, allocateDevices } from '../../../src/core/scheduling/devices.ts';
+import type { Allocation } from '../../../src/core/scheduling/device-results.ts';
+import { allocateDevices } from '../../../src/core/scheduling/devices.ts';
 
 const node: Node = { metadata: { name: 'n' } };
 const pool = { name: 'p', generation: 1, resourceSliceCount: 2 };
@@ -53,6 +54,8 @@ function allocate(claims: ResourceClaim[], taken: readonly string[] = []): strin
     deviceClass: () => ({ spec: {} }),
     slicesFor: () => slices,
     isTaken: (_driver, _pool, device) => taken.includes(device),
+    consumed: () => undefined,
+    newShareId: () => '',
     isPending: () => false,
     meets: () => true,
   });

@@ -70,6 +70,8 @@ export interface PreparedDevice {
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
+  /** Of a device that several claims share. */
+  readonly shareId?: string;
 }
 
 export interface DraPluginConnection {
