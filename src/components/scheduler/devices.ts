@@ -6,6 +6,8 @@ import type { Node } from 'kubernetes-types/core/v1';
 import { slicesWithRules } from '../../api/devices/taint-rules.ts';
 import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
 import { resources } from '../../api/resources.ts';
+import { rigOfDevice } from '../../api/rigs/fixtures.ts';
+import { RIG_GROUP, type Rig } from '../../api/rigs/types.ts';
 import type { RandomSource } from '../../base/clock.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
 import { AllocatedDevices } from '../../core/scheduling/allocated-devices.ts';
@@ -29,6 +31,8 @@ export interface DeviceSources {
   readonly classes: Informer<DeviceClass>;
   /** Undefined: the server does not serve the kind. */
   readonly rules: Informer<DeviceTaintRule> | undefined;
+  /** Undefined: the server does not serve the kind. */
+  readonly rigs: Informer<Rig> | undefined;
 }
 
 export class ClaimAllocator implements BindingPlugin, DeviceLister {
@@ -67,6 +71,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       }),
       sources.classes.onChange({ added: onChanged, updated: onChanged }),
       sources.slices.onChange({ added: changed, updated: changed, deleted: changed }),
+      sources.rigs?.onChange({ added: onChanged, updated: onChanged, deleted: onChanged }) ?? (() => {}),
       sources.rules?.onChange({ added: changed, updated: changed, deleted: changed }) ?? (() => {}),
     ];
   }
@@ -100,6 +105,11 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return this.#devices.consumed(driver, pool, device);
   }
 
+  withheld(driver: string, device: string): string | undefined {
+    const rig = driver === RIG_GROUP ? rigOfDevice(this.#sources.rigs?.list() ?? [], device) : undefined;
+    return rig === undefined ? undefined : `fixture ${device} belongs to rig ${rig}, which a RigClaim grants`;
+  }
+
   newShareId(): string {
     return this.#random.uuid();
   }
@@ -112,7 +122,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return this.#selectors.meets(expression, driver, device);
   }
 
-  reserve(pod: PodInfo, { node }: NodeInfo, _view: ClusterView): Rejection | undefined {
+  reserve(pod: PodInfo, node: NodeInfo, _view: ClusterView): Rejection | undefined {
     const claims = claimsOf(pod, this);
     if (typeof claims === 'string') return reject('DynamicResources', claims, true);
     const open = claims.filter(({ status }) => status?.allocation === undefined);
@@ -200,6 +210,7 @@ const asLister = (lister: DeviceLister): DeviceLister => ({
   slicesFor: (node) => lister.slicesFor(node),
   isTaken: (driver, pool, device) => lister.isTaken(driver, pool, device),
   consumed: (driver, pool, device) => lister.consumed(driver, pool, device),
+  withheld: (driver, device) => lister.withheld(driver, device),
   newShareId: () => lister.newShareId(),
   isPending: (claim) => lister.isPending(claim),
   meets: (expression, driver, device) => lister.meets(expression, driver, device),

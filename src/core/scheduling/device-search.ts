@@ -22,6 +22,8 @@ export interface Candidate {
   readonly pool: string;
   readonly device: Device;
   readonly consumed: Consumed | undefined;
+  /** Why no claim may have it. */
+  readonly withheld: string | undefined;
 }
 
 /** One device that is wanted, by any of several alternatives. */
@@ -95,7 +97,7 @@ export class DeviceSearch {
     const count = alternative.count === 'all' ? roomy.length : alternative.count;
     const results = this.chosen.reduce((sum, each) => (each.wish.claim === wish.claim ? sum + 1 : sum), count);
     if (count === 0 || results > MAX_RESULTS || free.length < count) {
-      this.#explain(wish, matching.length, free.length, count);
+      this.#explain(wish, matching, free.length, count);
       return false;
     }
     return this.#choose(wish, alternative, free, 0, count, index);
@@ -145,7 +147,8 @@ export class DeviceSearch {
 
   /** An administrator's request has a device beside its owner, but not twice in one claim. */
   #isFree(candidate: Candidate, { claim }: Wish, { adminAccess }: Alternative): boolean {
-    const { key, driver, pool, device } = candidate;
+    const { key, driver, pool, device, withheld } = candidate;
+    if (!adminAccess && withheld !== undefined) return false;
     if (!adminAccess && this.#lister.isTaken(driver, pool, device.name ?? '')) return false;
     if (isShareable(candidate)) return true;
     if (!adminAccess && candidate.consumed !== undefined) return false;
@@ -196,12 +199,14 @@ export class DeviceSearch {
     return true;
   }
 
-  #explain({ request }: Wish, matching: number, free: number, count: number): void {
+  #explain({ request }: Wish, matching: readonly Match[], free: number, count: number): void {
+    const total = matching.length;
+    const withheld = matching.find(({ candidate }) => candidate.withheld !== undefined)?.candidate.withheld;
     const detail =
-      matching === 0
+      total === 0
         ? `request "${request}": no device matches`
-        : `request "${request}": ${matching - free} of ${matching} matching devices in use, ${Math.max(count, 1)} needed`;
-    this.why = `cannot allocate all claims (${detail})`;
+        : `request "${request}": ${total - free} of ${total} matching devices in use, ${Math.max(count, 1)} needed`;
+    this.why = `cannot allocate all claims (${detail}${withheld === undefined ? '' : `; ${withheld}`})`;
   }
 }
 

@@ -14,8 +14,11 @@ import type {
   ResourceSlice,
 } from '../../api/devices/types.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
+import { FIXTURE_PREFIX, RIG_GROUP } from '../../api/rigs/types.ts';
 import { type Allocation, allocationOf } from './device-results.ts';
 import { type Alternative, type Candidate, DeviceSearch, type Wish } from './device-search.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { Amounts } from './resources.ts';
 import type { Consumed } from './shared-capacity.ts';
 import { SharedCounters } from './shared-counters.ts';
 
@@ -28,6 +31,8 @@ export interface DeviceLister {
   isTaken(driver: string, pool: string, device: string): boolean;
   /** What claims that share the device have of it; undefined: none has a share. */
   consumed(driver: string, pool: string, device: string): Consumed | undefined;
+  /** Why no claim may have the device; undefined: claims may. */
+  withheld(driver: string, device: string): string | undefined;
   /** A UUID for a share of a device. */
   newShareId(): string;
   /** The claim's devices are being chosen for another pod. */
@@ -36,14 +41,17 @@ export interface DeviceLister {
   meets(expression: string, driver: string, device: Device): boolean;
 }
 
+type NodeOfDevices = Pick<NodeInfo, 'node' | 'requested'>;
+
 /** An allocation for each claim, or why there is none. */
 export function allocateDevices(
   claims: readonly ResourceClaim[],
-  node: Node,
+  where: NodeOfDevices,
   lister: DeviceLister,
 ): readonly Allocation[] | string {
+  const { node } = where;
   const counters = new SharedCounters();
-  const candidates = candidatesOn(node, lister, counters);
+  const candidates = candidatesOn(where, lister, counters);
   const wishes: Wish[] = [];
   for (const [claim, { spec }] of claims.entries()) {
     for (const request of spec?.devices?.requests ?? []) {
@@ -85,7 +93,7 @@ function alternativeOf(request: RequestShape, name: string, lister: DeviceLister
 }
 
 /** Devices of complete pools of the newest generation that the node can use. */
-function candidatesOn(node: Node, lister: DeviceLister, counters: SharedCounters): Candidate[] {
+function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, counters: SharedCounters): Candidate[] {
   const pools = new Map<string, ResourceSlice[]>();
   for (const slice of lister.slicesFor(node.metadata?.name ?? '')) {
     const key = `${slice.spec?.driver}/${slice.spec?.pool?.name}`;
@@ -107,12 +115,22 @@ function candidatesOn(node: Node, lister: DeviceLister, counters: SharedCounters
       for (const device of spec?.devices ?? []) {
         const reach = spec?.perDeviceNodeSelection === true ? device : spec;
         if (!reaches(reach, node)) continue;
-        const consumed = lister.consumed(driver, pool, device.name ?? '');
-        candidates.push({ key: `${driver}/${pool}/${device.name}`, driver, pool, device, consumed });
+        const name = device.name ?? '';
+        const consumed = lister.consumed(driver, pool, name);
+        const withheld = lister.withheld(driver, name) ?? fixtureInUse(driver, device, requested);
+        candidates.push({ key: `${driver}/${pool}/${name}`, driver, pool, device, consumed, withheld });
       }
     }
   }
   return candidates;
+}
+
+/** A fixture of the node is an extended resource as well, and a pod may have it so. */
+function fixtureInUse(driver: string, { attributes }: Device, requested: Amounts): string | undefined {
+  if (driver !== RIG_GROUP) return undefined;
+  const fixture = attributes?.['fixture']?.['string'];
+  const held = typeof fixture === 'string' && (requested.get(`${FIXTURE_PREFIX}${fixture}`) ?? 0) > 0;
+  return held ? `fixture ${fixture} is in use as an extended resource` : undefined;
 }
 
 function reaches(choice: Pick<Device, 'nodeName' | 'nodeSelector' | 'allNodes'> | undefined, node: Node): boolean {

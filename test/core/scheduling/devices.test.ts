@@ -49,16 +49,21 @@ const claim = (count: number, admin = false): ResourceClaim => ({
 });
 
 function allocate(claims: ResourceClaim[], taken: readonly string[] = []): string[] | string {
-  const result = allocateDevices(claims, node, {
-    claim: () => undefined,
-    deviceClass: () => ({ spec: {} }),
-    slicesFor: () => slices,
-    isTaken: (_driver, _pool, device) => taken.includes(device),
-    consumed: () => undefined,
-    newShareId: () => '',
-    isPending: () => false,
-    meets: () => true,
-  });
+  const result = allocateDevices(
+    claims,
+    { node, requested: new Map() },
+    {
+      claim: () => undefined,
+      deviceClass: () => ({ spec: {} }),
+      slicesFor: () => slices,
+      isTaken: (_driver, _pool, device) => taken.includes(device),
+      consumed: () => undefined,
+      withheld: () => undefined,
+      newShareId: () => '',
+      isPending: () => false,
+      meets: () => true,
+    },
+  );
   if (typeof result === 'string') return result;
   return (result as readonly Allocation[]).flatMap(
     (each) => each.devices?.results?.map(({ device }) => device ?? '') ?? [],

@@ -51,19 +51,24 @@ class Cluster {
 
   allocate(...claims: readonly ResourceClaim[]): readonly Allocation[] | string {
     let shares = 0;
-    const allocations = allocateDevices(claims, node, {
-      claim: () => undefined,
-      deviceClass: () => ({ spec: {} }),
-      slicesFor: () => this.#slices,
-      isTaken: (driver, pool, device) => this.#allocated.isTaken(driver, pool, device),
-      consumed: (driver, pool, device) => this.#allocated.consumed(driver, pool, device),
-      newShareId: () => {
-        shares += 1;
-        return `share-${shares}`;
+    const allocations = allocateDevices(
+      claims,
+      { node, requested: new Map() },
+      {
+        claim: () => undefined,
+        deviceClass: () => ({ spec: {} }),
+        slicesFor: () => this.#slices,
+        isTaken: (driver, pool, device) => this.#allocated.isTaken(driver, pool, device),
+        consumed: (driver, pool, device) => this.#allocated.consumed(driver, pool, device),
+        withheld: () => undefined,
+        newShareId: () => {
+          shares += 1;
+          return `share-${shares}`;
+        },
+        isPending: () => false,
+        meets: () => true,
       },
-      isPending: () => false,
-      meets: () => true,
-    });
+    );
     if (typeof allocations === 'string') return allocations;
     for (const each of allocations) {
       this.#claims += 1;

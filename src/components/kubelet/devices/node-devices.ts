@@ -97,7 +97,7 @@ export class NodeDevices {
     });
     this.#slices = new FixtureSlices({
       ...{ nodeName: options.nodeName, clock, log: log.named('fixtures') },
-      states: () => this.#fixtures.states(),
+      ...{ states: () => this.#fixtures.states(), node: options.node },
     });
   }
 
@@ -139,6 +139,7 @@ export class NodeDevices {
 
   /** What is due now and then; `known` undefined: it is not known yet which pods there are. */
   async maintain(known: readonly Pod[] | undefined): Promise<void> {
+    this.#slices.nodeChanged();
     if (known === undefined) return;
     const uids = new Set(known.map((pod) => pod.metadata?.uid ?? ''));
     this.#manager.retain(uids);
