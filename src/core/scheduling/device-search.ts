@@ -7,7 +7,7 @@ import type {
   DeviceToleration,
   ResourceClaim,
 } from '../../api/devices/types.ts';
-import type { DeviceLister } from './devices.ts';
+import type { DeviceLister } from './device-lister.ts';
 import { CapacityShares, type Consumed, type Consumption, consumptionOf } from './shared-capacity.ts';
 import type { SharedCounters } from './shared-counters.ts';
 

@@ -5,41 +5,15 @@
  */
 
 import type { Node } from 'kubernetes-types/core/v1';
-import type {
-  Amount,
-  Device,
-  DeviceClass,
-  DeviceToleration,
-  ResourceClaim,
-  ResourceSlice,
-} from '../../api/devices/types.ts';
+import type { Amount, Device, DeviceToleration, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 import { FIXTURE_PREFIX, RIG_GROUP } from '../../api/rigs/types.ts';
+import type { DeviceLister } from './device-lister.ts';
 import { type Allocation, allocationOf } from './device-results.ts';
 import { type Alternative, type Candidate, DeviceSearch, type Wish } from './device-search.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { Amounts } from './resources.ts';
-import type { Consumed } from './shared-capacity.ts';
 import { SharedCounters } from './shared-counters.ts';
-
-export interface DeviceLister {
-  claim(namespace: string, name: string): ResourceClaim | undefined;
-  deviceClass(name: string): DeviceClass | undefined;
-  /** Slices that may be about the node. */
-  slicesFor(node: string): readonly ResourceSlice[];
-  /** Allocated to one claim alone, or about to be. */
-  isTaken(driver: string, pool: string, device: string): boolean;
-  /** What claims that share the device have of it; undefined: none has a share. */
-  consumed(driver: string, pool: string, device: string): Consumed | undefined;
-  /** Why no claim may have the device; undefined: claims may. */
-  withheld(driver: string, device: string): string | undefined;
-  /** A UUID for a share of a device. */
-  newShareId(): string;
-  /** The claim's devices are being chosen for another pod. */
-  isPending(claim: ResourceClaim): boolean;
-  /** Whether the device meets a CEL selector; false as well when it cannot be evaluated. */
-  meets(expression: string, driver: string, device: Device): boolean;
-}
 
 type NodeOfDevices = Pick<NodeInfo, 'node' | 'requested'>;
 

@@ -5,7 +5,7 @@ import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../src/api/devices/types.ts';
 import { AllocatedDevices } from '../../../src/core/scheduling/allocated-devices.ts';
 import type { ClusterView } from '../../../src/core/scheduling/cluster.ts';
-import type { DeviceLister } from '../../../src/core/scheduling/devices.ts';
+import type { DeviceLister } from '../../../src/core/scheduling/device-lister.ts';
 import { dynamicResources } from '../../../src/core/scheduling/filters/devices.ts';
 import { helps } from '../../../src/core/scheduling/hints.ts';
 import { NodeInfo } from '../../../src/core/scheduling/node-info.ts';

@@ -5,7 +5,8 @@ import type { ResourceClaim } from '../../../api/devices/types.ts';
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
 import { FIXTURE_PREFIX, RIG_GROUP } from '../../../api/rigs/types.ts';
-import { allocateDevices, type DeviceLister } from '../devices.ts';
+import type { DeviceLister } from '../device-lister.ts';
+import { allocateDevices } from '../devices.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { type Filter, reject } from './filter.ts';
 
