@@ -1,5 +1,6 @@
 /** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
 export { fileText } from './contents.ts';
+export { mayCutOff } from './cut-off.ts';
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';
 export {
   clusterPolicies,

@@ -11,6 +11,8 @@ import { type Batch, type Content, createTransactions, type Replacement } from '
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
 export const STATE_DIRECTORY = '/var/lib/origin/machine-config';
+/** Source: docs/MachineConfigDaemon.md of openshift/machine-config-operator. */
+const FORCE = '/run/machine-config-daemon-force';
 const STATE = `${STATE_DIRECTORY}/state.json`;
 const ORIGINALS = `${STATE_DIRECTORY}/originals`;
 const MAX_STATE_BYTES = 64 * 1024 * 1024;
@@ -48,7 +50,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
   const rearm = (): void => {
     if (watched === undefined) return;
     watched.close();
-    watched.close = watchPaths(watchDirectory, Object.keys(state.entries), watched.listener);
+    watched.close = watchPaths(watchDirectory, [...Object.keys(state.entries), FORCE], watched.listener);
   };
   return {
     async open() {
@@ -86,6 +88,11 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
         if (difference !== undefined) found.push(difference);
       }
       return found;
+    },
+    async takeForce() {
+      if ((await disk.stat(FORCE)) === undefined) return false;
+      await disk.remove(FORCE);
+      return true;
     },
     watch(listener) {
       watched = { listener, close: () => {} };

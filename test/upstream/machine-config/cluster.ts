@@ -171,6 +171,19 @@ export class PoolCluster {
     });
   }
 
+  /** What the machine config server gives a new host of the pool. */
+  async served(pool: string, version: string): Promise<{ readonly ignition: { readonly version: string } }> {
+    const master = this.#master;
+    const created = await master.hyperedge(['token', 'create', '-o', 'json', '--root', master.root]);
+    const { token } = JSON.parse(created.stdout) as { token: string };
+    const accept = `Accept: application/vnd.coreos.ignition+json;version=${version}, */*;q=0.1`;
+    const url = `https://10.88.0.1:22623/config/${pool}`;
+    const args = ['-skS', '-H', accept, '-H', `Authorization: Bearer ${token}`, url];
+    const { stdout, stderr } = await this.worker.inside('curl', args);
+    assert.equal(stderr, '');
+    return JSON.parse(stdout) as { ignition: { version: string } };
+  }
+
   read(path: string): Promise<string> {
     return readFile(join(this.worker.root, path), 'utf8').catch(() => '');
   }

@@ -7,6 +7,7 @@ import {
   disruptionOf,
   type MachineConfigSpec,
   machineConfigDifference,
+  mayCutOff,
   type ParseOptions,
   splitKernelArguments,
   type Tree,
@@ -24,7 +25,12 @@ export interface ChangeParts {
 
 export type PlannedChange =
   | { readonly unreconcilable: string }
-  | { readonly tree: Tree; readonly disruption: Disruption; readonly unreconcilable?: undefined };
+  | {
+      readonly tree: Tree;
+      readonly disruption: Disruption;
+      readonly mayCutOff: boolean;
+      readonly unreconcilable?: undefined;
+    };
 
 /** Throws CodedErrors where the host lacks an account or a unit. */
 export async function planChange(
@@ -42,7 +48,8 @@ export async function planChange(
   const units = (config.systemd?.units ?? []).map(({ name }) => name);
   const facts = await parts.files.facts(units);
   const tree = new Map([...treeOf(config, { inflate: parts.parse.inflate, ...facts }), ...kernel]);
-  return { tree, disruption: disruptionOf(changes, config, clusterPolicies(policies)) };
+  const disruption = disruptionOf(changes, config, clusterPolicies(policies));
+  return { tree, disruption, mayCutOff: mayCutOff(changes, disruption) };
 }
 
 /** The boot loader's file; a reason where this host cannot change it. */

@@ -136,6 +136,90 @@ test('a host that is not Ready after a change goes back, says so, and does not t
   }),
 );
 
+const networkUnit = (script: string) => ({
+  systemd: {
+    units: [
+      {
+        name: 'network.service',
+        enabled: true,
+        contents: `[Service]\nExecStart=${script}\n[Install]\nWantedBy=a.target\n`,
+      },
+    ],
+  },
+});
+
+test('a unit that takes the network down later is undone; a file that comes in between goes with it', root, () =>
+  withWorld(async (world) => {
+    world.settleMs = 2_000;
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
+    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    // The process that was killed did not hold the record of the old config in its memory alone.
+    world.steps.length = 0;
+    await world.restart();
+    await world.until(done(world, 'rendered-worker-2'));
+    world.desire('rendered-worker-3');
+    await world.until(done(world, 'rendered-worker-3'));
+    assert.deepEqual(world.steps, []);
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/a')) === '1');
+    world.reachable = true;
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(
+      world.annotation('reason'),
+      /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
+    );
+    assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
+    assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
+  }),
+);
+
+test('a host that stayed Ready keeps its config, whatever happens to its network afterwards', root, () =>
+  withWorld(async (world) => {
+    const isConfirmed = async (): Promise<boolean> =>
+      !('trial' in JSON.parse((await world.read('var/lib/origin/machine-config/state.json')) ?? '').note);
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/true')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await isConfirmed(), true);
+    world.settleMs = 600;
+    await world.restart();
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    assert.equal(await isConfirmed(), false);
+    // An interruption starts that time again.
+    const began = performance.now();
+    world.ready = false;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    world.ready = true;
+    await world.until(isConfirmed);
+    assert.ok(performance.now() - began >= 800);
+    world.reachable = false;
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    assert.notEqual(await world.read('etc/systemd/system/network.service'), undefined);
+  }),
+);
+
+test('a master that loses its address reaches its own API server, and goes back', root, () =>
+  withWorld(async (world) => {
+    world.configs.set('rendered-master-1', fileConfig({ '/etc/netplan/50.yaml': 'network: {}' }));
+    await world.restart();
+    world.desire('rendered-master-1');
+    await world.until(async () => (await world.read('etc/netplan/50.yaml')) !== undefined);
+    world.addresses = ['127.0.0.1'];
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /no config: no link has the address 192\.0\.2\.1 of the node/);
+    assert.equal(await world.read('etc/netplan/50.yaml'), undefined);
+  }),
+);
+
 test('a step that fails takes the files back', root, () =>
   withWorld(async (world) => {
     const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
@@ -227,6 +311,12 @@ test('drift from the time before a start is noticed at the start', root, () =>
     await rm(join(world.root, 'etc/a'));
     await world.restart();
     await world.until(() => world.annotation('reason').includes('could not stat file "/etc/a"'));
+    await world.write('run/machine-config-daemon-force', '');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await world.read('etc/a'), 'right');
+    assert.equal(await world.read('run/machine-config-daemon-force'), undefined);
+    await rm(join(world.root, 'etc/a'));
+    await world.until(() => world.annotation('state') === 'Degraded');
   }),
 );
 
