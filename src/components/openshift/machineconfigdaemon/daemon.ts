@@ -21,7 +21,7 @@ import { planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import { type DriftWatch, watchDrift } from './drift.ts';
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
-import { type ConfigTrial, jsonOf, NO_NOTE, type Note, noteOf } from './note.ts';
+import { type AppliedConfig, type ConfigTrial, jsonOf, NO_NOTE, type Note, noteOf } from './note.ts';
 import { desiredPolicies } from './policies.ts';
 import { type Settling, watchSettling } from './settling.ts';
 import { carryOut } from './steps.ts';
@@ -172,13 +172,13 @@ class Daemon implements MachineConfigDaemon {
 
   /** Ends the time in which a host must stay Ready; true: it did not, and has its old config again. */
   async #settled(node: Node): Promise<boolean> {
-    const { applied, trial } = this.#note;
+    const { applied, trial, failed } = this.#note;
     if (trial?.settling !== true) return false;
     this.#settling ??= watchSettling(this.#options, trial, () => this.#wake());
     const { outcome } = this.#settling;
     if (outcome === undefined) return false;
     if (outcome.failed !== undefined) await this.#rollBack(node, outcome.failed);
-    else await this.#keep({ applied });
+    else await this.#keep({ applied, ...(failed === undefined ? {} : { failed }) });
     this.#settling = undefined;
     if (outcome.failed === undefined) this.#options.log.info('machine config confirmed', { config: applied.name });
     return outcome.failed !== undefined;
@@ -217,13 +217,14 @@ class Daemon implements MachineConfigDaemon {
 
   async #rollBack(node: Node, why: string): Promise<void> {
     const { files, log } = this.#options;
-    const { applied, trial } = this.#note;
-    const { from = {}, policies = {} } = trial ?? {};
+    const { applied, trial, failed } = this.#note;
+    const { policies = {} } = trial ?? {};
+    const [from, rest] = previousOf(trial);
     const reason = `rolled back from ${applied.name} to ${from.name ?? 'no config'}: ${why}`;
     log.error('machine config rolled back', { from: applied.name, to: from.name, reason: why });
     const plan = await planChange(applied, from, policies, this.#options);
     if (plan.unreconcilable !== undefined) throw new Error(`${reason}; ${plan.unreconcilable}`);
-    const next: Note = { applied: from, failed: { name: applied.name ?? '', reason } };
+    const next: Note = { applied: from, ...rest, failed: { name: failed?.name ?? applied.name ?? '', reason } };
     await files.apply(plan.tree, jsonOf(next));
     this.#note = next;
     await carryOut(applied, from, policies, this.#options).catch((error: unknown) =>
@@ -273,4 +274,12 @@ class Daemon implements MachineConfigDaemon {
   #event(node: Node, type: 'Normal' | 'Warning', reason: string, message: string): void {
     this.#options.recorder.event({ ...node, apiVersion: 'v1', kind: 'Node' }, type, reason, message);
   }
+}
+
+/** What a host goes back to, and the trial of that. A config that never became Ready leaves the one before on trial. */
+function previousOf(trial: ConfigTrial | undefined): readonly [AppliedConfig, Pick<Note, 'trial'>] {
+  const { from = {}, before, settling } = trial ?? {};
+  if (trial === undefined || before === undefined || settling === true) return [from, {}];
+  const { before: _, ...rest } = trial;
+  return [before, { trial: { ...rest, settling: true } }];
 }

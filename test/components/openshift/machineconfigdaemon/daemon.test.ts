@@ -179,6 +179,28 @@ test('a unit that takes the network down later is undone; a file that comes in b
   }),
 );
 
+test('a config that fails on top of one that is not confirmed yet: the first stays, until it fails too', root, () =>
+  withWorld(async (world) => {
+    world.settleMs = 4_000;
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/first')));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/second')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.failing = 'restart network.service';
+    world.desire('rendered-worker-2');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /^rolled back from rendered-worker-2 to rendered-worker-1: restart/);
+    assert.equal(await world.read('etc/a'), '1');
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/a')) === undefined);
+    world.reachable = true;
+    await world.until(() => world.annotation('reason').startsWith('rolled back from rendered-worker-1 to no config'));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await world.read('etc/a'), undefined);
+  }),
+);
+
 test('a host that stayed Ready keeps its config, whatever happens to its network afterwards', root, () =>
   withWorld(async (world) => {
     const isConfirmed = async (): Promise<boolean> =>
