@@ -183,6 +183,9 @@ async function planChange(
         `${path}: is a ${present.kind === 'directory' ? 'directory' : 'special file'}`,
       );
     const wanted = recordOf(content);
+    if (differenceOf(path, wanted, present) !== undefined)
+      replacements.push({ path, content, present: present.kind !== 'absent' });
+    if (entry.kind === 'file' && entry.shared === true) continue;
     entries[path] = wanted;
     const kept = Object.hasOwn(state.originals, path) ? state.originals[path] : undefined;
     if (kept !== undefined) originals[path] = kept;
@@ -192,8 +195,6 @@ async function planChange(
       originals[path] = original;
       if (copy !== undefined) saved.push(copy);
     }
-    if (differenceOf(path, wanted, present) !== undefined)
-      replacements.push({ path, content, present: present.kind !== 'absent' });
   }
   for (const [path, original] of Object.entries(state.originals)) {
     if (tree.has(path)) continue;
@@ -210,7 +211,7 @@ async function planChange(
   const next: State = { version: 1, note, entries, originals, directories: directories.filter(needed) };
   const present = (await disk.stat(STATE)) !== undefined;
   const dropped = Object.entries(state.originals).flatMap(([path, original]) =>
-    original.kind === 'file' && !tree.has(path) ? [`${ORIGINALS}/${original.stored}`] : [],
+    original.kind === 'file' && !Object.hasOwn(originals, path) ? [`${ORIGINALS}/${original.stored}`] : [],
   );
   const own: Content = { kind: 'file', bytes: jsonBytes(next), owner: PRIVATE };
   return {

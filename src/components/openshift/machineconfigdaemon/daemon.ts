@@ -17,7 +17,7 @@ import { resources } from '../../../api/resources.ts';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer } from '../../../client/types.ts';
-import { planChange } from './change.ts';
+import { checkRunningKernel, planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import { type DriftWatch, watchDrift } from './drift.ts';
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
@@ -196,9 +196,14 @@ class Daemon implements MachineConfigDaemon {
     const { signal } = this.#stopping;
     if (trial === undefined) return;
     try {
-      const sameBoot = (await kernel.bootId()) === trial.bootId;
+      const bootId = await kernel.bootId();
+      const sameBoot =
+        bootId === trial.bootId || (trial.readyToBoot !== true && !(await hasArguments(applied, kernel)));
       const { addresses = [], policies, before = trial.from } = trial;
-      const kubeletSince = sameBoot ? await carryOut(before, applied, policies, this.#options) : undefined;
+      const beforeReboot = () => this.#keep({ applied, trial: { ...trial, bootId, readyToBoot: true } });
+      const kubeletSince = sameBoot
+        ? await carryOut(before, applied, policies, this.#options, beforeReboot)
+        : undefined;
       if (kubeletSince === 'rebooting') {
         this.#rebooting = true;
         return;
@@ -283,3 +288,9 @@ function previousOf(trial: ConfigTrial | undefined): readonly [AppliedConfig, Pi
   const { before: _, ...rest } = trial;
   return [before, { trial: { ...rest, settling: true } }];
 }
+
+const hasArguments = ({ spec }: AppliedConfig, kernel: MachineConfigDaemonOptions['kernel']): Promise<boolean> =>
+  checkRunningKernel(spec, kernel).then(
+    () => true,
+    () => false,
+  );

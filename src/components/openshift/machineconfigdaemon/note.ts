@@ -24,6 +24,8 @@ export interface Note {
     readonly addresses?: readonly string[];
     /** The change may cut the host off later on: it must stay Ready for a while before the trial ends. */
     readonly mayCutOff?: boolean;
+    /** The next boot has its kernel arguments. Absent: a power cut may have come before the boot loader knew them. */
+    readonly readyToBoot?: boolean;
     /** Its steps are done and the Node was Ready after them; it may be cut off still. */
     readonly settling?: boolean;
   };

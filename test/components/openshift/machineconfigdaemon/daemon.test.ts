@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { readlink, rm, stat } from 'node:fs/promises';
+import { mkdir, readlink, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileConfig, PREFIX, type World, withWorld } from './harness.ts';
@@ -290,6 +291,93 @@ test('kernel arguments: drain, the boot loader file, a reboot, and a check of th
     await world.until(() => world.annotation('state') === 'Degraded');
     assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
     assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+  }),
+);
+
+/** A reboot of the config's kernel arguments, up to the moment at which the machine goes down. */
+async function rebooting(world: World, config: string): Promise<void> {
+  world.desire(config);
+  await world.until(() => world.annotation('desiredDrain') === `drain-${config}`);
+  world.annotate({ [`${PREFIX}lastAppliedDrain`]: `drain-${config}` });
+  const before = world.steps.filter((step) => step === 'reboot').length;
+  await world.until(() => world.steps.filter((step) => step === 'reboot').length > before);
+}
+
+async function booted(world: World, config: string, cmdline: string): Promise<void> {
+  Object.assign(world, { bootId: `${world.bootId}+`, cmdline });
+  await world.restart();
+  await world.until(() => world.annotation('desiredDrain') === `uncordon-${config}`);
+  world.annotate({ [`${PREFIX}lastAppliedDrain`]: `uncordon-${config}` });
+  await world.until(done(world, config));
+}
+
+test('a kernel package that rewrites the file of the boot loader keeps its entries', root, () =>
+  withWorld(async (world) => {
+    const file = 'boot/extlinux/extlinux.conf';
+    await world.write(file, 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1\n');
+    world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
+    world.configs.set('rendered-worker-2', fileConfig({}));
+    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': 'a' }));
+    await world.restart();
+    await rebooting(world, 'rendered-worker-1');
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1 nosmt\n');
+    await booted(world, 'rendered-worker-1', 'root=/dev/sda1 nosmt');
+    await world.write(file, 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1 nosmt\n');
+    await rebooting(world, 'rendered-worker-2');
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1\n');
+    await booted(world, 'rendered-worker-2', 'root=/dev/sda1');
+    world.desire('rendered-worker-3');
+    await world.until(done(world, 'rendered-worker-3'));
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1\n');
+  }),
+);
+
+test('a power cut before the boot loader knows the arguments: the reboot is made up for', root, () =>
+  withWorld(async (world) => {
+    await world.write('boot/cmdline.txt', 'console=tty1\n');
+    world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
+    await world.restart();
+    await rebooting(world, 'rendered-worker-1');
+    const state = 'var/lib/origin/machine-config/state.json';
+    const text = (await world.read(state)) ?? '';
+    assert.match(text, /"readyToBoot":true/);
+    await world.write(state, text.replace(',"readyToBoot":true', ''));
+    world.bootId = 'after the cut';
+    await world.restart();
+    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+    await booted(world, 'rendered-worker-1', 'console=tty1 nosmt');
+    assert.equal(await world.read('boot/cmdline.txt'), 'console=tty1 nosmt\n');
+  }),
+);
+
+test('a boot partition that is read-only or full: nothing changes, and it is tried again', root, () =>
+  withWorld(async (world) => {
+    const boot = join(world.root, 'boot/firmware');
+    await mkdir(boot, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', boot]);
+    try {
+      await world.write('boot/firmware/cmdline.txt', 'console=tty1\n');
+      await world.write('boot/firmware/kernel.img', 'x'.repeat(4_096));
+      world.configs.set('rendered-worker-1', { ...fileConfig({ '/etc/a': 'a' }), kernelArguments: ['nosmt'] });
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(() => world.annotation('desiredDrain') !== '');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
+      await world.until(() => world.annotation('state') === 'Degraded');
+      assert.match(world.annotation('reason'), /^\/boot\/firmware\/cmdline\.txt: no space left on device; free space/);
+      execFileSync('mount', ['-o', 'remount,ro', boot]);
+      await world.until(() => /cmdline\.txt: read-only file system/.test(world.annotation('reason')));
+      assert.deepEqual(
+        [await world.read('boot/firmware/cmdline.txt'), await world.read('etc/a')],
+        ['console=tty1\n', undefined],
+      );
+      assert.deepEqual(world.steps, []);
+      execFileSync('mount', ['-o', 'remount,rw,size=64k', boot]);
+      await world.until(() => world.steps.includes('reboot'));
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 nosmt\n');
+    } finally {
+      execFileSync('umount', ['-l', boot]);
+    }
   }),
 );
 
