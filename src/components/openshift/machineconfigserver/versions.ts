@@ -54,7 +54,7 @@ function parse(value: string): Accepted {
   };
 }
 
-/** `config` is of a version 3. What is rendered here has no field that 3.1.0 lacks but kernel arguments, which 3.3.0 has. */
+/** `config` is of a version 3. Of what is rendered here, 3.2.0 and 3.1.0 lack kernel arguments alone. */
 export function convertConfig(config: JsonObject, version: IgnitionVersion): JsonObject {
   const { kernelArguments, ignition, ...rest } = config;
   const header = { ...(isObject(ignition) ? ignition : {}), version };
