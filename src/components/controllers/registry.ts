@@ -38,6 +38,7 @@ import { machineConfigRenderController } from './machine-config-render.ts';
 import { machineConfigTemplateController } from './machine-config-template.ts';
 import { machineHealthCheckController } from './machine-health-check.ts';
 import { machineSetController } from './machine-set.ts';
+import { mastersSchedulableController } from './masters-schedulable.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
 import { nodeIpamController } from './node-ipam.ts';
@@ -127,6 +128,7 @@ export const controllers: readonly ControllerSpec[] = [
   machineConfigRenderController,
   machineConfigNodeController,
   machineConfigDrainController,
+  mastersSchedulableController,
   kubeletConfigController,
   containerRuntimeConfigController,
   bareMetalHostController,
