@@ -33,7 +33,7 @@ process.on('message', (given: readonly Route[]) => {
     ingresses: [],
     ingressClasses: [],
     httpRoutes: [],
-    gateway: () => undefined,
+    gateways: [],
     permits: () => false,
     service: () => undefined,
     slices: (service) => [

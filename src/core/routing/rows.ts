@@ -24,8 +24,8 @@ export interface Row {
   readonly path: PathMatch;
   readonly method: string | undefined;
   readonly headers: readonly HeaderMatch[];
-  /** TLS ends here, or at the server. */
-  readonly tls: 'none' | 'terminate' | 'passthrough';
+  /** TLS ends here, or at the server; `refused`: the certificate cannot be served. */
+  readonly tls: 'none' | 'terminate' | 'passthrough' | 'refused';
   readonly insecure: 'serve' | 'redirect' | 'none';
   readonly certificate: Certificate | undefined;
   readonly age: Age;

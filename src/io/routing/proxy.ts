@@ -26,6 +26,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
 const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
+/** A fatal alert. Source: RFC 8446 §6, RFC 6066 §3. */
+const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 const EMPTY: RoutingView = {
   tls: () => ({ kind: 'terminate', certificate: undefined }),
   request: () => ({ kind: 'none' }),
@@ -145,6 +147,7 @@ class NodeProxy implements RoutingProxy {
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
       SNICallback: (name: string, callback: (error: Error | null, context?: never) => void) => {
         const found = this.#view.tls(name.toLowerCase());
+        if (found.kind === 'refused') return callback(new Error('no certificate can be served for the name'));
         const certificate = found.kind === 'terminate' ? found.certificate : undefined;
         const context = certificate === undefined ? undefined : this.#contexts.of(certificate);
         callback(null, context as never);
@@ -195,6 +198,7 @@ class NodeProxy implements RoutingProxy {
         return;
       }
       this.#pending.done(socket);
+      if (found.kind === 'refused') return void socket.end(UNRECOGNIZED_NAME, () => socket.destroy());
       const { backend } = found;
       const { balancing } = this.#parts;
       const source = this.#sourceOf(socket);

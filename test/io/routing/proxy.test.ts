@@ -10,6 +10,7 @@ import type { Route } from '../../../src/api/kinds/routes/types.ts';
 import type { Log } from '../../../src/base/log.ts';
 import type { RoutingProxy } from '../../../src/components/openshift/router/port.ts';
 import { Balancer, planRouting } from '../../../src/core/routing/index.ts';
+import { RoutingTable } from '../../../src/core/routing/table.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
 import { createCertificateJudge, proxyFactory } from '../../../src/io/routing/index.ts';
 import { freePort } from '../../ports.ts';
@@ -68,7 +69,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       ingresses: [],
       ingressClasses: [],
       httpRoutes: [],
-      gateway: () => undefined,
+      gateways: [],
       permits: () => false,
       service: () => undefined,
       slices: (key) => {
@@ -227,6 +228,13 @@ describe('proxy', { timeout: 60_000 }, () => {
       new RegExp(`302 .*Location: https://edge.apps.test:${httpsPort}/x\\?y`, 's'),
     );
     assert.match(await get('own.apps.test'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('a listener without a usable certificate refuses the handshake for its host', async () => {
+    use({ routes: [], servers: {} });
+    proxy.swap(new RoutingTable([], { http: httpPort, https: httpsPort }, new Set(['*.gone.test'])));
+    await assert.rejects(getSecure('x.gone.test'), /unrecognized.name/i);
+    assert.equal((await getSecure('x.apps.test')).status, 503, 'other names have the default certificate');
   });
 
   test('passthrough reaches the server with the TLS of the client', async () => {
