@@ -14,6 +14,8 @@ export interface Pool {
   readonly endpoints: readonly Endpoint[];
   /** The service port speaks HTTP/2 without TLS. */
   readonly http2: boolean;
+  /** The service has been idled: its workloads start when it has traffic. */
+  readonly idled?: boolean;
 }
 
 export type Balance = 'random' | 'source' | 'roundrobin' | 'leastconn';

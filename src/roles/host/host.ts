@@ -177,7 +177,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log: log.named('node-groups'),
   });
   const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
-  const stopRouter = startRouter(settings, informers, log.named('router'));
+  const stopRouter = startRouter(settings, informers, recorder, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;

@@ -27,6 +27,7 @@ interface Given {
   readonly routes: readonly Route[];
   /** Port of the server behind each service. */
   readonly servers: Readonly<Record<string, { readonly port: number; readonly appProtocol?: string }>>;
+  readonly idled?: readonly string[];
 }
 
 const slice = (port: number, appProtocol?: string) => ({
@@ -45,6 +46,7 @@ describe('proxy', { timeout: 60_000 }, () => {
   let proxy: RoutingProxy;
   let httpPort: number;
   let clusterCa = '';
+  const needed: string[] = [];
   let httpsPort: number;
   const closing: { close(): unknown }[] = [];
   let ca: Awaited<ReturnType<typeof createAuthority>>;
@@ -63,7 +65,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     closing.push(server);
     return (server.address() as AddressInfo).port;
   };
-  const use = ({ routes, servers }: Given): void => {
+  const use = ({ routes, servers, idled = [] }: Given): void => {
     const { table, rejected } = planRouting({
       routes,
       ingresses: [],
@@ -71,7 +73,10 @@ describe('proxy', { timeout: 60_000 }, () => {
       httpRoutes: [],
       gateways: [],
       permits: () => false,
-      service: () => undefined,
+      service: (key) => {
+        const annotations = { 'idling.alpha.openshift.io/idled-at': '2026-01-01T00:00:00Z' };
+        return idled.includes(key.split('/')[1] ?? '') ? { metadata: { annotations } } : undefined;
+      },
       slices: (key) => {
         const found = servers[key.split('/')[1] ?? ''];
         return found === undefined ? [] : [slice(found.port, found.appProtocol)];
@@ -133,6 +138,7 @@ describe('proxy', { timeout: 60_000 }, () => {
         clusterCaPeriodMs: 50,
       },
       new Balancer(() => 0.5),
+      (service) => needed.push(service),
     );
     proxy.useDefaultCertificate({ certificate: defaultPair.certPem, key: defaultPair.keyPem });
     await proxy.start();
@@ -204,6 +210,48 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('mute.apps.test'), /^HTTP\/1\.1 504 /);
     assert.ok(performance.now() - since < 5_000);
     assert.match(await get('none.apps.test'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('requests for idled services report traffic and wait for servers, within limits', async () => {
+    const routes = [
+      route('idle', {}),
+      route('through', { tls: { termination: 'passthrough' } }),
+      route('socket', {}),
+      route('busy', {}),
+    ];
+    use({ routes, servers: {}, idled: ['idle', 'through', 'socket', 'busy'] });
+    needed.length = 0;
+    const post = 'POST /held HTTP/1.1\r\nHost: idle.apps.test\r\nContent-Length: 5\r\n\r\nhello';
+    const held = raw(post, /"size":\d+/);
+    const tunnel = raw(
+      'GET / HTTP/1.1\r\nHost: socket.apps.test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+      /HTTP\/1\.1 \d+/,
+    );
+    const own = await leaf('through.apps.test');
+    const secure = getSecure('through.apps.test');
+    const busy = Array.from({ length: 66 }, () => get('busy.apps.test'));
+    const first = await Promise.race(busy);
+    assert.match(first, /^HTTP\/1\.1 503 /, 'more than 64 are not held');
+    const gone = connect(httpPort, '127.0.0.1');
+    gone.write('GET / HTTP/1.1\r\nHost: idle.apps.test\r\n\r\n');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    gone.resetAndDestroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.deepEqual([...new Set(needed)].sort(), ['shop/busy', 'shop/idle', 'shop/socket', 'shop/through']);
+    const tls = createHttps({ cert: own.certPem, key: own.keyPem }, (_request, response) => response.end('woken'));
+    const seen: IncomingMessage[] = [];
+    const port = await echo(seen);
+    use({
+      routes,
+      servers: { idle: { port }, socket: { port }, busy: { port }, through: { port: await listen(tls) } },
+    });
+    assert.match(await held, /"url":"\/held".*"size":5/);
+    assert.equal((await secure).body, 'woken');
+    assert.match(await tunnel, /HTTP\/1\.1 200/, 'the server does not upgrade');
+    const answers = await Promise.all(busy);
+    assert.equal(answers.filter((text) => text.startsWith('HTTP/1.1 200')).length, 64);
+    assert.equal(seen.filter(({ url }) => url === '/held').length, 1);
+    assert.equal(seen.length, 1 + 1 + 64, 'the client that left has no request');
   });
 
   test('edge: the default certificate, one of the route, redirect, HSTS', async () => {

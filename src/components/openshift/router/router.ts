@@ -12,6 +12,7 @@ import { type ApplyLoop, startApplyLoop } from '../../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import { type LabelSelector, matchesLabels } from '../../../base/selector.ts';
+import type { NeedPods } from '../../../client/need-pods.ts';
 import { NamedInformers } from '../../../client/named-informers.ts';
 import type { Informer, InformerFactory } from '../../../client/types.ts';
 import {
@@ -38,6 +39,7 @@ export interface RouterDeps {
   readonly informers: InformerFactory;
   readonly proxies: ProxyFactory;
   readonly judge: CertificateJudge;
+  readonly needPods: NeedPods;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
@@ -62,11 +64,14 @@ const BY_SERVICE = 'router-service';
 export function createRouter(deps: RouterDeps): Router {
   const { informers, config, log, clock } = deps;
   const balancer = new Balancer(() => deps.random.random());
-  const proxy = deps.proxies.create(config, balancer);
   const routes: Informer<Route> = informers.informer(resources.routes);
   const ingresses: Informer<Ingress> = informers.informer(resources.ingresses);
   const classes: Informer<IngressClass> = informers.informer(resources.ingressClasses);
   const services: Informer<Service> = informers.informer(resources.services, { lastKnown: { set: 'services' } });
+  const proxy = deps.proxies.create(config, balancer, (key) => {
+    const service = services.get(key);
+    if (service !== undefined) deps.needPods(service);
+  });
   const slices: Informer<EndpointSlice> = informers.informer(resources.endpointSlices, {
     lastKnown: { set: 'endpoint-slices' },
   });
