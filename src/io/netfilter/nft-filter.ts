@@ -66,7 +66,10 @@ function elementsOf(text: string): string[] {
   });
 }
 
-/** Runs to the end with `input` on stdin and returns its output; throws CodedError 'packet-filter' with the first line the tool complained. */
+/**
+ * Runs to the end with `input` on stdin and returns its output; throws CodedError 'packet-filter' with the first line
+ * the tool complained.
+ */
 function run(file: string, args: readonly string[], input: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });

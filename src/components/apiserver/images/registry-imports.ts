@@ -1,6 +1,6 @@
 /**
- * Images by name: the hosts' stores first, then the registries that the hosts' configuration names, with the pull secrets
- * of the stream's namespace.
+ * Images by name: the hosts' stores first, then the registries that the hosts' configuration names, with the pull
+ * secrets of the stream's namespace.
  */
 import type { Image } from '../../../api/kinds/images/index.ts';
 import { pullCredentials } from '../../../api/kinds/secrets/pull-credentials.ts';

@@ -16,7 +16,8 @@ export interface RegistryImage {
 export interface ImageRegistries {
   /**
    * Undefined for a registry that the hosts' configuration does not name: a user must not choose what this server
-   * connects to. `credentials` are for the registry itself, not for its mirrors. Throws an Error whose message is shown to the user.
+   * connects to. `credentials` are for the registry itself, not for its mirrors. Throws an Error whose message is shown
+   * to the user.
    */
   inspect(name: string, credentials?: PullCredentials): Promise<RegistryImage | undefined>;
 }
