@@ -12,8 +12,8 @@ import { type ApplyLoop, startApplyLoop } from '../../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import { type LabelSelector, matchesLabels } from '../../../base/selector.ts';
-import type { NeedPods } from '../../../client/need-pods.ts';
 import { NamedInformers } from '../../../client/named-informers.ts';
+import type { NeedPods } from '../../../client/need-pods.ts';
 import type { Informer, InformerFactory } from '../../../client/types.ts';
 import {
   Balancer,
