@@ -68,6 +68,7 @@ import { templateInstanceController } from './template-instance.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
+import { unidlingController } from './unidling.ts';
 import { attributesClassProtectionController } from './volumeattributesclass-protection.ts';
 
 export const controllers: readonly ControllerSpec[] = [
@@ -123,6 +124,7 @@ export const controllers: readonly ControllerSpec[] = [
   imageStreamImportController,
   imageTriggerController,
   templateInstanceController,
+  unidlingController,
   rigController,
   fixtureClassesController,
   machineConfigTemplateController,
