@@ -1,7 +1,7 @@
 /** Probes of this host, and on masters the operator of the cluster: one of them leads. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
-import { createLeaderElector } from '../../client/index.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import {
   type HostProber,
   runClusterOperator,
@@ -59,11 +59,13 @@ async function leadWhenElected(
     balancerUrl(settings),
   );
   const { client } = admin;
+  const recorder = createEventRecorder({ client, component: 'cluster-version-operator', clock, random, log });
   const elector = createLeaderElector({ client, ...LEASE, ...LEASE_TIMES, identity: nodeName, clock, random, log });
   const stop = runClusterOperator({
     client: client.fenced(elector.fence),
     newInformers: () => admin.newInformers(),
     elector,
+    recorder,
     probeStore: storeProbe(root),
     verify,
     own,
@@ -73,6 +75,7 @@ async function leadWhenElected(
   });
   return async () => {
     await stop();
+    await recorder.stop();
     await admin.close();
   };
 }
