@@ -305,7 +305,7 @@ export interface RpcListener {
   /** Starts to listen. Throws CodedError 'address-in-use' naming the address. */
   listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }>;
   /**
-   * Stops accepting, sends GOAWAY, and resolves when the unary calls in progress are answered, or after `mostMs`. Streams
+   * Stops accepting, sends GOAWAY, and resolves when unary calls in progress are answered, or after `mostMs`. Streams
    * continue.
    */
   drain(mostMs: number): Promise<void>;

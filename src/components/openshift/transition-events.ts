@@ -18,8 +18,8 @@ export interface Recorded {
 }
 
 /**
- * Records a transition twice: `oc describe` shows Events of a cluster-scoped object only when they are in `default`, and
- * upstream's operators record them in a namespace of their own.
+ * Records a transition twice: `oc describe` shows Events of a cluster-scoped object only when they are in `default`,
+ * and upstream's operators record them in a namespace of their own.
  */
 export function recordTransition(
   recorder: Pick<EventRecorder, 'event'>,

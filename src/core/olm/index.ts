@@ -29,6 +29,7 @@ export {
   type Choice,
   currentOf,
   isChoice,
+  type PropertyRules,
   packageOf,
   problemOf,
   type Situation,

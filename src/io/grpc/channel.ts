@@ -238,8 +238,8 @@ export class Channel {
   }
 
   /**
-   * Calls begin once the server has greeted: a TLS 1.3 server refuses a certificate after the handshake, and a call that
-   * is lost with a connection before that would have an unknown outcome.
+   * Calls begin once the server has greeted: a TLS 1.3 server refuses a certificate after the handshake, and a call
+   * that is lost with a connection before that would have an unknown outcome.
    */
   #connected(socket: Socket, endpoint: URL, giveUp: Timer): void {
     const connection = this.#speak(socket, endpoint);

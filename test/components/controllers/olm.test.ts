@@ -1,6 +1,6 @@
 /** The operator lifecycle manager on a real API server; pods are played. */
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -213,6 +213,45 @@ describe('operator lifecycle manager', () => {
       const { status } = await plane.of(resources.subscriptions).get('db-stable-high-openshift-marketplace', 'apps');
       return status?.installedCSV === 'db.v3.2.0';
     }, 'the subscription of the dependency');
+  });
+
+  it('chooses a dependency by a rule in CEL, and reads a plan that is compressed', async () => {
+    const storage = (name: string, value: string) => ({
+      name,
+      version: '1.0.0',
+      properties: [{ type: 'storage', value }],
+      // Text of hexadecimal digits: it is halved by compression.
+      description: randomBytes(320_000).toString('hex'),
+    });
+    const rule = `properties.exists(p, p.type == "storage" && p.value == "fast") &&
+      properties.exists(p, p.type == "olm.package" && semver_compare(p.value.version, "1.0.0") >= 0)`;
+    const constraint = { failureMessage: 'fast storage', all: { constraints: [{ cel: { rule } }] } };
+    const app = {
+      name: 'choosy',
+      version: '1.0.0',
+      properties: [
+        { type: 'olm.constraint', value: constraint },
+        { type: 'olm.package.required', value: { packageName: 'plain', versionRange: '>=1.0.0' } },
+      ],
+    };
+    const slow = storage('slow', 'slow');
+    await writeCatalog(join(catalogs, 'choosy'), [
+      ...packageOf('choosy', [app]),
+      ...packageOf('slow', [slow]),
+      ...packageOf('plain', [{ ...slow, name: 'plain' }]),
+      ...packageOf('quick', [storage('quick', 'fast')]),
+    ]);
+    await catalog('choosy');
+    await namespace('choosy');
+    await subscribe('choosy', 'choosy', 'choosy');
+    await Promise.all(['choosy', 'quick', 'plain'].map((name) => phaseOf(`${name}.v1.0.0`, 'choosy', 'Succeeded')));
+    const { items } = await plane.of(resources.clusterServiceVersions).list({ namespace: 'choosy' });
+    assert.equal(items.length, 3);
+    const [plan] = (await plane.of(resources.installPlans).list({ namespace: 'choosy' })).items;
+    const manifests = plan?.status?.plan?.map(({ resource }) => resource.manifest ?? '') ?? [];
+    assert.equal(manifests.filter((each) => each.startsWith('{"hyperedge.dev/gzip":')).length, 2);
+    const quick = items.find(({ metadata }) => metadata?.name === 'quick.v1.0.0');
+    assert.ok(JSON.stringify(quick).length > 640_000);
   });
 
   it('says why a subscription cannot be resolved', async () => {
