@@ -13,6 +13,7 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { balancerUrl } from './balancer-url.ts';
+import { reportCatalogs } from './catalog-report.ts';
 import { hostProbes, type ProbedHost, storeProbe } from './host-probes.ts';
 
 export interface OperatedHost extends ProbedHost {
@@ -34,11 +35,13 @@ export async function startClusterOperators(
   const log = host.log.named('cluster-operators');
   const prober = startHostProber({ probes: hostProbes(host), nodeName, client: api.client, ...own, clock, log });
   if (!settings.roles.has('master')) return { prober, stop: async () => prober.stop() };
+  const stopReporting = reportCatalogs(settings.paths.catalogs, nodeName, api.client, log.named('catalogs'));
   const stopLeading = await leadWhenElected(settings, nodeName, host.verify, log);
   return {
     prober,
     stop: async () => {
       prober.stop();
+      stopReporting();
       await stopLeading();
     },
   };

@@ -170,6 +170,27 @@ describe('operator lifecycle manager', () => {
     assert.ok(status.plan?.every((each) => ['Created', 'Present'].includes(each.status)));
   });
 
+  it('reports masters whose copy of a catalog differs', async () => {
+    const condition = async () => {
+      const { status } = await plane.of(resources.catalogSources).get('lab', 'openshift-marketplace');
+      return status?.conditions?.find(({ type }) => type === 'CopiesEqual');
+    };
+    const report = (node: string, catalogs: object) =>
+      plane.of(resources.nodes).patch(node, undefined, 'merge', {
+        metadata: { annotations: { 'hyperedge.dev/catalogs': JSON.stringify(catalogs) } },
+      });
+    const equal = await eventually(condition, 'a condition');
+    assert.equal(equal.status, 'True');
+    const digest = /^content (sha256:[0-9a-f]{64})$/.exec(equal.message)?.[1] ?? '';
+    await report('n1', { lab: `sha256:${'0'.repeat(64)}` });
+    await eventually(async () => (await condition())?.status === 'False', 'a difference');
+    const found = await condition();
+    assert.equal(found?.reason, 'CopiesDiffer');
+    assert.match(found?.message ?? '', /^content sha256:.* copy it to the other masters: n1 has sha256:000000000000$/);
+    await report('n1', { lab: digest });
+    await eventually(async () => (await condition())?.status === 'True', 'equal copies');
+  });
+
   it('shows packages in every namespace, also to those who may only view', async () => {
     const shown = async (at: string, name = '') =>
       plane.admin.request<{ items?: { metadata: object }[]; status?: { channels: { currentCSV: string }[] } }>(
