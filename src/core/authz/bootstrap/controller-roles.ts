@@ -275,6 +275,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('delete get list patch watch', 'core', 'pods'),
       rule(READ, 'core', 'nodes'),
       rule('create delete get list watch', 'resource.k8s.io', 'deviceclasses resourceslices'),
+      rule(READ, 'resource.k8s.io', 'resourceclaims'),
       eventsRule,
     ],
   ],
