@@ -4,7 +4,7 @@
  * `Container.exec` and `execFifo`.
  */
 import { constants, open as openFd } from 'node:fs';
-import { unlink } from 'node:fs/promises';
+import { stat, unlink } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -20,6 +20,7 @@ export async function openGate(stateDirectory: string, isAlive: () => Promise<bo
   const path = join(stateDirectory, 'exec.fifo');
   let fd: number;
   try {
+    if (!(await stat(path)).isFIFO()) return false;
     // Without a writer this does not wait: the process may not have got there yet.
     fd = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
