@@ -158,10 +158,8 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
       ),
     );
     await cluster.untilReady(master, cluster.hosts);
-    assert.equal(
-      (await machine())?.status?.conditions?.some(({ type }) => type === 'MachineCreation'),
-      false,
-    );
+    const created = (await machine())?.status?.conditions?.find(({ type }) => type === 'MachineCreation');
+    assert.equal(created?.status, 'True');
     const events = await master.mustKubectl(['get', 'events', ...IN, '-o', 'jsonpath={.items[*].reason}']);
     assert.match(events, /FailedProvision/);
     const left = await blank.must('sh', [

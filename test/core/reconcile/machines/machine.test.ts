@@ -87,6 +87,9 @@ test('a machine whose host is gone, or cannot be installed, has failed and stays
     [creation?.status, creation?.reason, creation?.message],
     ['False', 'MachineCreationFailed', 'ssh: no route'],
   );
+  const status = { ...waiting.status, phase: 'Provisioned' as const };
+  const installed = planMachine(snapshot({ host, machine: machineOf({ status }) }), NOW);
+  assert.equal(installed.status.conditions?.find(({ type }) => type === 'MachineCreation')?.status, 'True');
   assert.equal(tried(MOST_ATTEMPTS - 1).step?.do, 'provision');
   const failed = tried(MOST_ATTEMPTS);
   assert.deepEqual(
