@@ -3,6 +3,8 @@
  * its test there. Files of the node are read below its root, where that suite reads them in a pod of the daemon.
  */
 import assert from 'node:assert/strict';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { eventually } from '../../e2e/harness.ts';
@@ -341,6 +343,61 @@ test('TestIgn33Kargs', CASE, async () => {
     await drop('99-kargs');
     await cluster.moved('worker');
   }
+});
+
+test('pods cannot reach the machine config server', CASE, async () => {
+  const ask = (port: number): string =>
+    `nc -w 5 10.88.0.1 ${port} </dev/null >/dev/null 2>&1 && echo ${port} open || echo ${port} closed; `;
+  assert.equal(await cluster.inPod('asks', ask(8443) + ask(22623)), '8443 open\n22623 closed\n');
+  assert.equal(await cluster.inPod('asks-as-host', ask(22623), true), '22623 open\n');
+});
+
+const refused: readonly (readonly [name: string, config: object, reason: RegExp])[] = [
+  ['dots', files({ '/etc/../etc/x': 'y' }), /files\[0\]\.path/],
+  ['unit', { systemd: { units: [{ name: '../x.service', contents: '[Unit]' }] } }, /units\[0\]\.name/],
+  ['bomb', { storage: { files: [gzippedBomb()] } }, /files\[0\]\.contents/],
+];
+for (const [name, config, reason] of refused)
+  test(`bad input: ${name} degrades the pool, which recovers without it`, CASE, async () => {
+    await cluster.fragment(`bad-${name}`, 'worker', config);
+    await eventually('RenderDegraded', WAIT_MS, async () => {
+      const { status } = await cluster.pool('worker');
+      const found = status?.conditions?.find(({ type, status: is }) => type === 'RenderDegraded' && is === 'True');
+      return found !== undefined && reason.test(found.message ?? '') ? true : undefined;
+    });
+    await drop(`bad-${name}`);
+    await cluster.done('worker', () => true);
+  });
+
+function gzippedBomb(): object {
+  return gzipped('/etc/bomb', '\0'.repeat(200 * 1024 * 1024));
+}
+
+test('bad input: a data URL of 100 MB, and files that no config may change', CASE, async () => {
+  const large = `data:,${'x'.repeat(100 * 1024 * 1024)}`;
+  const refusedLarge = cluster.fragment('bad-large', 'worker', {
+    storage: { files: [{ path: '/etc/large', contents: { source: large } }] },
+  });
+  await assert.rejects(refusedLarge, /too large|Request entity|limit/i);
+  for (const path of ['/etc/shadow', '/etc/origin/node/node-config.yaml', '/proc/sys/kernel/panic']) {
+    await cluster.fragment('bad-path', 'worker', files({ [path]: 'x' }));
+    await eventually('Unreconcilable', WAIT_MS, async () =>
+      (await cluster.annotation('reason')).includes(path) ? true : undefined,
+    );
+    await drop('bad-path');
+    await cluster.moved('worker');
+  }
+});
+
+test('bad input: a directory that is a symbolic link', CASE, async () => {
+  await symlink('/tmp', join(cluster.worker.root, 'etc/linked'));
+  await cluster.fragment('bad-link', 'worker', files({ '/etc/linked/x': 'y', '/etc/before-linked': 'z' }));
+  await eventually('Degraded', WAIT_MS, async () =>
+    /\/etc\/linked is not a directory/.test(await cluster.annotation('reason')) ? true : undefined,
+  );
+  assert.equal(await cluster.read('/etc/before-linked'), '');
+  await drop('bad-link');
+  await cluster.moved('worker');
 });
 
 const NOT_HERE: Readonly<Record<string, string>> = {
