@@ -1,6 +1,7 @@
 /**
  * Which nodes belong to which pool. As in later releases of upstream, a master that a custom pool selects too stays a
- * master. A pool that is made of a node group yields to others. Source: getPoolsForNode in pkg/controller/node of openshift/machine-config-operator.
+ * master. A pool that is made of a node group yields to others. Source: getPoolsForNode in pkg/controller/node of
+ * openshift/machine-config-operator.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
