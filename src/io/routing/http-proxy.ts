@@ -16,6 +16,7 @@ import {
 } from './exchange.ts';
 import { cookieOf, type Forwarding, forwarded, type RawHeaders, returned } from './headers.ts';
 import { forwardHttp2 } from './http2-upstream.ts';
+import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
 import type { Upstreams } from './upstream.ts';
 
@@ -26,6 +27,7 @@ export interface ProxyParts {
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
   readonly upstreams: Upstreams;
+  readonly idle: IdleBackends;
   readonly log: Log;
   readonly accessLog: boolean;
   readonly ports: { readonly http: number; readonly https: number };
@@ -119,14 +121,45 @@ export class HttpProxy {
     return choice;
   }
 
+  /** True: the request waits for servers of its idled service; `again` or `failed` follows, unless `client` closes. */
+  holdIdle(
+    exchange: Omit<Exchange, 'response'>,
+    client: { once(event: 'close', listener: () => void): unknown },
+    again: (exchange: Omit<Exchange, 'response'>) => void,
+    failed: () => void,
+  ): boolean {
+    if (exchange.tried.size > 0) return false;
+    const { idle, view } = this.#parts;
+    const cancel = idle.hold(exchange.backend, {
+      isReady: () => {
+        const found = view().request(exchange.target);
+        return found.kind !== 'backend' || hasServers(found.backend);
+      },
+      settled: (ready) => {
+        const found = view().request(exchange.target);
+        if (ready && found.kind === 'backend') again({ ...exchange, backend: found.backend, path: found.path });
+        else failed();
+      },
+    });
+    if (cancel === undefined) return false;
+    client.once('close', cancel);
+    return true;
+  }
+
   #attempt(exchange: Exchange, body: NonNullable<ReturnType<typeof framing>>): void {
     const { request, response, backend, path, target } = exchange;
     const { balancing, metrics, upstreams } = this.#parts;
     const choice = this.choose(exchange);
     if (choice === undefined) {
+      const again = (found: Omit<Exchange, 'response'>): void => this.#attempt({ ...found, response }, body);
+      const unavailable = (): void => {
+        metrics.responded(backend, 503);
+        answer(response, 503, this.#closing(exchange, body.hasBody));
+      };
+      // Both kinds of response have the event; their types differ.
+      if (this.holdIdle(exchange, response as ServerResponse, again, unavailable)) return;
       if (exchange.tried.size > 0) metrics.of(backend).connectErrors++;
-      metrics.responded(backend, 503);
-      answer(response, 503, this.#closing(exchange, body.hasBody));
+      unavailable();
       return;
     }
     const headers = forwarded(request.rawHeaders, request.headers, this.forwardingOf(exchange));

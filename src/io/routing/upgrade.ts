@@ -2,7 +2,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { ownHeaders } from './exchange.ts';
+import { type Exchange, ownHeaders } from './exchange.ts';
 import { forwarded, type RawHeaders, returned } from './headers.ts';
 import type { HttpProxy, ProxyParts } from './http-proxy.ts';
 import { page, reasonOf } from './pages.ts';
@@ -22,22 +22,25 @@ export function upgrade(
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
     client.end(`${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
   };
-  const exchange = proxy.admit(request, secure, (status, headers) =>
+  const admitted = proxy.admit(request, secure, (status, headers) =>
     refuse(status, headers[0] === 'Connection' ? [] : headers),
   );
-  if (exchange === undefined) return;
-  const { backend, path, target } = exchange;
+  if (admitted === undefined) return;
   // An upgrade has no body; one that claims to have one could hide a second request.
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (length !== '0' || coding !== undefined) {
     refuse(400);
     return;
   }
-  const attempt = (): void => {
+  const attempt = (exchange: Omit<Exchange, 'response'>): void => {
+    const { backend, path, target } = exchange;
     const choice = proxy.choose(exchange);
     if (choice === undefined) {
-      metrics.responded(backend, 503);
-      refuse(503);
+      const unavailable = (): void => {
+        metrics.responded(backend, 503);
+        refuse(503);
+      };
+      if (!proxy.holdIdle(exchange, client, attempt, unavailable)) unavailable();
       return;
     }
     const headers = forwarded(request.rawHeaders, request.headers, proxy.forwardingOf(exchange));
@@ -85,13 +88,13 @@ export function upgrade(
     });
     upstream.on('error', () => {
       clearTimeout(connecting);
-      if (!isConnected && !timedOut) attempt();
+      if (!isConnected && !timedOut) attempt(exchange);
       else if (client.writable) refuse(timedOut ? 504 : 502);
     });
     client.once('close', () => upstream.destroy());
     upstream.end();
   };
-  attempt();
+  attempt(admitted);
 }
 
 /** Values come from parsed messages or constants; CR and LF cannot be in them. */

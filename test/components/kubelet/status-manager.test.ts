@@ -126,3 +126,20 @@ test('an API that cannot be reached keeps the last status from being lost', asyn
   assert.notEqual(api.get(resources.pods, 'default/steady'), undefined);
   statuses.stop();
 });
+
+test('a pod that ends at once stays visible as terminating for a moment', async () => {
+  const api = new MemoryApi();
+  const statuses = await started(api);
+  const deletionTimestamp = '2026-01-01T00:00:00Z';
+  const graceful = { ...pending().metadata, deletionTimestamp, deletionGracePeriodSeconds: 60 };
+  const beganMs = performance.now();
+  statuses.setTarget('u', { ...pending(), metadata: graceful, status: { phase: 'Running' } });
+  statuses.finish('u');
+  await turns();
+  assert.ok(api.get(resources.pods, 'default/steady'), 'a client that reads after its deletion finds the pod');
+  while (api.get(resources.pods, 'default/steady') !== undefined && performance.now() - beganMs < 5_000)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  const tookMs = performance.now() - beganMs;
+  assert.ok(tookMs >= 240 && tookMs < 5_000, `${tookMs} ms`);
+  statuses.stop();
+});

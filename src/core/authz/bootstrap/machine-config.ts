@@ -40,7 +40,7 @@ export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly Po
       rule('get list patch update watch', 'core', 'nodes'),
       rule(READ, 'core', 'configmaps pods'),
       rule('create', 'core', 'pods/eviction'),
-      rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures'),
+      rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures schedulers'),
       eventsRule,
     ],
   ],
