@@ -490,5 +490,6 @@ function nodeDevices(
       if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
     },
     failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+    warnOfPod: (pod, reason, message) => parts().services.events.pod(pod, 'Warning', reason, message),
   });
 }
