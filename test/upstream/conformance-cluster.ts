@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Appliance } from '../e2e/harness.ts';
 import { LabCluster } from '../lab/lab-cluster.ts';
 import { whyNoNspawn } from '../lab/nspawn-host.ts';
-import { REPOSITORIES, writeConformanceImages } from './conformance-images.ts';
+import { REPOSITORIES, type UpstreamPlaces, writeConformanceImages } from './conformance-images.ts';
 
 const IMPORT_MS = 300_000;
 const ARCHIVE = 'root/images.tar';
@@ -29,10 +29,7 @@ export async function createCluster(hosts: number): Promise<ConformanceCluster> 
 }
 
 /** Writes the list of repositories for the suite; returns its path. */
-export async function prepareImages(
-  cluster: ConformanceCluster,
-  from: { readonly programs: string; readonly sources: string },
-): Promise<string> {
+export async function prepareImages(cluster: ConformanceCluster, from: UpstreamPlaces): Promise<string> {
   await cluster.importImages((archive) => writeConformanceImages(archive, from));
   const repositories = join(cluster.scratch, 'repositories.yaml');
   await writeFile(repositories, REPOSITORIES);

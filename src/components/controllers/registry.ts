@@ -38,8 +38,10 @@ import { machineConfigRenderController } from './machine-config-render.ts';
 import { machineConfigTemplateController } from './machine-config-template.ts';
 import { machineHealthCheckController } from './machine-health-check.ts';
 import { machineSetController } from './machine-set.ts';
+import { mastersSchedulableController } from './masters-schedulable.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
+import { nodeGroupController } from './node-group.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { operatorLifecycleManager } from './olm/index.ts';
@@ -129,6 +131,8 @@ export const controllers: readonly ControllerSpec[] = [
   machineConfigRenderController,
   machineConfigNodeController,
   machineConfigDrainController,
+  mastersSchedulableController,
+  nodeGroupController,
   kubeletConfigController,
   containerRuntimeConfigController,
   bareMetalHostController,
