@@ -77,7 +77,7 @@ export async function writeDockerArchive(path: string, images: readonly ImageToW
   }
 }
 
-/** A small system of this host's static busybox. Throws when there is none (Debian package busybox-static). */
+/** A small system of a static busybox, by default the one of this host. Throws when there is none (Debian package busybox-static). */
 export async function busyboxLayer(path?: string): Promise<readonly Entry[]> {
   const busybox = path ?? (await findBusybox());
   const binary = await readFile(busybox);

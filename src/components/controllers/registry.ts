@@ -41,6 +41,7 @@ import { machineSetController } from './machine-set.ts';
 import { mastersSchedulableController } from './masters-schedulable.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
+import { nodeGroupController } from './node-group.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { operatorLifecycleManager } from './olm/index.ts';
@@ -131,6 +132,7 @@ export const controllers: readonly ControllerSpec[] = [
   machineConfigNodeController,
   machineConfigDrainController,
   mastersSchedulableController,
+  nodeGroupController,
   kubeletConfigController,
   containerRuntimeConfigController,
   bareMetalHostController,

@@ -389,7 +389,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       clock,
       random,
       onVerdict: (uid) => manager.wake([uid]),
-      event: (pod, container, message) => events.pod(pod, 'Warning', 'Unhealthy', message, container),
+      event: (pod, container, reason, message) => events.pod(pod, 'Warning', reason, message, container),
     }),
     statuses: new StatusManager({ clock, log: log.named('status') }),
     events,

@@ -1,8 +1,10 @@
 /** A master and a worker of a pool, driven with `oc` (HYPEREDGE_OC) where it is there, and their files. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Appliance, eventually } from '../../e2e/harness.ts';
+import { helloImage, importHelloImage } from '../../e2e/images.ts';
 import { Lan } from '../../e2e/lan.ts';
 
 export const GROUP = 'machineconfiguration.openshift.io';
@@ -29,7 +31,7 @@ export interface Pool {
 
 export interface FoundNode {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
-  readonly status: { readonly allocatable: { readonly memory: string } };
+  readonly status: { readonly allocatable: { readonly memory: string; readonly pods: string } };
 }
 
 export class PoolCluster {
@@ -69,6 +71,11 @@ export class PoolCluster {
       await lan.stop();
       throw error;
     }
+  }
+
+  /** Pulls or plugs the worker's cable. */
+  cable(state: 'up' | 'down'): Promise<void> {
+    return this.#lan.cable(WORKER, state);
   }
 
   stop(): Promise<void> {
@@ -182,6 +189,30 @@ export class PoolCluster {
     const { stdout, stderr } = await this.worker.inside('curl', args);
     assert.equal(stderr, '');
     return JSON.parse(stdout) as { ignition: { version: string } };
+  }
+
+  /** Runs a shell script in a pod on the worker, or on its host's network; what it printed. */
+  async inPod(name: string, script: string, hostNetwork = false): Promise<string> {
+    const scratch = await mkdtemp(join(tmpdir(), 'he-mc-pod-'));
+    try {
+      await importHelloImage(this.worker, scratch);
+    } finally {
+      await rm(scratch, { recursive: true });
+    }
+    await this.create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default' },
+      spec: {
+        ...{ nodeName: WORKER, restartPolicy: 'Never', hostNetwork },
+        containers: [{ name: 'main', image: helloImage, command: ['/bin/sh', '-c', script] }],
+      },
+    });
+    await eventually(`pod ${name} over`, POOL_MS, async () => {
+      const { status } = await this.get<{ status: { phase: string } }>('pod', name, '-n', 'default');
+      return ['Succeeded', 'Failed'].includes(status.phase) ? true : undefined;
+    });
+    return this.oc(['logs', name, '-n', 'default']);
   }
 
   read(path: string): Promise<string> {

@@ -3,6 +3,8 @@
  * its test there. Files of the node are read below its root, where that suite reads them in a pod of the daemon.
  */
 import assert from 'node:assert/strict';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { eventually } from '../../e2e/harness.ts';
@@ -341,6 +343,101 @@ test('TestIgn33Kargs', CASE, async () => {
     await drop('99-kargs');
     await cluster.moved('worker');
   }
+});
+
+test('pods cannot reach the machine config server', CASE, async () => {
+  const ask = (port: number): string =>
+    `nc -w 5 10.88.0.1 ${port} </dev/null >/dev/null 2>&1 && echo ${port} open || echo ${port} closed; `;
+  assert.equal(await cluster.inPod('asks', ask(8443) + ask(22623)), '8443 open\n22623 closed\n');
+  assert.equal(await cluster.inPod('asks-as-host', ask(22623), true), '22623 open\n');
+});
+
+const refused: readonly (readonly [name: string, config: object, reason: RegExp])[] = [
+  ['dots', files({ '/etc/../etc/x': 'y' }), /files\[0\]\.path/],
+  ['unit', { systemd: { units: [{ name: '../x.service', contents: '[Unit]' }] } }, /units\[0\]\.name/],
+  ['bomb', { storage: { files: [gzippedBomb()] } }, /files\[0\]\.contents/],
+];
+for (const [name, config, reason] of refused)
+  test(`bad input: ${name} degrades the pool, which recovers without it`, CASE, async () => {
+    await cluster.fragment(`bad-${name}`, 'worker', config);
+    await eventually('RenderDegraded', WAIT_MS, async () => {
+      const { status } = await cluster.pool('worker');
+      const found = status?.conditions?.find(({ type, status: is }) => type === 'RenderDegraded' && is === 'True');
+      return found !== undefined && reason.test(found.message ?? '') ? true : undefined;
+    });
+    await drop(`bad-${name}`);
+    await cluster.done('worker', () => true);
+  });
+
+function gzippedBomb(): object {
+  return gzipped('/etc/bomb', '\0'.repeat(200 * 1024 * 1024));
+}
+
+test('bad input: a data URL of 100 MB, and files that no config may change', CASE, async () => {
+  const large = `data:,${'x'.repeat(100 * 1024 * 1024)}`;
+  const refusedLarge = cluster.fragment('bad-large', 'worker', {
+    storage: { files: [{ path: '/etc/large', contents: { source: large } }] },
+  });
+  await assert.rejects(refusedLarge, /too large|Request entity|limit/i);
+  for (const path of ['/etc/shadow', '/etc/origin/node/node-config.yaml', '/proc/sys/kernel/panic']) {
+    await cluster.fragment('bad-path', 'worker', files({ [path]: 'x' }));
+    await eventually('Unreconcilable', WAIT_MS, async () =>
+      (await cluster.annotation('reason')).includes(path) ? true : undefined,
+    );
+    await drop('bad-path');
+    await cluster.moved('worker');
+  }
+});
+
+test('bad input: a directory that is a symbolic link', CASE, async () => {
+  await symlink('/tmp', join(cluster.worker.root, 'etc/linked'));
+  await cluster.fragment('bad-link', 'worker', files({ '/etc/linked/x': 'y', '/etc/before-linked': 'z' }));
+  await eventually('Degraded', WAIT_MS, async () =>
+    /\/etc\/linked is not a directory/.test(await cluster.annotation('reason')) ? true : undefined,
+  );
+  assert.equal(await cluster.read('/etc/before-linked'), '');
+  await drop('bad-link');
+  await cluster.moved('worker');
+});
+
+const GROUP_MAP = ['-n', 'openshift-node', 'configmap', 'node-config-compute'];
+
+test('a node group becomes a KubeletConfig of a pool of its workers', CASE, async () => {
+  const text = "apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ['77']}\n";
+  const patch = JSON.stringify({ data: { 'node-config.yaml': text } });
+  await eventually('a group that pools apply', WAIT_MS, async () =>
+    /applied-by-pools/.test(await cluster.oc(['get', ...GROUP_MAP, '-o', 'yaml'])) ? true : undefined,
+  );
+  await cluster.oc(['patch', ...GROUP_MAP, '--type=merge', '-p', patch]);
+  await eventually('maxPods', WAIT_MS, async () => ((await maxPods()) === '77,' ? true : undefined));
+  await cluster.moved('compute');
+  assert.equal((await cluster.node()).status.allocatable.pods, '77');
+  assert.doesNotMatch(await cluster.read('/etc/origin/node/node-config.yaml'), /"77"/);
+  assert.equal(await cluster.read('/etc/mytestconf'), 'test');
+});
+
+test('bad input: a config that removes the network ten seconds after it was Done', {
+  timeout: 600_000,
+}, async (context) => {
+  await cluster.fragment('bad-network', 'worker', files({ '/etc/netplan/50-bad.yaml': 'network: {}' }));
+  await cluster.rendered('compute', 'bad-network');
+  await cluster.moved('compute');
+  assert.notEqual(await cluster.read('/etc/netplan/50-bad.yaml'), '');
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  await cluster.cable('down');
+  const began = performance.now();
+  await eventually('the old files', 400_000, async () =>
+    (await cluster.read('/etc/netplan/50-bad.yaml')) === '' ? true : undefined,
+  );
+  context.diagnostic(`undone ${Math.round((performance.now() - began) / 1_000)} s after the loss`);
+  await cluster.cable('up');
+  await eventually('Degraded', WAIT_MS, async () =>
+    /^rolled back from .*: API server not reached for 5m0s, soon after/.test(await cluster.annotation('reason'))
+      ? true
+      : undefined,
+  );
+  await drop('bad-network');
+  await cluster.moved('compute');
 });
 
 const NOT_HERE: Readonly<Record<string, string>> = {
