@@ -389,7 +389,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       clock,
       random,
       onVerdict: (uid) => manager.wake([uid]),
-      event: (pod, container, message) => events.pod(pod, 'Warning', 'Unhealthy', message, container),
+      event: (pod, container, reason, message) => events.pod(pod, 'Warning', reason, message, container),
     }),
     statuses: new StatusManager({ clock, log: log.named('status') }),
     events,
@@ -490,5 +490,6 @@ function nodeDevices(
       if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
     },
     failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+    warnOfPod: (pod, reason, message) => parts().services.events.pod(pod, 'Warning', reason, message),
   });
 }

@@ -88,6 +88,7 @@ class NodeProxy implements RoutingProxy {
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: CHECK_MS,
       insecureHTTPParser: false,
+      shouldUpgradeCallback: mayUpgrade,
       noDelay: true,
     };
     this.#plain = createHttpServer(limits, (request, response) => {
@@ -175,6 +176,11 @@ class NodeProxy implements RoutingProxy {
     });
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('sessionError', () => {});
+    server.on('session', (session) => {
+      session.on('error', () => session.destroy());
+      // Ends when it is idle; streams that are open go on.
+      session.setTimeout(KEEP_ALIVE_MS, () => session.close());
+    });
     server.on('secureConnection', (socket: TLSSocket) => socket.on('error', () => socket.destroy()));
     return server;
   }
@@ -264,6 +270,13 @@ class NodeProxy implements RoutingProxy {
     this.#stats = server;
   }
 }
+
+/**
+ * HTTP/2 within an upgraded connection would pass the route's rules: the request is served as any other (RFC 9113
+ * §3.1).
+ */
+const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
+  !(headers.upgrade ?? '').split(',').some((each) => /^\s*(?:h2c?|http\b)/i.test(each));
 
 const plainAddress = (address = ''): string => (address.startsWith('::ffff:') ? address.slice(7) : address);
 

@@ -1,5 +1,5 @@
 /** Upgrades, such as WebSocket: the request goes to a server, and a 101 joins both connections. */
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type ClientRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Exchange, ownHeaders } from './exchange.ts';
@@ -17,6 +17,10 @@ export function upgrade(
   secure: boolean,
 ): void {
   client.on('error', () => client.destroy());
+  if (proxy.isBusy(request.socket)) {
+    client.destroy();
+    return;
+  }
   const refuse = (status: number, more: RawHeaders = []): void => {
     const body = page(status);
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
@@ -45,7 +49,13 @@ export function upgrade(
     }
     const headers = forwarded(request.rawHeaders, request.headers, proxy.forwardingOf(exchange));
     headers.push('Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? '');
-    const upstream = upstreams.upgrade({ backend, choice, method: target.method, path, headers });
+    let upstream: ClientRequest;
+    try {
+      upstream = upstreams.upgrade({ backend, choice, method: target.method, path, headers });
+    } catch {
+      refuse(400);
+      return;
+    }
     const counters = metrics.of(backend);
     let isConnected = false;
     let timedOut = false;
@@ -81,6 +91,7 @@ export function upgrade(
     upstream.once('response', (incoming) => {
       clearTimeout(connecting);
       const status = incoming.statusCode ?? 502;
+      if (status < 200 || status > 599) return void upstream.destroy(new Error('no status of HTTP'));
       metrics.responded(backend, status);
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
       client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']));

@@ -398,10 +398,25 @@ const HAPROXY = '/usr/sbin/haproxy';
 const missing = existsSync(HAPROXY) ? false : `${HAPROXY} is missing; apt-get install haproxy`;
 
 test('the printed configuration is accepted by haproxy -c', { skip: missing }, async () => {
+  const rewriting = route('rewriting', 'r.test', { path: '/x' });
+  const evil = { path: '/a\nlisten evil\n  bind :9', pathType: 'Exact', backend: { service: { name: 'x' } } };
   const text = printedRoutes(
     input({
+      ingresses: [
+        {
+          metadata: { name: 'evil', namespace: 'a' },
+          spec: { ingressClassName: 'hyperedge', rules: [{ host: 'evil.test', http: { paths: [evil] } }] },
+        },
+      ],
       routes: [
         route('plain', 'a.test', { path: "/it's" }),
+        {
+          ...rewriting,
+          metadata: {
+            ...rewriting.metadata,
+            annotations: { 'haproxy.router.openshift.io/rewrite-target': "/%[env(HOME)]'\\2" },
+          },
+        },
         route('pass', 'p.test', { tls: { termination: 'passthrough' } }),
         route('wild', 'www.w.test', { wildcardPolicy: 'Subdomain' }),
       ],
@@ -409,6 +424,8 @@ test('the printed configuration is accepted by haproxy -c', { skip: missing }, a
     { certificates: undefined, ca: '/nonexistent' },
   );
   assert.match(text, /use_backend \S+ if \{ req.ssl_sni -m reg -i '\^p\\.test\$' \}/);
+  assert.doesNotMatch(text, /evil/, 'a line break begins no directive');
+  assert.ok(text.includes(`'/%%[env(HOME)]'"'"'\\\\2/\\1'`), 'a rewritten path is literal');
   const directory = await mkdtemp(join(tmpdir(), 'he-haproxy-'));
   try {
     await writeFile(join(directory, 'haproxy.cfg'), text);

@@ -46,6 +46,7 @@ export interface NodeDevicesOptions extends KubeletDevices {
   readonly node: () => Node | undefined;
   readonly warn: (reason: string, message: string) => void;
   readonly failPod: (uid: string, reason: string, message: string) => void;
+  readonly warnOfPod: (pod: Pod, reason: string, message: string) => void;
 }
 
 /** A container's devices, and what is due right before it starts. */
@@ -166,12 +167,23 @@ export class NodeDevices {
     return this.#manager.rejection(pod, others);
   }
 
-  /** Rejects while the container cannot have its devices. */
+  /**
+   * Rejects while the container cannot have its devices. A pod that its device plug-in gives nothing has failed; one
+   * whose claims are not prepared waits.
+   */
   async allocate(pod: Pod, given: Container | EphemeralContainer): Promise<ContainerDevices> {
     const container = given as Container;
+    const { failPod, warnOfPod } = this.#options;
     const [allocations, claimed] = await Promise.all([
-      this.#manager.allocate(pod, container),
-      this.#claims.editsFor(pod, container),
+      this.#manager.allocate(pod, container).catch((error: unknown) => {
+        failPod(pod.metadata?.uid ?? '', 'UnexpectedAdmissionError', messageOf(error));
+        throw error;
+      }),
+      this.#claims.editsFor(pod, container).catch((error: unknown) => {
+        const message = `Failed to prepare dynamic resources: ${messageOf(error)}`;
+        warnOfPod(pod, 'FailedPrepareDynamicResources', message);
+        throw error;
+      }),
     ]);
     const cdiNames = allocations.flatMap(({ cdiDevices }) => cdiDevices);
     const specs = cdiNames.length === 0 ? [] : (await this.#options.cdi.read()).map(({ content }) => content);

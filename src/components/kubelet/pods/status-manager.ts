@@ -158,7 +158,8 @@ export class StatusManager {
     const { target, status } = entry;
     if (target?.metadata?.name === undefined) return;
     if (status !== undefined && (await this.write(entry, target, status, client)) === 'replaced') return;
-    if (!entry.finished || target.metadata.deletionTimestamp === undefined) return;
+    // What was set meanwhile is written before the pod is removed.
+    if (entry.dirty || !entry.finished || target.metadata.deletionTimestamp === undefined) return;
     const waitMs = entry.deletingMs === undefined ? 0 : entry.deletingMs + TERMINATING_MS - this.clock.monotonicMs();
     if (waitMs > 0) this.retry(uid, entry, waitMs);
     else await remove(target, client);

@@ -314,6 +314,8 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('list patch', '*', '*'),
       rule(READ, 'storagemigration.k8s.io', 'storageversionmigrations'),
       rule('update', 'storagemigration.k8s.io', 'storageversionmigrations/status'),
+      rule('get', 'apiextensions.k8s.io', 'customresourcedefinitions'),
+      rule('update', 'apiextensions.k8s.io', 'customresourcedefinitions/status'),
       eventsRule,
     ],
   ],
