@@ -54,7 +54,7 @@ const bundled = await bundle(
   join(dist, flags.release === undefined ? 'bundle' : `bundle-${flags.release}`),
   flags.release,
 );
-say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
+say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: ${bundled.commands.length} of commands and ${bundled.workers.length} worker(s)`);
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
@@ -87,6 +87,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         execArgvExtension: 'none',
         assets: {
           'assets.json': manifest,
+          ...Object.fromEntries(bundled.commands.map((file) => [basename(file), file])),
           'licenses.txt': licenses,
           ...files,
           ...Object.fromEntries(units.map((name) => [`systemd/${name}`, join(root, 'systemd', name)])),
