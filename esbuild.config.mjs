@@ -1,6 +1,6 @@
 /**
- * Bundling to CommonJS: a launcher, a file per long-running command, one for all commands, one per worker thread.
- * All but the launcher travel as assets, as do native add-ons.
+ * Bundling to CommonJS: a launcher, a file per long-running command, one for all others, one per worker thread. Native
+ * add-ons and workers travel as assets, the commands behind the program.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -36,21 +36,32 @@ const workerReferences = (workers) => ({
 });
 
 /**
- * Leaves the other commands out.
- * @param {string} command
+ * Leaves commands out.
+ * @param {(command: string) => boolean} has
  * @returns {import('esbuild').Plugin}
  */
-const onlyCommand = (command) => ({
-  name: 'only-command',
+const commandsOnly = (has) => ({
+  name: 'commands-only',
   setup(context) {
     context.onResolve({ filter: /^\.\/commands\// }, ({ path, importer }) =>
-      importer.endsWith('/src/cli/index.ts') && path !== `./commands/${command}.ts`
+      importer.endsWith('/src/cli/index.ts') && !has(basename(path, '.ts'))
         ? { path, namespace: 'left-out' }
         : undefined,
     );
     context.onLoad({ filter: /.*/, namespace: 'left-out' }, () => ({ contents: 'module.exports = {}' }));
   },
 });
+
+/**
+ * The bundle as a function of `exports`, `require` and `module`, with an export that evaluates all of its modules.
+ * @param {string} text
+ */
+function wrapped(text) {
+  const modules = [...text.matchAll(/\b((?:init|require)_[\w$]*)=__(?:esm|commonJS)\(/g)].map(
+    ([, name]) => `${name}()`,
+  );
+  return `(function(exports,require,module){${text.trimEnd()}module.exports.evaluateAll=()=>{${modules.join(';')}}})`;
+}
 
 /**
  * What esbuild leaves unescaped stands in regular expressions. One such character would make V8 hold the whole source
@@ -82,10 +93,10 @@ async function commitConstants() {
 }
 
 /**
- * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string>, command?: string, wrapped?: boolean }} options
- *   `wrapped`: the file is a function of `exports`, `require` and `module`.
+ * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string>, commands?: (command: string) => boolean }} options
+ *   `commands`: those that the bundle has; the launcher calls it.
  */
-async function bundleOne({ entry, outfile, workers, modules, constants, command, wrapped = false }) {
+async function bundleOne({ entry, outfile, workers, modules, constants, commands }) {
   const result = await build({
     entryPoints: [entry],
     outfile,
@@ -102,15 +113,15 @@ async function bundleOne({ entry, outfile, workers, modules, constants, command,
     metafile: true,
     absWorkingDir: import.meta.dirname,
     external: ['*.node'],
-    plugins: [workerReferences(workers), ...(command === undefined ? [] : [onlyCommand(command)])],
-    ...(wrapped ? { banner: { js: '(function(exports,require,module){' }, footer: { js: '})' } } : {}),
+    plugins: [workerReferences(workers), ...(commands === undefined ? [] : [commandsOnly(commands)])],
     write: false,
     define: { 'process.env.NODE_ENV': '"production"', ...constants },
   });
   // Modules without a byte in the output are not shipped.
   for (const { inputs } of Object.values(result.metafile.outputs))
     for (const [module, { bytesInOutput }] of Object.entries(inputs)) if (bytesInOutput > 0) modules.add(module);
-  const text = escaped(result.outputFiles[0]?.text ?? '');
+  const bundled = escaped(result.outputFiles[0]?.text ?? '');
+  const text = commands === undefined ? bundled : wrapped(bundled);
   await writeFile(outfile, text);
   return text.length;
 }
@@ -134,12 +145,13 @@ export async function bundle(directory, release = undefined) {
     ...(release === undefined ? {} : { HYPEREDGE_RELEASE: JSON.stringify(release) }),
   };
   const all = { workers, modules, constants };
-  let bytes = await bundleOne({ ...all, entry: resolve(root, 'src/launch.ts'), outfile: main });
+  let bytes = await bundleOne({ ...all, entry: resolve(root, 'src/cli/launch.ts'), outfile: main });
   const commands = [];
-  for (const command of ['all', ...OWN_BUNDLES]) {
-    const outfile = resolve(directory, `${command}.cjs`);
-    const only = command === 'all' ? {} : { command };
-    bytes += await bundleOne({ ...all, ...only, entry: resolve(root, 'src/main.ts'), outfile, wrapped: true });
+  for (const name of [...OWN_BUNDLES, 'others']) {
+    const outfile = resolve(directory, `${name}.cjs`);
+    /** @param {string} command */
+    const has = (command) => (name === 'others' ? !OWN_BUNDLES.includes(command) : command === name);
+    bytes += await bundleOne({ ...all, entry: resolve(root, 'src/cli/start.ts'), outfile, commands: has });
     commands.push(outfile);
   }
   const built = [];

@@ -40,13 +40,13 @@ export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
 const isLinkName = (name: string): name is LinkName => Object.hasOwn(LINKED, name);
 
 /**
- * Commands that run for as long as the host does; each stands in the file of its name in `commands`. V8 keeps the
+ * Commands that run for as long as the host does; each is the file of its name in `commands`. V8 keeps the
  * source of a bundle in memory: these have bundles without the other commands.
  */
 export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers'];
 
-/** The name of the bundle that contains the command: that of the command or, for all others, `all`. */
+/** The name of the bundle that contains the command: that of the command or, for all others, `others`. */
 export function bundleOf(invocation: Invocation): string {
   const command = linkOf(invocation)?.command ?? invocation.argv[0] ?? '';
-  return OWN_BUNDLES.includes(command) ? command : 'all';
+  return OWN_BUNDLES.includes(command) ? command : 'others';
 }
