@@ -29,9 +29,9 @@ function readBundle(name: string): Bundle {
       return buffer;
     };
     const end = fstatSync(file).size - TRAILER_BYTES;
-    const tableBytes = Number.parseInt(read(end, TRAILER_BYTES).latin1Slice(), 16);
+    const tableBytes = Number.parseInt(read(end, TRAILER_BYTES).toString('latin1'), 16);
     const table: Record<string, readonly [number, number]> = JSON.parse(
-      read(end - tableBytes, tableBytes).latin1Slice(),
+      read(end - tableBytes, tableBytes).toString('latin1'),
     );
     const part = (key: string): Buffer | undefined => {
       const place = table[key];
@@ -52,7 +52,7 @@ interface Exports {
 function evaluate(name: string): Exports {
   const { source, code } = readBundle(name);
   // Bundles are ASCII: as Latin-1 a character takes one byte.
-  const script = new Script(source.latin1Slice(), {
+  const script = new Script(source.toString('latin1'), {
     filename: `${name}.cjs`,
     ...(code === undefined ? {} : { cachedData: code }),
   });
