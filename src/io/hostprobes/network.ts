@@ -34,12 +34,21 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
           };
     await new Promise<void>((resolve, reject) => {
       const send = secure ? httpsRequest : httpRequest;
-      const request = send(target, { agent, signal, ...(secure ? trust : {}) });
+      const request = send(target, { agent, ...(secure ? trust : {}) });
+      // As an option of the request, the signal would end the kept connection when it aborts later.
+      const abort = (): void => void request.destroy(new Error('no answer'));
+      if (signal.aborted) abort();
+      signal.addEventListener('abort', abort, { once: true });
+      request.once('close', () => signal.removeEventListener('abort', abort));
       request.once('response', (response) => {
         const { statusCode = 0 } = response;
         response.resume();
         response.once('error', reject);
-        response.once('end', () => (accept(statusCode) ? resolve() : reject(new Error(`HTTP ${statusCode}`))));
+        response.once('end', () => {
+          signal.removeEventListener('abort', abort);
+          if (accept(statusCode)) resolve();
+          else reject(new Error(`HTTP ${statusCode}`));
+        });
       });
       request.once('error', (error: NodeJS.ErrnoException) => reject(new Error(wordsOf(error), { cause: error })));
       request.end();
