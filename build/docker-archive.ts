@@ -77,9 +77,9 @@ export async function writeDockerArchive(path: string, images: readonly ImageToW
   }
 }
 
-/** A small system of this host's static busybox. Throws when there is none (Debian package busybox-static). */
-export async function busyboxLayer(): Promise<readonly Entry[]> {
-  const busybox = await findBusybox();
+/** A small system of a static busybox, by default the one of this host. Throws when there is none (Debian package busybox-static). */
+export async function busyboxLayer(path?: string): Promise<readonly Entry[]> {
+  const busybox = path ?? (await findBusybox());
   const binary = await readFile(busybox);
   const { stdout } = await promisify(execFile)(busybox, ['--list']);
   const applets = stdout.split('\n').filter((each) => /^[\w[.-]+$/.test(each) && each !== 'busybox');

@@ -4,8 +4,8 @@ import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';
 import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from './kinds/clusterroles/index.ts';
-import { clusterOperators, clusterVersions } from './kinds/config/index.ts';
-import type { ClusterOperator, ClusterVersion } from './kinds/config/types.ts';
+import { clusterOperators, clusterVersions, schedulers } from './kinds/config/index.ts';
+import type { ClusterOperator, ClusterVersion, SchedulerConfig } from './kinds/config/types.ts';
 import { configMaps } from './kinds/configmaps/index.ts';
 import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
 import { cronJobs } from './kinds/cronjobs/index.ts';
@@ -105,6 +105,7 @@ export const resources = {
   runtimeClasses: typeOf(runtimeClasses),
   clusterOperators: typeOf(clusterOperators) as ResourceType<ClusterOperator>,
   clusterVersions: typeOf(clusterVersions) as ResourceType<ClusterVersion>,
+  schedulers: typeOf(schedulers) as ResourceType<SchedulerConfig>,
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),

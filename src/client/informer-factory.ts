@@ -55,6 +55,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.labelSelector,
         options.fieldSelector,
         options.metadataOnly === true,
+        options.optional === true,
         options.lastKnown?.set,
         options.reduce === undefined ? undefined : informers.size,
       ]);

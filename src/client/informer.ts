@@ -43,6 +43,8 @@ const WATCH_GRACE_MS = 30_000;
  * loop.
  */
 const SHORT_WATCH_MS = 1_000;
+/** Between two lists of an optional kind that the server does not serve. */
+const ABSENT_MS = 60_000;
 
 /** What went on since the store was last known to be complete. */
 type Position =
@@ -142,12 +144,25 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
         position = position.next === 'watch' ? await this.#watch(position.resourceVersion) : await this.#list(position);
       } catch (error) {
         if (signal.aborted) return;
+        if (this.#options.optional === true && isApiError(error, 'NotFound')) {
+          position = await this.#absent();
+          continue;
+        }
         const failed = position;
         position = this.#afterFailure(position, error);
         // An expired watch is replaced by a list at once; a failed list backs off, whatever the reason.
         if (failed.next !== 'watch' || !isGone(error)) await this.#pause(error);
       }
     }
+  }
+
+  async #absent(): Promise<Position> {
+    const { signal } = this.#stopping;
+    this.#replace([]);
+    await sleep(this.#deps.clock, ABSENT_MS, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    return { next: 'list', notOlderThan: undefined };
   }
 
   async #list(position: Position): Promise<Position> {
@@ -249,7 +264,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     let resourceVersion = from;
     let events = 0;
     try {
-      const { reduce: _, ...selection } = this.#options;
+      const { reduce: _, optional: __, ...selection } = this.#options;
       const stream = this.#deps.resource.watch({
         ...selection,
         resourceVersion,
@@ -264,7 +279,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
         resourceVersion = event.object.metadata?.resourceVersion ?? resourceVersion;
       }
     } catch (error) {
-      if (isGone(error)) throw error;
+      if (isGone(error) || (this.#options.optional === true && isApiError(error, 'NotFound'))) throw error;
       if (signal.aborted) return { next: 'watch', resourceVersion };
       this.#explain('watch', error);
       await this.#pause(error);

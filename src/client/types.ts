@@ -155,6 +155,8 @@ export interface InformerOptions {
    * informer is not shared.
    */
   reduce?(object: KubeObject): KubeObject;
+  /** The server may not serve the kind: there are no objects then, and every minute it is asked again. */
+  readonly optional?: boolean;
   /** Present: the copy outlives the process, where the factory has a place for it. */
   readonly lastKnown?: LastKnownSet;
 }

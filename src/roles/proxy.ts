@@ -1,4 +1,5 @@
 /** The service proxy as a process of its own, beside another node's kubelet. */
+import { createEventRecorder } from '../client/index.ts';
 import { nodeFiles } from '../io/pki/index.ts';
 import { openClient } from './api-access.ts';
 import { loadSettings } from './config/settings.ts';
@@ -32,13 +33,17 @@ export async function runProxy(options: ProxyOptions): Promise<number> {
   const kubeconfig = options.kubeconfig ?? nodeFiles(settings.root).kubeconfig;
   const api = await openClient(kubeconfig, 'kube-proxy/hyperedge', { clock, random, log });
   const informers = api.newInformers();
-  const proxy = hostProxy(settings, informers, settings.nodeName, allPorts(await ownPorts(settings, log)), log);
+  const { nodeName: host } = settings;
+  const recorder = createEventRecorder({ client: api.client, component: 'kube-proxy', host, clock, random, log });
+  const reserved = allPorts(await ownPorts(settings, log));
+  const proxy = hostProxy(settings, informers, settings.nodeName, reserved, recorder, log);
   const hold = setInterval(() => {}, 1 << 30);
   const interrupted = untilSignal(log);
   const started = proxy.start();
   await Promise.race([started, interrupted.signal]);
   await interrupted.signal;
   await proxy.stop({ keepRules: true });
+  await recorder.stop();
   await informers.stop();
   await api.close();
   clearInterval(hold);

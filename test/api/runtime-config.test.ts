@@ -5,6 +5,7 @@ import { builtinKinds } from '../../src/api/registry/index.ts';
 import { switchVersions } from '../../src/api/registry/runtime-config.ts';
 
 const everything = namesOf();
+const betas = namesOf(['api/beta', true]).filter((name) => /\/v\d+beta\d+\//.test(name));
 
 /** What is served, as `group/version/plural`. */
 function namesOf(...said: [string, boolean][]): string[] {
@@ -18,8 +19,20 @@ const only = (pattern: RegExp): string[] => everything.filter((name) => pattern.
 
 describe('--runtime-config', () => {
   it('leaves everything on, and on again, when nothing is switched off', () => {
-    assert.deepEqual(namesOf(['api/all', true], ['api/alpha', true], ['apps/v1', true]), everything);
+    assert.deepEqual(namesOf(['api/alpha', true], ['apps/v1', true]), everything);
     assert.ok(only(/beta/).length > 10 && only(/alpha/).length > 0);
+  });
+
+  it('serves the beta APIs that upstream has off by default only when they are switched on', () => {
+    const migrations = 'storagemigration.k8s.io/v1beta1/storageversionmigrations';
+    const rules = 'resource.k8s.io/v1beta2/devicetaintrules';
+    assert.ok(!everything.includes(migrations) && !everything.includes(rules));
+    for (const said of ['api/all', 'api/beta']) {
+      const more = namesOf([said, true]).filter((name) => !everything.includes(name));
+      assert.deepEqual(more, [rules, migrations]);
+    }
+    assert.deepEqual(namesOf(['storagemigration.k8s.io/v1beta1', true]), [...everything, migrations].sort());
+    assert.deepEqual(namesOf(['resource.k8s.io/v1beta2/devicetaintrules', true]), [...everything, rules].sort());
   });
 
   it('switches stages', () => {
@@ -29,7 +42,7 @@ describe('--runtime-config', () => {
   });
 
   it('has a stage override all of them, a version its stage, and a resource its version, in whatever order they are given', () => {
-    assert.deepEqual(namesOf(['api/beta', true], ['api/all', false]), only(/\/v\d+beta\d+\//));
+    assert.deepEqual(namesOf(['api/beta', true], ['api/all', false]), betas);
     assert.deepEqual(namesOf(['apps/v1', true], ['api/all', false]), only(/^apps\/v1\//));
     assert.deepEqual(namesOf(['apps/v1', false], ['api/ga', true]), without(/^apps\/v1\//));
     assert.deepEqual(namesOf(['apps/v1/deployments', false]), without(/^apps\/v1\/deployments$/));

@@ -22,6 +22,7 @@ const proxy = proxyFactory(silent, '127.0.0.1').create(
     clusterCa: async () => certificate,
   },
   new Balancer(Math.random),
+  () => {},
 );
 proxy.useDefaultCertificate({ certificate, key });
 const judge = createCertificateJudge();
@@ -33,7 +34,7 @@ process.on('message', (given: readonly Route[]) => {
     ingresses: [],
     ingressClasses: [],
     httpRoutes: [],
-    gateway: () => undefined,
+    gateways: [],
     permits: () => false,
     service: () => undefined,
     slices: (service) => [

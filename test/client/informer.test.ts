@@ -96,6 +96,15 @@ describe('informer', () => {
     assert.equal(lists(), 1);
   });
 
+  it('counts an optional kind that is not served as empty', { timeout: 20_000 }, async () => {
+    const rules = factory.informer(resources.deviceTaintRules, { optional: true });
+    await factory.startAndSync();
+    assert.deepEqual([rules.hasListed, rules.list()], [true, []]);
+    const asked = server.seen.filter(({ url }) => url.includes('devicetaintrules')).length;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.equal(server.seen.filter(({ url }) => url.includes('devicetaintrules')).length, asked);
+  });
+
   it('gathers pages into one list', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     server.maxPage = 5;

@@ -1,4 +1,7 @@
-/** Node groups: a ConfigMap of openshift-node becomes the kubelet's configuration, while its pods keep running. */
+/**
+ * Node groups: a ConfigMap of openshift-node becomes a KubeletConfig of the host's pool and the kubelet's configuration,
+ * while its pods keep running.
+ */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -45,16 +48,21 @@ test('an edited group is on the host within 10 s, with labels, and no container 
     .podsOf('master-', 'kube-system')
     .map((each) => each.status?.containerStatuses?.[0]?.containerID);
   const node = async () => JSON.parse(await lab.kubectl('get', 'nodes', '-o', 'json')).items[0];
+  await eventually('a group that pools apply', GOAL_MS, async () =>
+    /applied-by-pools/.test(await lab.kubectl('get', 'configmap', GROUP, '-n', 'openshift-node', '-o', 'yaml'))
+      ? true
+      : undefined,
+  );
   const began = performance.now();
   await lab.kubectl(
     ...['patch', 'configmap', GROUP, '-n', 'openshift-node', '--type=merge', '-p'],
     JSON.stringify({ data: { 'node-config.yaml': okdConfig(42) } }),
   );
-  const file = join(lab.appliance.root, 'etc/origin/node/node-config.yaml');
-  await eventually('node-config.yaml', GOAL_MS, async () =>
-    /max-pods:\n +- "42"/.test(await readFile(file, 'utf8')) ? true : undefined,
+  const file = join(lab.appliance.root, 'etc/kubernetes/kubelet.conf');
+  await eventually('kubelet.conf', GOAL_MS, async () =>
+    /"maxPods": 42,/.test(await readFile(file, 'utf8')) ? true : undefined,
   );
-  context.diagnostic(`node-config.yaml written after ${Math.round(performance.now() - began)} ms`);
+  context.diagnostic(`kubelet.conf written after ${Math.round(performance.now() - began)} ms`);
   const { metadata } = await eventually('the Node', GOAL_MS, async () => {
     const found = await node();
     const isThere = found.status.capacity.pods === '42' && found.metadata.labels['lab.example/rack'] === 'r7';
@@ -84,5 +92,10 @@ test('an edited group is on the host within 10 s, with labels, and no container 
       ? true
       : undefined,
   );
-  assert.match(await readFile(file, 'utf8'), /"42"/);
+  assert.match(await readFile(file, 'utf8'), /"maxPods": 42,/);
+  // One writer for each file.
+  const own = await readFile(join(lab.appliance.root, 'etc/origin/node/node-config.yaml'), 'utf8');
+  assert.doesNotMatch(own, /"42"/);
+  assert.match(own, /lab\.example\/rack=r7/);
+  assert.match(await lab.kubectl('get', 'kubeletconfig', GROUP, '-o', 'yaml'), /maxPods: 42/);
 });

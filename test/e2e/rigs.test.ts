@@ -144,13 +144,34 @@ test('claims of two pods on one board: the second is Pending with the reason unt
   const claim = JSON.parse(await lab.kubectl('get', 'resourceclaim', 'one', '-o', 'json'));
   assert.equal(claim.status.allocation.devices.results[0].device, 'board-1');
   assert.equal(claim.status.reservedFor[0].name, 'claims-one');
+  const [slice] = JSON.parse(await lab.kubectl('get', 'resourceslices', '-o', 'json')).items;
+  assert.equal(slice.metadata.ownerReferences[0].kind, 'Node');
+  // A rig of the board waits for the claim that has it, and then no claim has it any more.
+  const fixtures = [{ name: 'board', fixture: 'board-1', role: 'serial' }];
+  await lab.apply({ apiVersion: RIG_API, kind: 'Rig', metadata: { name: 'late' }, spec: { fixtures } });
+  await lab.apply(rigClaim('late', undefined, 'late'));
+  await eventually('the rig to wait', GOAL_MS, async () =>
+    /fixture board-1 is allocated to ResourceClaim default\/one/.test(
+      (await statusOf('rigclaim', 'late')).conditions?.[0]?.message ?? '',
+    )
+      ? true
+      : undefined,
+  );
+  await lab.kubectl('delete', 'pod', 'claims-one', '--wait=true', '--grace-period=1');
+  await phase('late', 'Granted');
+  await eventually('the second to wait for the rig', GOAL_MS, async () =>
+    /fixture board-1 belongs to rig late/.test(await conditionOf('claims-two')) ? true : undefined,
+  );
+  await lab.kubectl('delete', 'rigclaim', 'late', '--wait=true');
+  await lab.kubectl('delete', 'rig', 'late', '--wait=true');
+  await lab.ready('claims-two');
 });
 
 const RIG_API = 'rig.hyperedge.dev/v1alpha1';
-const rigClaim = (name: string, duration?: string) => ({
+const rigClaim = (name: string, duration?: string, rigName = 'bench') => ({
   ...{ apiVersion: RIG_API, kind: 'RigClaim' },
   metadata: { name, namespace: 'default' },
-  spec: { rigName: 'bench', ...(duration === undefined ? {} : { duration }) },
+  spec: { rigName, ...(duration === undefined ? {} : { duration }) },
 });
 const onRig = (name: string, claim: string) => {
   const made = pod(name, { containers: [wants('rig.hyperedge.dev/board-2')], terminationGracePeriodSeconds: 1 });

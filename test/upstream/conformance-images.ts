@@ -69,6 +69,8 @@ export interface UpstreamPlaces {
   readonly programs: string;
   /** The source tree of Kubernetes. */
   readonly sources: string;
+  /** A static busybox of 1.36 or later, for the image of that name; bash is its shell without. */
+  readonly busybox: string | undefined;
 }
 
 /** Images of this registry are made on the host: the node never asks for them, whatever the pull policy says. */
@@ -89,7 +91,10 @@ async function versions(sources: string): Promise<(field: string) => string> {
 }
 
 /** Writes all images into one docker-archive. Throws when a program is missing. */
-export async function writeConformanceImages(path: string, { programs, sources }: UpstreamPlaces): Promise<void> {
+export async function writeConformanceImages(
+  path: string,
+  { programs, sources, busybox }: UpstreamPlaces,
+): Promise<void> {
   const image = await versions(sources);
   const base = await busyboxLayer();
   const porter = join(sources, 'test/images/agnhost/porter');
@@ -142,8 +147,12 @@ export async function writeConformanceImages(path: string, { programs, sources }
       layers: agnhostLayers,
       config: agnhostConfig,
     })),
-    // bash hands on variables whose names are none in a shell; Debian's busybox leaves them out.
-    { tag: `${E2E}/${image('BusyBox')}`, layers: [base, bash.entries], config: shell },
+    // bash passes on variables whose names no shell allows, as busybox does from 1.36; Debian 12's leaves them out.
+    {
+      tag: `${E2E}/${image('BusyBox')}`,
+      layers: busybox === undefined ? [base, bash.entries] : [await busyboxLayer(busybox)],
+      config: shell,
+    },
     { tag: `${REGISTRY}/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
     { tag: `${E2E}/${image('NonRoot')}`, layers: [base], config: { ...shell, User: '1234' } },
     {

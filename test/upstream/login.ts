@@ -1,6 +1,7 @@
 /**
- * `npm run test:upstream:login`: the login page in a real Chromium that runs no scripts, and `oc adm groups sync` with a
- * real slapd. What is not installed is skipped with the reason. Wants root, and `oc` in HYPEREDGE_OC.
+ * `npm run test:upstream:login`: the login page in a real Chromium that runs no scripts, `oc adm groups sync` with a real
+ * slapd, and logins at dex. What is not installed is skipped with the reason. Wants root, `oc` in HYPEREDGE_OC, and Go
+ * with a module proxy for dex. An argument picks steps by a part of their name.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -11,10 +12,12 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { hashSync } from 'bcryptjs';
 import { Appliance, eventually } from '../e2e/harness.ts';
+import { dexProviders, loginsAtDex } from './dex.ts';
 
 const OC = process.env['HYPEREDGE_OC'] ?? '';
 const CHROMIUM = '/usr/bin/chromium';
 const SLAPD = '/usr/sbin/slapd';
+const GO = '/usr/local/go/bin/go';
 const PASSWORD = 'a-good-password';
 const SERVER = 'https://127.0.0.1:8443';
 
@@ -215,7 +218,8 @@ try {
   const users = join(directory, 'master/users.htpasswd');
   await writeFile(users, `dev:${hashSync(PASSWORD, 10)}\n`, { mode: 0o600 });
   const provider = `  - {name: local, mappingMethod: claim, htpasswd: {file: ${users}}}\n`;
-  const bootstrap = `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nopenshift:\n  identityProviders:\n${provider}`;
+  const all = `${provider}${await dexProviders(join(directory, 'master'))}`;
+  const bootstrap = `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nopenshift:\n  identityProviders:\n${all}`;
   await writeFile(join(directory, 'bootstrap.yaml'), bootstrap, { mode: 0o600 });
   await host.start(180_000);
   const steps: readonly [string, string | undefined, () => Promise<void>][] = [
@@ -229,8 +233,14 @@ try {
       existsSync(SLAPD) && existsSync(OC) ? undefined : 'slapd is not installed, or HYPEREDGE_OC names no oc',
       () => groupsOfSlapd(host, scratch),
     ],
+    [
+      'logins at dex by OpenID Connect',
+      existsSync(GO) ? undefined : `${GO} is not there`,
+      () => loginsAtDex(host, join(directory, 'master'), scratch),
+    ],
   ];
-  for (const [name, missing, step] of steps) {
+  const [, , picked = ''] = process.argv;
+  for (const [name, missing, step] of steps.filter(([each]) => each.includes(picked))) {
     if (missing !== undefined) {
       console.log(`skipped  ${name}: ${missing}`);
       continue;

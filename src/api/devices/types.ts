@@ -21,6 +21,7 @@ interface OneRequest {
   allocationMode?: string;
   count?: number;
   tolerations?: DeviceToleration[];
+  capacity?: { requests?: Record<string, Amount> };
 }
 
 export type ExactRequest = OneRequest;
@@ -66,6 +67,8 @@ export interface AllocatedDevice {
 /** What was found for a request. */
 export interface AllocationResult extends AllocatedDevice {
   tolerations?: DeviceToleration[];
+  /** Of a device that several claims share. */
+  consumedCapacity?: Record<string, Amount>;
   bindingConditions?: string[];
   bindingFailureConditions?: string[];
 }

@@ -105,6 +105,7 @@ export function validatePodSpec(given: PodSpec | undefined, path: string, about:
     ...validateHostProcesses(spec, path),
     ...validateHostUsers(spec, path),
     ...validateNames(spec, path),
+    ...validateHostnameOverride(spec, `${path}.hostnameOverride`),
     ...validateRange(spec.activeDeadlineSeconds, 1, MAX_INT32, `${path}.activeDeadlineSeconds`),
     ...validateTolerations(spec.tolerations, `${path}.tolerations`),
     ...validateHostAliases(spec, `${path}.hostAliases`),
@@ -131,6 +132,22 @@ function validateNames(spec: PodSpec, path: string): FieldError[] {
   if (spec.runtimeClassName !== undefined) {
     errors.push(...validateNameRule(spec.runtimeClassName, dns1123SubdomainErrors, `${path}.runtimeClassName`));
   }
+  return errors;
+}
+
+const MAX_HOSTNAME = 64;
+
+/** Source: KEP-4762. */
+function validateHostnameOverride(spec: PodSpec & { readonly hostnameOverride?: string }, path: string): FieldError[] {
+  const { hostnameOverride } = spec;
+  if (hostnameOverride === undefined) return [];
+  const errors: FieldError[] = [];
+  if (spec.setHostnameAsFQDN === true)
+    errors.push(fieldError.forbidden(path, 'may not be specified when setHostnameAsFQDN is true'));
+  if (spec.hostNetwork === true)
+    errors.push(fieldError.forbidden(path, 'may not be specified when hostNetwork is true'));
+  if (hostnameOverride.length > MAX_HOSTNAME) errors.push(fieldError.tooLong(path, MAX_HOSTNAME));
+  errors.push(...validateNameRule(hostnameOverride, dns1123SubdomainErrors, path));
   return errors;
 }
 

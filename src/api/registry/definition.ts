@@ -154,6 +154,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly deprecated?: { readonly since: string; readonly removed: string };
   /** Further versions of the kind, all stored as this one. */
   readonly aliases?: readonly KindAlias<T>[];
+  /** Served only where `--runtime-config` switches the version on, as beta APIs of upstream since 1.24. */
+  readonly offByDefault?: true;
   /** Versions, the stored one among them, that are switched off: as `group/version`. */
   readonly unserved?: ReadonlySet<string>;
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */

@@ -45,24 +45,23 @@ export function isKnown(kinds: readonly KindDefinition[], { group, version, reso
   );
 }
 
-/** The same kinds, each knowing which of its versions are not served. Everything is, unless it is said otherwise. */
+/** The same kinds with the versions that are not served: by default, all of those that are off by default. */
 export function switchVersions(kinds: readonly KindDefinition[], said: RuntimeConfig): readonly KindDefinition[] {
-  if (said.size === 0) return kinds;
   const places = [...said].flatMap(([name, on]) => {
     const place = STAGE_NAMES.includes(name) ? undefined : placeOf(name);
     return place === undefined ? [] : [{ ...place, on }];
   });
-  const isServed = (group: string, version: string, plural: string): boolean => {
+  const isServed = (group: string, version: string, { plural, offByDefault }: KindDefinition): boolean => {
     const here = places.filter((each) => each.group === group && each.version === version);
     const own =
       here.findLast((each) => each.resource === plural) ?? here.findLast((each) => each.resource === undefined);
     if (own !== undefined) return own.on;
     const stage = STAGES.findLast(([name, pattern]) => said.has(name) && pattern.test(version));
-    return stage === undefined || said.get(stage[0]) === true;
+    return stage === undefined ? offByDefault !== true : said.get(stage[0]) === true;
   };
   return kinds.map((kind) => {
     const unserved = [kind, ...(kind.aliases ?? [])]
-      .filter(({ group, version }) => !isServed(group, version, kind.plural))
+      .filter(({ group, version }) => !isServed(group, version, kind))
       .map(({ group, version }) => `${group}/${version}`);
     return unserved.length === 0 ? kind : { ...kind, unserved: new Set(unserved) };
   });

@@ -60,6 +60,8 @@ export interface ControllersOptions {
   readonly localVolumes: boolean;
   /** Ranges of the addresses of load balancers; empty: those of the nodes. */
   readonly loadBalancerAddresses: readonly string[];
+  /** Interval of imports of tags with `importPolicy.scheduled`. Default 15 minutes, as upstream's. */
+  readonly scheduledImportMs?: number;
   /** Whether service accounts have secrets with tokens, as under OpenShift. */
   readonly accountSecrets: boolean;
   /** Names of controllers that shall not run. */

@@ -26,7 +26,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const pods = handle.informer(resources.pods);
   const claims = handle.informer(resources.resourceClaims);
   const slices = handle.informer(resources.resourceSlices);
-  const rules = handle.informer(resources.deviceTaintRules);
+  const rules = handle.informer(resources.deviceTaintRules, { optional: true });
   const client = handle.writer(resources.pods);
   const ruleClient = handle.writer(resources.deviceTaintRules);
 

@@ -1,13 +1,18 @@
-/** Finds the images of an image stream's tags when the stream changes, and again while one is not found. */
+/**
+ * Finds the images of an image stream's tags when the stream changes, again while one is not found, and in an interval
+ * where the tag asks for that. Source: openshift/openshift-controller-manager pkg/image/controller (scheduled import).
+ */
 import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
-import { tagsToImport } from '../../core/imagestreams/index.ts';
+import { scheduledTags, tagsToImport } from '../../core/imagestreams/index.ts';
 import type { ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
 /** Hosts report images after they have got them. */
 const AGAIN_MS = 15_000;
+/** Upstream's `scheduledImageImportMinimumIntervalSeconds`. */
+const SCHEDULED_MS = 15 * 60_000;
 
 /** Streams of other namespaces are read with the permissions of the user, when the tag is written. */
 const isOpen = ({ from }: TagReference, own: string | undefined): boolean =>
@@ -21,6 +26,7 @@ export const imageStreamImportController: ControllerSpec = {
   prepare: (handle) => {
     const streams = handle.informer(resources.imageStreams);
     const resolveTag = handle.use('resolveTag');
+    const scheduledMs = handle.options.scheduledImportMs ?? SCHEDULED_MS;
     return (scope) => {
       const retried = new Map<string, number>();
       const queue = scope.queue(async (key) => {
@@ -34,7 +40,23 @@ export const imageStreamImportController: ControllerSpec = {
         if (isDue) retried.set(key, nowMs);
         queue.addAfter(key, AGAIN_MS);
       }, 2);
-      const wake = (stream: ImageStream): void => queue.add(objectKey(stream));
+      /** When the scheduled tags of a stream are due. */
+      const due = new Map<string, number>();
+      const scheduled = scope.queue(async (key) => {
+        const stream = streams.get(key);
+        const tags = stream === undefined ? [] : scheduledTags(stream);
+        if (stream === undefined || tags.length === 0) return void due.delete(key);
+        const nowMs = handle.clock.monotonicMs();
+        const at = due.get(key) ?? nowMs + scheduledMs;
+        if (nowMs >= at) for (const tag of tags) await ignoreNotFound(() => resolveTag(stream, tag));
+        const next = nowMs >= at ? nowMs + scheduledMs : at;
+        due.set(key, next);
+        scheduled.addAfter(key, Math.max(1, next - nowMs));
+      }, 1);
+      const wake = (stream: ImageStream): void => {
+        queue.add(objectKey(stream));
+        if (scheduledTags(stream).length > 0) scheduled.add(objectKey(stream));
+      };
       scope.onChange(streams, { added: wake, updated: wake });
     };
   },

@@ -10,9 +10,12 @@ import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/ob
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../api/validation/base64.ts';
+import { NamedInformers } from '../../client/named-informers.ts';
 import type { Informer } from '../../client/types.ts';
 import {
   attachments,
+  certificateOf,
+  certificateProblem,
   type Gateway,
   gatewayClasses,
   gatewayDefinitions,
@@ -105,21 +108,34 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const ensureCertificate = certificateKeeper(handle, facts, secrets);
   const ensureKinds = kindsKeeper(handle, classes);
 
+  // Of listeners: their conditions say whether the certificates can be served.
+  let changed = (): void => {};
+  const listenerSecrets = new NamedInformers<Secret>(
+    (type, options) => handle.informer(type, options),
+    resources.secrets,
+    () => changed(),
+  );
+  const certificate = (namespace: string, name: string) => certificateOf(listenerSecrets.get(`${namespace}/${name}`));
+
   const reconcile = async (): Promise<void> => {
     const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
     const ingressClasses = classes.list();
     const permits = permitsOf(opened?.grants.list() ?? []);
+    const own = allGateways().filter(isOwnGateway);
+    const namedSecrets = own.flatMap((each) => secretsOfGateway(each, permits));
+    listenerSecrets.follow(new Set(namedSecrets));
+    await listenerSecrets.synced();
     const plan = planRouting({
       routes: routes.list(),
       ingresses: ingresses.list(),
       ingressClasses,
       httpRoutes: allHttpRoutes(),
-      gateway,
+      gateways: own,
       permits,
       // Verdicts do not depend on servers.
       service: (): Service | undefined => undefined,
       slices: (): readonly EndpointSlice[] => [],
-      certificate: () => undefined,
+      certificate,
       check: facts.judge,
       ports: { http: 80, https: 443 },
     });
@@ -129,17 +145,19 @@ function prepare(handle: ControllerHandle): ControllerRun {
     }
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
-    const found = { gateways: allGateways().filter(isOwnGateway), routes: allHttpRoutes(), gateway, permits };
+    const certificates = certificateProblem({ certificate, check: facts.judge });
+    const found = { gateways: own, routes: allHttpRoutes(), gateway, permits, certificates };
     await reportGateways(handle, found, addresses, plan.refused, now);
     if (opened === undefined) return;
-    const secretsOfAll = found.gateways.flatMap((each) => secretsOfGateway(each, permits));
-    await permitCertificates(handle, certificateRoles, secretsOfAll);
+    await permitCertificates(handle, certificateRoles, namedSecrets);
   };
 
   return async (scope) => {
     const queue = scope.queue(reconcile, 1);
     const wake = (): void => queue.addAfter(ALL, SETTLE_MS);
     const follow = { added: wake, updated: wake, deleted: wake };
+    changed = wake;
+    scope.signal.addEventListener('abort', () => listenerSecrets.stop(), { once: true });
     scope.onChange<Route>(routes, follow);
     scope.onChange(ingresses, follow);
     scope.onChange(classes, follow);
@@ -265,11 +283,12 @@ interface GatewayObjects {
   readonly routes: readonly HttpRoute[];
   gateway(key: string): Gateway | undefined;
   readonly permits: ReturnType<typeof permitsOf>;
+  readonly certificates: ReturnType<typeof certificateProblem>;
 }
 
 async function reportGateways(
   handle: ControllerHandle,
-  { gateways: own, routes, gateway, permits }: GatewayObjects,
+  { gateways: own, routes, gateway, permits, certificates }: GatewayObjects,
   addresses: readonly string[],
   refused: ReadonlyMap<string, string>,
   now: string,
@@ -289,7 +308,13 @@ async function reportGateways(
   }
   for (const each of own) {
     const key = objectKey(each);
-    const status = gatewayStatus(each, addresses, (name) => attached.get(`${key} ${name}`) ?? 0, permits, now);
+    const status = gatewayStatus(
+      each,
+      addresses,
+      (name) => attached.get(`${key} ${name}`) ?? 0,
+      { permits, certificates },
+      now,
+    );
     if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
   }
 }

@@ -38,8 +38,10 @@ import { machineConfigRenderController } from './machine-config-render.ts';
 import { machineConfigTemplateController } from './machine-config-template.ts';
 import { machineHealthCheckController } from './machine-health-check.ts';
 import { machineSetController } from './machine-set.ts';
+import { mastersSchedulableController } from './masters-schedulable.ts';
 import { namespaceController } from './namespace.ts';
 import { namespaceSecurityController } from './namespace-security-allocation.ts';
+import { nodeGroupController } from './node-group.ts';
 import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
 import { operatorLifecycleManager } from './olm/index.ts';
@@ -66,6 +68,7 @@ import { templateInstanceController } from './template-instance.ts';
 import { tokenCleanerController } from './token-cleaner.ts';
 import { ttlController } from './ttl.ts';
 import { ttlAfterFinishedController } from './ttl-after-finished.ts';
+import { unidlingController } from './unidling.ts';
 import { attributesClassProtectionController } from './volumeattributesclass-protection.ts';
 
 export const controllers: readonly ControllerSpec[] = [
@@ -121,12 +124,15 @@ export const controllers: readonly ControllerSpec[] = [
   imageStreamImportController,
   imageTriggerController,
   templateInstanceController,
+  unidlingController,
   rigController,
   fixtureClassesController,
   machineConfigTemplateController,
   machineConfigRenderController,
   machineConfigNodeController,
   machineConfigDrainController,
+  mastersSchedulableController,
+  nodeGroupController,
   kubeletConfigController,
   containerRuntimeConfigController,
   bareMetalHostController,

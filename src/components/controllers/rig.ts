@@ -1,8 +1,10 @@
 /** Grants rigs to claims, and starts and ends the pods that use them. Plan in core/reconcile/rig. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { ResourceClaim } from '../../api/devices/types.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
+import { claimedFixtures } from '../../api/rigs/fixtures.ts';
 import { FIXTURE_PREFIX, RELEASE_FINALIZER, type Rig, type RigClaim } from '../../api/rigs/types.ts';
 import { type Eviction, planRigs, type RigPlan, type Ungating } from '../../core/reconcile/rig/plan.ts';
 import { claimNameOf, fixturesOf } from '../../core/reconcile/rig/pods.ts';
@@ -11,7 +13,7 @@ import { ignoreNotFound } from './ignore-not-found.ts';
 
 export const rigController: ControllerSpec = {
   name: 'rig',
-  reads: [resources.rigs, resources.rigClaims, resources.pods, resources.nodes],
+  reads: [resources.rigs, resources.rigClaims, resources.pods, resources.nodes, resources.resourceClaims],
   writes: [resources.rigs, resources.rigClaims, resources.pods],
   prepare,
 };
@@ -24,6 +26,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const claims = handle.informer(resources.rigClaims);
   const pods = handle.informer(resources.pods);
   const nodes = handle.informer(resources.nodes);
+  const deviceClaims = handle.informer(resources.resourceClaims);
   const rigClient = handle.writer(resources.rigs);
   const claimClient = handle.writer(resources.rigClaims);
   const podClient = handle.writer(resources.pods);
@@ -90,10 +93,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const { nowMs } = handle.plan();
       const known = claims.list().map(newest);
       for (const key of written.keys()) if (claims.get(key) === undefined) written.delete(key);
-      const plan = planRigs(
-        { rigs: rigs.list(), claims: known, pods: pods.list().filter(usesRig), nodes: nodes.list() },
-        nowMs,
-      );
+      const using = { pods: pods.list().filter(usesRig), deviceClaims: deviceClaims.list() };
+      const plan = planRigs({ rigs: rigs.list(), claims: known, nodes: nodes.list(), ...using }, nowMs);
       if (plan.nextMs !== undefined) queue.addAfter(ALL, Math.max(0, plan.nextMs - nowMs));
       for (const { pod, reason, message } of plan.refused) {
         const uid = pod.metadata?.uid ?? '';
@@ -116,6 +117,10 @@ function prepare(handle: ControllerHandle): ControllerRun {
       if (usesRig(pod)) wake();
     };
     scope.onChange(pods, { added: wakeForPod, updated: wakeForPod, deleted: wakeForPod });
+    const wakeForFixture = (...versions: readonly ResourceClaim[]): void => {
+      if (versions.some((each) => claimedFixtures(each).length > 0)) wake();
+    };
+    scope.onChange(deviceClaims, { added: wakeForFixture, updated: wakeForFixture, deleted: wakeForFixture });
     scope.onChange(nodes, {
       added: wake,
       updated: (node, old) => {

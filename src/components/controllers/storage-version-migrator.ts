@@ -2,11 +2,14 @@
  * Rewrites all objects of a resource, so that they are stored in its storage version and with the present encryption
  * key. Plan in core/reconcile/storage-version-migrator.
  */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { StorageVersionMigration } from '../../api/kinds/storageversionmigrations/index.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../core/reconcile/context.ts';
+import { beginMigration, endMigration } from '../../core/reconcile/storage-version-migrator/definition.ts';
 import { isOver, withState } from '../../core/reconcile/storage-version-migrator/plan.ts';
 import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
@@ -16,16 +19,20 @@ export const storageVersionMigratorController: ControllerSpec = {
   name: 'storage-version-migrator-controller',
   eventSource: 'storage-version-migrator-controller',
   reads: [resources.storageVersionMigrations],
-  writes: [resources.storageVersionMigrations],
+  writes: [resources.storageVersionMigrations, resources.customResourceDefinitions],
   uses: ['discovery', 'anyKind'],
   prepare,
 };
 
 const PAGE = 500;
+const CONFLICTS = 5;
+
+type DefinitionChange = (definition: CustomResourceDefinition, now: string) => void;
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const migrations = handle.informer(resources.storageVersionMigrations);
+  const migrations = handle.informer(resources.storageVersionMigrations, { optional: true });
   const client = handle.writer(resources.storageVersionMigrations);
+  const definitions = handle.writer(resources.customResourceDefinitions);
 
   const save = async (migration: StorageVersionMigration): Promise<StorageVersionMigration> =>
     client.update(migration, { subresource: 'status' });
@@ -52,6 +59,21 @@ function prepare(handle: ControllerHandle): ControllerRun {
     } while (next !== undefined && next !== '' && !signal.aborted);
   };
 
+  /** Of a custom resource; other resources have no definition that could be out of date. */
+  const changeDefinition = async (name: string, change: DefinitionChange): Promise<void> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const definition = structuredClone(await definitions.get(name));
+        change(definition, timestamp(handle.plan().nowMs));
+        await definitions.update(definition, { subresource: 'status' });
+        return;
+      } catch (error) {
+        if (isApiError(error, 'NotFound')) return;
+        if (!isApiError(error, 'Conflict') || attempt >= CONFLICTS) throw error;
+      }
+    }
+  };
+
   const migrate = async (migration: StorageVersionMigration, signal: AbortSignal): Promise<void> => {
     const { group = '', resource = '' } = migration.spec?.resource ?? {};
     const name = group === '' ? resource : `${resource}.${group}`;
@@ -68,15 +90,20 @@ function prepare(handle: ControllerHandle): ControllerRun {
     try {
       const { metadata } = await handle.use('anyKind').client(kind).list({ limit: 1, metadataOnly: true, signal });
       const version = migration.status?.resourceVersion ?? metadata?.resourceVersion;
+      await changeDefinition(name, (definition, now) =>
+        beginMigration(definition, migration.metadata?.name ?? '', now),
+      );
       running = await save(withState(migration, 'Running', '', handle.plan().nowMs, version));
       await rewrite(kind, signal);
+      if (signal.aborted) return;
+      await changeDefinition(name, (definition, now) => endMigration(definition, true, now));
     } catch (error) {
       const temporary = ['ServiceUnavailable', 'TooManyRequests', 'Timeout', 'Conflict', 'Expired', 'InternalError'];
       if (signal.aborted || temporary.some((reason) => isApiError(error, reason as 'Conflict'))) throw error;
       migration = running;
+      await changeDefinition(name, (definition, now) => endMigration(definition, false, now));
       return fail(messageOf(error));
     }
-    if (signal.aborted) return;
     await save(withState(running, 'Succeeded', '', handle.plan().nowMs));
     handle.log.info('storage version migrated', { migration: migration.metadata?.name, resource: name });
   };

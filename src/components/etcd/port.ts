@@ -304,6 +304,11 @@ export interface RpcService {
 export interface RpcListener {
   /** Starts to listen. Throws CodedError 'address-in-use' naming the address. */
   listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }>;
+  /**
+   * Stops accepting, sends GOAWAY, and resolves when unary calls in progress are answered, or after `mostMs`. Streams
+   * continue.
+   */
+  drain(mostMs: number): Promise<void>;
   /** Stops accepting, sends GOAWAY, and closes the remaining connections after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { connectPeers } from './replication/connect-peers.ts';
 import { createReplica } from './replication/create-replica.ts';
 import type { Engine } from './replication/engine.ts';
 import { GossipLink } from './replication/gossip-link.ts';
-import { transferLeadership } from './replication/leadership-transfer.ts';
+import { leave } from './replication/leave.ts';
 import { requireLevel } from './replication/log-level.ts';
 import type { Peers } from './replication/peers.ts';
 import type { Replica } from './replication/replica.ts';
@@ -218,7 +218,8 @@ class Server implements StoreServer {
 
   async stop(): Promise<void> {
     if (this.#stopped) return;
-    await transferLeadership(this.#engine, this.#deps.clock, this.#deps.log);
+    const { clock, log, listener } = this.#deps;
+    await leave({ engine: this.#engine, clock, log, listener, peers: () => this.#open.peers });
     await this.#close();
   }
 

@@ -70,7 +70,7 @@ const COLLECTION_MS = 60_000;
 /** As upstream's cpuManagerReconcilePeriod. */
 const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
-/** Between two looks for plug-ins, as the sockets of DRA plug-ins call for no prompt answer. */
+/** How often devices of pods that are not on the node any more are released. */
 const DEVICES_MS = 2_000;
 /** How often mounted claims are looked at for a new size. */
 const EXPANSION_MS = 10_000;
@@ -235,7 +235,10 @@ class NodeKubelet implements Kubelet {
     services.serviceInformer.current = pods.services;
     services.nodeInformer.current = pods.nodes;
     this.closers.push(() => pods.stop());
-    if (!deps.config.registerNode) return;
+    if (!deps.config.registerNode) {
+      void this.followPlugins(parts);
+      return;
+    }
     const agent = new NodeAgent({
       config: deps.config,
       info: hostInfo,
@@ -344,7 +347,9 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     ...{ clock, log: log.named('config'), lastKnown: deps.lastKnown },
     onChanged: (uid) => manager.worker(uid)?.configChanged(),
   });
+  const devices = nodeDevices(deps, () => ({ services, manager, reportNode }));
   const volumes = nodeVolumes({
+    pluginHandlers: devices?.pluginHandlers ?? new Map(),
     ...{ ...deps.volumes, directories, tokens, events, clock, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
@@ -384,13 +389,12 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       clock,
       random,
       onVerdict: (uid) => manager.wake([uid]),
-      event: (pod, container, message) => events.pod(pod, 'Warning', 'Unhealthy', message, container),
+      event: (pod, container, reason, message) => events.pod(pod, 'Warning', reason, message, container),
     }),
     statuses: new StatusManager({ clock, log: log.named('status') }),
     events,
     directories,
-    trees: deps.trees,
-    devices: nodeDevices(deps, () => ({ services, manager, reportNode })),
+    ...{ trees: deps.trees, devices },
     files: deps.files,
     host,
     hostInfo,
@@ -486,5 +490,6 @@ function nodeDevices(
       if (node !== undefined) parts().services.events.about(node, 'Warning', reason, message);
     },
     failPod: (uid, reason, message) => parts().manager.worker(uid)?.fail(reason, message),
+    warnOfPod: (pod, reason, message) => parts().services.events.pod(pod, 'Warning', reason, message),
   });
 }

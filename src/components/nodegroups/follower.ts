@@ -1,6 +1,6 @@
 /** A host's part in node groups: follows the ConfigMap of its group and claims the group for its Node. */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
-import { GROUP_CLAIM } from '../../api/kinds/nodes/own-labels.ts';
+import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../api/kinds/nodes/own-labels.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,8 +14,8 @@ export interface GroupFollowerOptions {
   readonly nodeName: string;
   /** Name of the ConfigMap: BOOTSTRAP_CONFIG_NAME. */
   readonly group: string;
-  /** The group's NodeConfig, at first and at each change. */
-  readonly onConfig: (text: string) => void;
+  /** The group's NodeConfig, at first and at each change; `byPools`: a KubeletConfig has what it can have of it. */
+  readonly onConfig: (text: string, byPools: boolean) => void;
   readonly log: Log;
 }
 
@@ -28,10 +28,10 @@ export function followNodeGroup(options: GroupFollowerOptions): () => void {
   });
   const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
   let busy = false;
-  const take = ({ data }: ConfigMap): void => {
+  const take = ({ data, metadata }: ConfigMap): void => {
     const text = data?.[GROUP_KEY];
     if (text === undefined) log.warn('node group without configuration', { group, key: GROUP_KEY });
-    else options.onConfig(text);
+    else options.onConfig(text, metadata?.annotations?.[GROUP_BY_POOLS] !== undefined);
   };
   const claim = ({ metadata }: Node): void => {
     if (busy || metadata?.annotations?.[GROUP_CLAIM] === group) return;

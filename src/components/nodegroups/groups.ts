@@ -1,8 +1,8 @@
 /** The node groups of OKD 3.11: a ConfigMap each in `openshift-node`, with a NodeConfig under `node-config.yaml`. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { NODE_GROUPS } from '../../api/kinds/nodes/own-labels.ts';
 
-export const GROUP_NAMESPACE = 'openshift-node';
-export const GROUP_KEY = 'node-config.yaml';
+export const { namespace: GROUP_NAMESPACE, key: GROUP_KEY } = NODE_GROUPS;
 
 const ROLE = 'node-role.kubernetes.io/';
 const ROLES_OF: ReadonlyMap<string, readonly string[]> = new Map([

@@ -10,12 +10,14 @@ import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { NeedPods } from '../../client/need-pods.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
 import { lastKnownNode } from '../../core/podroutes/index.ts';
 import { ServicePlanner } from '../../core/ruleset/index.ts';
 import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
 import { createHealthChecks } from './health-checks.ts';
+import { type IdlingDeps, startIdling } from './idling.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
 import { createUserspaceMode } from './userspace-mode.ts';
 
@@ -27,6 +29,7 @@ export interface ProxyDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
+  readonly needPods: NeedPods;
   readonly config: ProxyConfig;
 }
 
@@ -55,6 +58,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const health = createHealthChecks(deps.healthPorts, deps.log);
   const unsubscribe: (() => void)[] = [];
   let mode: ProxyMode | undefined;
+  let stopIdling: ReturnType<typeof startIdling> | undefined;
   let stopped = false;
   let loop: ApplyLoop | undefined;
   const follow = <T extends KubeObject>(
@@ -111,6 +115,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       );
       await Promise.all([services.synced, slices.synced]);
       if (stopped) return;
+      if (mode.name === 'nftables') stopIdling = startIdling(idlingDeps(deps, services, slices));
       const chosen = mode;
       loop = startApplyLoop({
         apply: () => syncOnce(chosen),
@@ -128,10 +133,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
       for (const each of unsubscribe) each();
       await loop?.stop();
       await health.stop();
+      await stopIdling?.({ keepRules: options?.keepRules === true });
       if (options?.keepRules !== true) await mode?.stop();
     },
   };
 }
+
+const idlingDeps = (
+  { packetFilter, needPods, clock, log, config }: ProxyDeps,
+  services: Informer<Service>,
+  slices: Informer<EndpointSlice>,
+): IdlingDeps => ({
+  ...{ services, slices, packetFilter, needPods, clock, log, table: config.table },
+  families: [...new Set(config.serviceCidrs.map((cidr) => (cidr.includes(':') ? 6 : 4)))],
+  hostServices: config.hostServices ?? [],
+});
 
 async function chooseMode(deps: ProxyDeps): Promise<ProxyMode> {
   if (deps.config.mode !== 'userspace') {

@@ -6,13 +6,20 @@ import type { Node } from 'kubernetes-types/core/v1';
 import { slicesWithRules } from '../../api/devices/taint-rules.ts';
 import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
 import { resources } from '../../api/resources.ts';
+import { rigOfDevice } from '../../api/rigs/fixtures.ts';
+import { RIG_GROUP, type Rig } from '../../api/rigs/types.ts';
+import type { RandomSource } from '../../base/clock.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
+import { AllocatedDevices } from '../../core/scheduling/allocated-devices.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
-import { type Allocation, allocateDevices, type DeviceLister } from '../../core/scheduling/devices.ts';
+import type { DeviceLister } from '../../core/scheduling/device-lister.ts';
+import type { Allocation } from '../../core/scheduling/device-results.ts';
+import { allocateDevices } from '../../core/scheduling/devices.ts';
 import { claimsOf } from '../../core/scheduling/filters/devices.ts';
 import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';
 import type { NodeInfo } from '../../core/scheduling/node-info.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
+import type { Consumed } from '../../core/scheduling/shared-capacity.ts';
 import { DeviceSelectors } from './device-selectors.ts';
 import type { BindingPlugin } from './plugins.ts';
 
@@ -25,6 +32,8 @@ export interface DeviceSources {
   readonly classes: Informer<DeviceClass>;
   /** Undefined: the server does not serve the kind. */
   readonly rules: Informer<DeviceTaintRule> | undefined;
+  /** Undefined: the server does not serve the kind. */
+  readonly rigs: Informer<Rig> | undefined;
 }
 
 export class ClaimAllocator implements BindingPlugin, DeviceLister {
@@ -33,14 +42,19 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   readonly #selectors = new DeviceSelectors();
   /** By claim UID: what was chosen and does not stand in the informer yet. */
   readonly #pending = new Map<string, { readonly pod: string; readonly allocation: Allocation }>();
-  readonly #devicesOf = new Map<string, readonly string[]>();
-  readonly #taken = new Map<string, number>();
+  readonly #devices = new AllocatedDevices();
+  readonly #random: Pick<RandomSource, 'uuid'>;
   readonly #unsubscribes: (() => void)[];
   #slices: Map<string, ResourceSlice[]> | undefined;
 
   /** `onChanged`: a pod that was rejected for its claims may be placed now. */
-  constructor(client: ApiClient, sources: DeviceSources, onChanged: () => void) {
+  constructor(
+    { client, random }: { readonly client: ApiClient; readonly random: Pick<RandomSource, 'uuid'> },
+    sources: DeviceSources,
+    onChanged: () => void,
+  ) {
     this.#client = client;
+    this.#random = random;
     this.#sources = sources;
     const changed = (): void => {
       this.#slices = undefined;
@@ -58,6 +72,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       }),
       sources.classes.onChange({ added: onChanged, updated: onChanged }),
       sources.slices.onChange({ added: changed, updated: changed, deleted: changed }),
+      sources.rigs?.onChange({ added: onChanged, updated: onChanged, deleted: onChanged }) ?? (() => {}),
       sources.rules?.onChange({ added: changed, updated: changed, deleted: changed }) ?? (() => {}),
     ];
   }
@@ -84,7 +99,20 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   }
 
   isTaken(driver: string, pool: string, device: string): boolean {
-    return (this.#taken.get(`${driver}/${pool}/${device}`) ?? 0) > 0;
+    return this.#devices.isTaken(driver, pool, device);
+  }
+
+  consumed(driver: string, pool: string, device: string): Consumed | undefined {
+    return this.#devices.consumed(driver, pool, device);
+  }
+
+  withheld(driver: string, device: string): string | undefined {
+    const rig = driver === RIG_GROUP ? rigOfDevice(this.#sources.rigs?.list() ?? [], device) : undefined;
+    return rig === undefined ? undefined : `fixture ${device} belongs to rig ${rig}, which a RigClaim grants`;
+  }
+
+  newShareId(): string {
+    return this.#random.uuid();
   }
 
   isPending(claim: ResourceClaim): boolean {
@@ -95,7 +123,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return this.#selectors.meets(expression, driver, device);
   }
 
-  reserve(pod: PodInfo, { node }: NodeInfo, _view: ClusterView): Rejection | undefined {
+  reserve(pod: PodInfo, node: NodeInfo, _view: ClusterView): Rejection | undefined {
     const claims = claimsOf(pod, this);
     if (typeof claims === 'string') return reject('DynamicResources', claims, true);
     const open = claims.filter(({ status }) => status?.allocation === undefined);
@@ -106,7 +134,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       const uid = claim.metadata?.uid ?? '';
       const allocation = allocations[index] as Allocation;
       this.#pending.set(uid, { pod: pod.uid, allocation });
-      this.#hold(uid, allocation);
+      this.#devices.set(uid, allocation);
     }
     return undefined;
   }
@@ -167,17 +195,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     const pending = this.#pending.get(uid);
     if (allocation === undefined && pending !== undefined && claim.spec !== undefined) return;
     this.#pending.delete(uid);
-    this.#hold(uid, allocation);
-  }
-
-  #hold(uid: string, allocation: Allocation | undefined): void {
-    for (const key of this.#devicesOf.get(uid) ?? []) this.#taken.set(key, (this.#taken.get(key) ?? 1) - 1);
-    const keys = (allocation?.devices?.results ?? [])
-      .filter(({ adminAccess }) => adminAccess !== true)
-      .map(({ driver, pool, device }) => `${driver}/${pool}/${device}`);
-    for (const key of keys) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
-    if (keys.length === 0) this.#devicesOf.delete(uid);
-    else this.#devicesOf.set(uid, keys);
+    this.#devices.set(uid, allocation);
   }
 }
 
@@ -192,6 +210,9 @@ const asLister = (lister: DeviceLister): DeviceLister => ({
   deviceClass: (name) => lister.deviceClass(name),
   slicesFor: (node) => lister.slicesFor(node),
   isTaken: (driver, pool, device) => lister.isTaken(driver, pool, device),
+  consumed: (driver, pool, device) => lister.consumed(driver, pool, device),
+  withheld: (driver, device) => lister.withheld(driver, device),
+  newShareId: () => lister.newShareId(),
   isPending: (claim) => lister.isPending(claim),
   meets: (expression, driver, device) => lister.meets(expression, driver, device),
 });

@@ -106,14 +106,15 @@ export async function discoverOptionalSources(deps: SchedulerDeps): Promise<Opti
 }
 
 async function discoverDevices(deps: SchedulerDeps): Promise<DeviceSources | undefined> {
-  const [claims, slices, classes, rules] = await Promise.all([
+  const [claims, slices, classes, rules, rigs] = await Promise.all([
     openOptional(deps, resources.resourceClaims),
     openOptional(deps, resources.resourceSlices),
     openOptional(deps, resources.deviceClasses),
     openOptional(deps, resources.deviceTaintRules),
+    openOptional(deps, resources.rigs),
   ]);
   const all = claims !== undefined && slices !== undefined && classes !== undefined;
-  return all ? { claims, slices, classes, rules } : undefined;
+  return all ? { claims, slices, classes, rules, rigs } : undefined;
 }
 
 export const discoverPodGroups = (deps: SchedulerDeps): Promise<Informer<PodGroup> | undefined> =>

@@ -184,7 +184,10 @@ const OPERATORS: readonly Operator[] = [
     name: 'machine-config',
     exists: ({ pools }) => pools.state !== 'absent',
     assess: assessPools,
-    related: [related('machineconfiguration.openshift.io', 'machineconfigpools', '')],
+    related: [
+      namespace('openshift-machine-config-operator'),
+      related('machineconfiguration.openshift.io', 'machineconfigpools', ''),
+    ],
   },
   {
     name: 'monitoring',

@@ -1,5 +1,6 @@
 /** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
 export { fileText } from './contents.ts';
+export { mayCutOff } from './cut-off.ts';
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';
 export {
   clusterPolicies,
@@ -8,7 +9,7 @@ export {
   disruptionOf,
   type Step,
 } from './disruption.ts';
-export { splitKernelArguments, withKernelArguments } from './kernel-arguments.ts';
+export { kernelArgumentsError, splitKernelArguments, withKernelArguments } from './kernel-arguments.ts';
 export { type ParsedIgnition, type ParseOptions, parseIgnition } from './parse.ts';
 export type { Entry, Tree } from './port.ts';
 export {

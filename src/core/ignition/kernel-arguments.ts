@@ -2,6 +2,10 @@
 
 import type { BootLoader } from './port.ts';
 
+/** COMMAND_LINE_SIZE of x86 and arm64, with the final NUL: what is longer is cut without a word. */
+const MAX_LINE = 2_047;
+const APPEND = /^(\s*append)(?:\s+(.*?))?\s*$/i;
+
 /** `present` are the arguments that an earlier config has added. */
 export function withKernelArguments(
   loader: BootLoader,
@@ -11,14 +15,16 @@ export function withKernelArguments(
 ): string {
   switch (loader) {
     case 'cmdline':
-      // One line: the firmware ignores what follows it.
-      return `${changed(text.trim().split('\n')[0] ?? '', present, wanted)}\n`;
+      // One line: the firmware ignores what follows it, and takes a carriage return for a part of it.
+      return `${changed(text.trim().split(/\r?\n/)[0] ?? '', present, wanted)}\n`;
     case 'extlinux':
       return text
         .split('\n')
         .map((line) => {
-          const match = /^(\s*append\s+)(.*)$/i.exec(line);
-          return match === null ? line : `${match[1]}${changed(match[2] ?? '', present, wanted)}`;
+          const [, start, own] = APPEND.exec(line) ?? [];
+          if (start === undefined || own === '-') return line;
+          const kept = `${start} ${changed(own ?? '', present, wanted)}`.trimEnd();
+          return line.endsWith('\r') ? `${kept}\r` : kept;
         })
         .join('\n');
     case 'grub':
@@ -27,6 +33,30 @@ export function withKernelArguments(
         ? ''
         : `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX ${wanted.map(shellQuoted).join(' ')}"\n`;
   }
+}
+
+/** Why the boot loader would not pass the arguments on as they are; undefined: it does. `text` is the new file. */
+export function kernelArgumentsError(loader: BootLoader, text: string, wanted: readonly string[]): string | undefined {
+  for (const argument of wanted) {
+    const shown = JSON.stringify(argument);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+    if (/[\u0000-\u001f\u007f]/.test(argument)) return `${shown} has a control character`;
+    if ((argument.match(/"/g)?.length ?? 0) % 2 !== 0) return `${shown} has a quote that does not end`;
+    if (loader === 'grub' && isGrubScript(argument)) return `${shown} has characters that GRUB takes for its script`;
+  }
+  const lines =
+    loader === 'cmdline' ? [text] : text.split('\n').flatMap((line) => APPEND.exec(line)?.[2] ?? ([] as string[]));
+  if (loader === 'extlinux' && lines.length === 0) return 'no entry has a line "append"; add one with all arguments';
+  const longest = Math.max(0, ...lines.map((line) => line.trim().length));
+  return longest > MAX_LINE
+    ? `the kernel takes ${MAX_LINE} characters; the boot loader would pass ${longest}`
+    : undefined;
+}
+
+/** Source: GRUB's manual, "Writing full configuration files directly: Quoting". */
+function isGrubScript(argument: string): boolean {
+  const [quoted, bare] = [argument.match(/"[^"]*"/g)?.join('') ?? '', argument.replaceAll(/"[^"]*"/g, '')];
+  return /[{}|&$;<>#'\\`]/.test(bare) || /[$\\`]/.test(quoted);
 }
 
 /** Each of `present` is taken away once, from the end. */

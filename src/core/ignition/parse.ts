@@ -155,7 +155,10 @@ function checkUnits(units: readonly IgnitionUnit[], path: string, found: Finding
   }
 }
 
-/** Source: systemd.syntax(7): sections, assignments, comments, and lines that a backslash continues. */
+/**
+ * Source: systemd.syntax(7): sections, assignments, comments, and lines that a backslash continues. What stands before
+ * the first section is ignored by systemd, and so it is by Ignition's parser.
+ */
 function checkUnitText(text: string | undefined, at: string, found: Findings): void {
   if (text === undefined) return;
   if (text.includes('\0')) {
@@ -163,10 +166,13 @@ function checkUnitText(text: string | undefined, at: string, found: Findings): v
     return;
   }
   let continued = false;
+  let inSection = false;
   for (const [index, line] of text.split('\n').entries()) {
     const trimmed = line.trim();
     const comment = /^[#;]/.test(trimmed);
-    if (!continued && trimmed !== '' && !comment && !/^\[[^[\]]+\]$/.test(trimmed) && !/^[^=\s][^=]*=/.test(trimmed)) {
+    const isSection = /^\[[^[\]]+\]$/.test(trimmed);
+    inSection ||= trimmed.startsWith('[');
+    if (inSection && !continued && trimmed !== '' && !comment && !isSection && !/^[^=\s][^=]*=/.test(trimmed)) {
       const detail = `invalid unit content: line ${index + 1} is neither a section nor an assignment`;
       found.invalid.push(fieldError.invalid(at, trimmed.slice(0, 100), detail));
       return;

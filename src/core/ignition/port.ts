@@ -10,6 +10,8 @@ export type Entry =
       readonly group: string | number;
       /** Of directories that are made for it: the entry's owner and this mode, instead of root and 0755. */
       readonly directoryMode?: number;
+      /** Edited in place: others change it too, so that no original is kept and no difference is drift. */
+      readonly shared?: boolean;
     }
   | { readonly kind: 'link'; readonly target: string }
   /** Must not be there. */

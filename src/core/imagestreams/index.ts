@@ -5,6 +5,7 @@ export {
   recordFailure,
   recordImage,
   removeTag,
+  scheduledTags,
   setSpecTag,
   specTag,
   tagNames,

@@ -93,6 +93,13 @@ export function tagNames(stream: ImageStream): string[] {
   return [...new Set(names)].filter((name) => name !== '').sort();
 }
 
+/** Tags that are imported again from time to time, whatever was found. */
+export const scheduledTags = (stream: ImageStream): TagReference[] =>
+  (stream.spec?.tags ?? []).filter(
+    ({ from, reference, importPolicy }) =>
+      from?.kind === 'DockerImage' && reference !== true && importPolicy?.scheduled === true,
+  );
+
 /**
  * Tags whose images have to be found: those of images that were not looked for since the tag changed, and those that
  * were not found (`again`).

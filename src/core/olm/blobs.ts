@@ -11,6 +11,8 @@ export type GvkKey = string;
 export type Constraint =
   | { readonly type: 'package'; readonly name: string; readonly range: string }
   | { readonly type: 'gvk'; readonly gvk: GvkKey }
+  /** An operator whose properties satisfy the rule, which is CEL. */
+  | { readonly type: 'cel'; readonly rule: string; readonly message: string }
   | { readonly type: 'all' | 'any' | 'none'; readonly of: readonly Constraint[]; readonly message: string };
 
 export interface PackageBlob {
@@ -43,6 +45,8 @@ export interface BundleBlob {
   readonly requires: readonly Constraint[];
   /** Whether its objects stand in the catalog; else they are in the image. */
   readonly hasObjects: boolean;
+  /** Properties that the fields above do not hold, as JSON; empty: none. */
+  readonly otherProperties: string;
 }
 
 export type Blob = PackageBlob | ChannelBlob | BundleBlob;
@@ -59,6 +63,17 @@ const MAX_NAME = 253;
 const MAX_ENTRIES = 10_000;
 const MAX_PROPERTIES = 1_000;
 const MAX_CONSTRAINT_DEPTH = 8;
+const MAX_RULE = 8_192;
+const MAX_OTHER_PROPERTIES = 64 * 1024;
+/** Properties that are the bundle's content, or that a bundle's fields hold. */
+const READ: ReadonlySet<unknown> = new Set([
+  'olm.bundle.object',
+  'olm.csv.metadata',
+  'olm.package',
+  'olm.gvk',
+  'olm.package.required',
+  'olm.gvk.required',
+]);
 const NAME = /^[a-zA-Z0-9]([-a-zA-Z0-9._+]*[a-zA-Z0-9])?$/;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -149,8 +164,18 @@ function bundleOf(fields: Fields): BundleBlob {
     package: owner,
     image: textOf(fields['image']),
     hasObjects: properties.some((each) => fieldsOf(each)['type'] === 'olm.bundle.object'),
+    otherProperties: otherProperties(properties, what),
     ...readProperties(properties, what, owner),
   };
+}
+
+function otherProperties(properties: readonly unknown[], what: string): string {
+  const others = properties.map(fieldsOf).filter(({ type }) => !READ.has(type));
+  if (others.length === 0) return '';
+  const text = JSON.stringify(others.map(({ type, value }) => ({ type, value })));
+  if (text.length > MAX_OTHER_PROPERTIES)
+    throw new Wrong(`${what}: properties are larger than ${MAX_OTHER_PROPERTIES} bytes`);
+  return text;
 }
 
 export interface BundleProperties {
@@ -215,6 +240,12 @@ function constraintOf(fields: Fields, what: string, depth: number): Constraint {
   }
   if (fields['package'] !== undefined) return leafOf('package', fieldsOf(fields['package']), what);
   if (fields['gvk'] !== undefined) return leafOf('gvk', fieldsOf(fields['gvk']), what);
+  if (fields['cel'] !== undefined) {
+    const rule = textOf(fieldsOf(fields['cel'])['rule']);
+    if (rule.trim() === '' || rule.length > MAX_RULE)
+      throw new Wrong(`${what}: constraint cel has no rule of at most ${MAX_RULE} characters`);
+    return { type: 'cel', rule, message };
+  }
   // Skipped, it would install what its author excluded.
   throw new Wrong(`${what}: constraint ${Object.keys(fields).sort().join(', ').slice(0, 64)} is not supported`);
 }

@@ -20,6 +20,7 @@ export interface Bundle {
   readonly provides: readonly GvkKey[];
   readonly requires: readonly Constraint[];
   readonly hasObjects: boolean;
+  readonly otherProperties: string;
   readonly location: Location;
 }
 
@@ -126,6 +127,7 @@ export class CatalogBuilder {
       provides: blob.provides.map((each) => this.#intern(each)),
       requires: blob.requires,
       hasObjects: blob.hasObjects,
+      otherProperties: this.#intern(blob.otherProperties),
       location,
     };
   }

@@ -1,6 +1,7 @@
 /** Operators: catalogs, resolution, install plans and the phases of versions. Pure. */
 export { fieldsOf, listOf, readBlob, textOf } from './blobs.ts';
 export { type Bundle, type Catalog, CatalogBuilder, type CatalogPackage } from './catalog.ts';
+export { copiesOf } from './copies.ts';
 export { channelNamed, successors } from './graph.ts';
 export { groupOf, isProblem, providedApis, targetNamespaces, unsupportedMode } from './groups.ts';
 export { LEGACY_KEYS, legacyDocuments } from './legacy.ts';
@@ -29,6 +30,7 @@ export {
   type Choice,
   currentOf,
   isChoice,
+  type PropertyRules,
   packageOf,
   problemOf,
   type Situation,

@@ -20,6 +20,8 @@ export interface Member {
   readonly catalog: string;
   readonly channel: string;
   readonly installed: boolean;
+  /** Whether its properties satisfy a rule in CEL; absent: no rule. */
+  satisfies?(rule: string): boolean;
 }
 
 export interface Wanted {
@@ -37,10 +39,12 @@ export interface Problem {
   readonly fixed: readonly Member[];
   /** Versions that a dependency may add, best first; `from` is the catalog of the version that requires it. */
   candidates(constraint: Leaf, from: string): Iterable<Member>;
+  /** What is wrong with a rule in CEL. */
+  mistakeIn?(rule: string): string | undefined;
   readonly maxSteps?: number;
 }
 
-export type Leaf = Extract<Constraint, { readonly type: 'package' | 'gvk' }>;
+export type Leaf = Extract<Constraint, { readonly type: 'package' | 'gvk' | 'cel' }>;
 
 export type Resolution =
   | { readonly chosen: readonly Member[] }
@@ -141,7 +145,7 @@ class Search {
           if (this.#with(candidate, `bundle ${member.name} requires it and`, next)) return true;
           if (this.gaveUp) return false;
         }
-        if (!found) this.#note(`bundle ${member.name} requires an operator ${describe(constraint)}`);
+        if (!found) this.#note(`bundle ${member.name} requires an operator ${this.#describe(constraint)}`);
         return false;
       }
     }
@@ -165,6 +169,11 @@ class Search {
     return false;
   }
 
+  #describe(constraint: Leaf): string {
+    const mistake = constraint.type === 'cel' ? this.#problem.mistakeIn?.(constraint.rule) : undefined;
+    return mistake === undefined ? describe(constraint) : `${describe(constraint)}, which is invalid: ${mistake}`;
+  }
+
   #note(why: string): void {
     if (this.#why.length < 50) this.#why.push(why);
   }
@@ -181,6 +190,7 @@ export function excludes(a: Member, b: Member): boolean {
 
 export function matches(constraint: Leaf, member: Member): boolean {
   if (constraint.type === 'gvk') return member.provides.includes(constraint.gvk);
+  if (constraint.type === 'cel') return member.satisfies?.(constraint.rule) === true;
   return (
     member.package === constraint.name &&
     member.version !== undefined &&
@@ -215,6 +225,8 @@ export function holds(constraint: Constraint, members: readonly Member[]): boole
 function describe(constraint: Leaf): string {
   if (constraint.type === 'package')
     return `with package: ${constraint.name} and with version in range: ${constraint.range}`;
+  if (constraint.type === 'cel')
+    return `whose properties satisfy ${constraint.message === '' ? `the rule ${constraint.rule}` : JSON.stringify(constraint.message)}`;
   const [group, version, kind] = constraint.gvk.split('/');
   return `providing an API with group: ${group}, version: ${version}, kind: ${kind}`;
 }

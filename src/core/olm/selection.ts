@@ -3,6 +3,7 @@ import type { ClusterServiceVersion, Subscription } from '../../api/kinds/olm/ty
 import { type Constraint, fieldsOf, listOf, readProperties } from './blobs.ts';
 import type { Bundle, Catalog, CatalogPackage, Channel } from './catalog.ts';
 import { channelNamed, installable, successors } from './graph.ts';
+import { propertiesOf } from './properties.ts';
 import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
 import { parseVersion } from './semver.ts';
 
@@ -25,6 +26,15 @@ export interface Situation {
   readonly catalogs: readonly VisibleCatalog[];
   /** Catalogs that cannot be read, with why. */
   readonly unreadable: ReadonlyMap<string, string>;
+  readonly rules: PropertyRules;
+}
+
+/** Rules in CEL about the properties of operators. */
+export interface PropertyRules {
+  /** `of` is what has the properties; the outcome of a rule is the same for it as long as it exists. */
+  holds(rule: string, of: object, properties: () => readonly unknown[]): boolean;
+  /** What is wrong with the rule; undefined: nothing. */
+  mistakeIn(rule: string): string | undefined;
 }
 
 /** A member with the bundle that it is. */
@@ -64,8 +74,9 @@ export function problemOf(situation: Situation): Problem {
   const fixed = situation.installed.filter((each) => !followed.has(each) && !isReplaced(each, situation.installed));
   return {
     wanted,
-    fixed: fixed.map((each) => memberOf(each, '')),
-    candidates: (constraint, from) => candidatesFor(constraint, from, catalogs),
+    fixed: fixed.map((each) => memberOf(each, '', situation.rules)),
+    candidates: (constraint, from) => candidatesFor(constraint, from, catalogs, situation.rules),
+    mistakeIn: (rule) => situation.rules.mistakeIn(rule),
   };
 }
 
@@ -88,7 +99,7 @@ function wantedBy(
   const { spec = {} } = subscription;
   const owner = spec.name ?? '';
   const key = `${spec.sourceNamespace}/${spec.source}`;
-  const stay = current === undefined ? [] : [memberOf(current, owner)];
+  const stay = current === undefined ? [] : [memberOf(current, owner, situation.rules)];
   if (current !== undefined && situation.held.has(name)) return { name, options: stay, reason: '' };
   const source = catalogs.find((each) => each.key === key);
   const fail = (why: string): Wanted => ({ name, options: stay, reason: why });
@@ -109,9 +120,10 @@ function wantedBy(
           name: current.metadata?.name ?? '',
           version: parseVersion(current.spec?.version ?? ''),
         });
+  const replaced = current?.metadata?.name;
   return {
     name,
-    options: [...bundles.map((each) => choiceOf(found, channel, each, key, current?.metadata?.name)), ...stay],
+    options: [...bundles.map((each) => choiceOf(found, channel, each, key, replaced, situation.rules)), ...stay],
     reason:
       spec.startingCSV === undefined
         ? `no operators found in channel ${channel.name} of package ${owner}`
@@ -125,6 +137,7 @@ function choiceOf(
   bundle: Bundle,
   catalog: string,
   current: string | undefined,
+  rules: PropertyRules,
 ): Choice {
   const entry = channel.entries.find((each) => each.name === bundle.name);
   const { name, version, provides, requires } = bundle;
@@ -138,6 +151,7 @@ function choiceOf(
     channel: channel.name,
     installed: false,
     bundle,
+    satisfies: (rule) => rules.holds(rule, bundle, () => propertiesOf(owner.name, bundle)),
     // Reached by skips or skipRange, it replaces what is there instead of what the channel names.
     replaces: current ?? entry?.replaces ?? '',
     skips: entry?.skips ?? [],
@@ -145,12 +159,13 @@ function choiceOf(
 }
 
 /** Of an installed version: what its annotation and its spec say. */
-export function memberOf(csv: ClusterServiceVersion, owner: string): Member {
+export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: PropertyRules): Member {
   const { name = '', annotations = {} } = csv.metadata ?? {};
   let requires: readonly Constraint[] = [];
   let named = owner;
+  let annotated: unknown;
   try {
-    const annotated = fieldsOf(JSON.parse(annotations[PROPERTIES_ANNOTATION] ?? '{}'))['properties'];
+    annotated = fieldsOf(JSON.parse(annotations[PROPERTIES_ANNOTATION] ?? '{}'))['properties'];
     requires = readProperties(listOf(annotated), name, '').requires;
     named ||= String(
       fieldsOf(
@@ -173,13 +188,19 @@ export function memberOf(csv: ClusterServiceVersion, owner: string): Member {
       ...apis.map((each) => `${each.group}/${each.version}/${each.kind}`),
     ],
     requires,
+    ...(rules === undefined ? {} : { satisfies: (rule: string) => rules.holds(rule, csv, () => listOf(annotated)) }),
     catalog: '',
     channel: '',
     installed: true,
   };
 }
 
-function* candidatesFor(constraint: Leaf, from: string, catalogs: readonly VisibleCatalog[]): Generator<Choice> {
+function* candidatesFor(
+  constraint: Leaf,
+  from: string,
+  catalogs: readonly VisibleCatalog[],
+  rules: PropertyRules,
+): Generator<Choice> {
   const own = catalogs.filter((each) => each.key === from);
   for (const { key, catalog } of [...own, ...catalogs.filter((each) => each.key !== from)]) {
     const packages =
@@ -191,13 +212,14 @@ function* candidatesFor(constraint: Leaf, from: string, catalogs: readonly Visib
         ...owner.channels.filter((each) => each.name !== owner.defaultChannel),
       ];
       for (const channel of channels)
-        for (const bundle of installable(owner, channel, '')) yield choiceOf(owner, channel, bundle, key, undefined);
+        for (const bundle of installable(owner, channel, ''))
+          yield choiceOf(owner, channel, bundle, key, undefined, rules);
     }
   }
 }
 
 function mayProvide({ bundles }: CatalogPackage, constraint: Leaf): boolean {
-  if (constraint.type === 'package') return true;
+  if (constraint.type !== 'gvk') return true;
   for (const { provides } of bundles.values()) if (provides.includes(constraint.gvk)) return true;
   return false;
 }

@@ -9,6 +9,8 @@ export interface DynamicResource {
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
+  /** Of a device that several claims share. */
+  readonly shareId?: string;
 }
 
 /** Changes of a container's configuration. */

@@ -1,5 +1,5 @@
 /** Snapshot + plan → the PodStatus that goes to the API. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus. */
-import type { PodStatus as ApiPodStatus, PodCondition } from 'kubernetes-types/core/v1';
+import type { PodStatus as ApiPodStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
 import { podConditions } from './conditions.ts';
 import { containerStatuses, timestamp } from './container-status.ts';
 import { phaseOf } from './phase.ts';
@@ -39,6 +39,7 @@ export interface StatusInput {
 
 /** Why a pod ended that its node's shutdown ended (KEP-2000). */
 export const TERMINATED = 'Terminated';
+const DISRUPTION_TARGET = 'DisruptionTarget';
 const DISRUPTIONS: readonly string[] = ['Evicted', TERMINATED];
 
 /** Present only while they are true. */
@@ -52,6 +53,7 @@ const OWNED = new Set([
 export function podStatus(input: StatusInput): PodStatus {
   const { snapshot, plan, previous, nowMs } = input;
   const { pod } = snapshot;
+  const others = conditionsOfOthers(pod, previous);
   const failure =
     input.failure ??
     (plan.deadlineExceeded
@@ -87,10 +89,9 @@ export function podStatus(input: StatusInput): PodStatus {
     phase,
     statuses,
     sandboxReady,
-    previous: previous.conditions ?? [],
+    previous: [...(previous.conditions ?? []).filter(({ type }) => OWNED.has(type)), ...others],
     nowMs,
   });
-  const others = (previous.conditions ?? []).filter((condition: PodCondition) => !OWNED.has(condition.type));
   const podIps =
     ips.length > 0 ? ips : (previous.podIPs ?? []).flatMap((each) => (each.ip === undefined ? [] : [each.ip]));
   const keepIps =
@@ -130,6 +131,15 @@ export function podStatus(input: StatusInput): PodStatus {
   return status;
 }
 
+/** As the API has them, readiness gates for example; a disruption may be reported and not be there yet. */
+function conditionsOfOthers({ status }: Pod, { conditions = [] }: PodStatus): PodCondition[] {
+  const current = (status?.conditions ?? []).filter(({ type }) => !OWNED.has(type));
+  const disruption = conditions.find(({ type }) => type === DISRUPTION_TARGET);
+  return disruption === undefined || current.some(({ type }) => type === DISRUPTION_TARGET)
+    ? current
+    : [...current, disruption];
+}
+
 function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'message'> {
   return { ...(reason === undefined ? {} : { reason }), ...(message === undefined ? {} : { message }) };
 }
@@ -137,11 +147,11 @@ function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'm
 /** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go, pkg/kubelet/nodeshutdown. */
 function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
   if (failure === undefined || !DISRUPTIONS.includes(failure.reason) || rejected === true) return [];
-  if (previous.conditions?.some(({ type }) => type === 'DisruptionTarget') === true) return [];
+  if (previous.conditions?.some(({ type }) => type === DISRUPTION_TARGET) === true) return [];
   const { message } = failure;
   return [
     {
-      type: 'DisruptionTarget',
+      type: DISRUPTION_TARGET,
       status: 'True',
       reason: 'TerminationByKubelet',
       message,

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Attachment, Gateway, HttpRoute } from './gateways.ts';
 import { ROUTER_CONTROLLER } from './ingresses.ts';
-import { listenerProblem } from './listeners.ts';
+import { type CertificateProblem, listenerProblem } from './listeners.ts';
 import type { Permits } from './reference-grants.ts';
 
 interface Condition {
@@ -34,12 +34,12 @@ export function gatewayStatus(
   gateway: Gateway,
   addresses: readonly string[],
   attached: (listener: string) => number,
-  permits: Permits,
+  { permits, certificates }: { readonly permits: Permits; readonly certificates: CertificateProblem },
   now: string,
 ): object {
   const listeners = (gateway.spec?.listeners ?? []).map((listener) => {
     const { name = '' } = listener;
-    const problem = listenerProblem(gateway, listener, permits);
+    const problem = listenerProblem(gateway, listener, permits, certificates);
     const judged = (type: 'Accepted' | 'ResolvedRefs'): Condition =>
       problem?.condition === type
         ? condition(gateway, type, false, problem.reason, problem.message)
@@ -56,10 +56,11 @@ export function gatewayStatus(
       conditions: conditions.map((each) => ({ ...each, lastTransitionTime: now })),
     };
   });
+  const areValid = listeners.every(({ conditions }) => conditions.every(({ status }) => status === 'True'));
   return {
     addresses: addresses.map((value) => ({ type: 'IPAddress', value })),
     conditions: [
-      condition(gateway, 'Accepted', true, 'Accepted', ''),
+      condition(gateway, 'Accepted', true, areValid ? 'Accepted' : 'ListenersNotValid', ''),
       condition(gateway, 'Programmed', true, 'Programmed', ''),
     ].map((each) => ({ ...each, lastTransitionTime: now })),
     listeners,

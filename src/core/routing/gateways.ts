@@ -2,7 +2,7 @@
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { fnv } from './hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from './ingresses.ts';
-import { certificateOfListener, type Listener, listenerProblem } from './listeners.ts';
+import { type CertificateProblem, certificateOfListener, type Listener, listenerProblem } from './listeners.ts';
 import { readOptions } from './options.ts';
 import type { Certificate, Pool, Redirect } from './port.ts';
 import type { Permits } from './reference-grants.ts';
@@ -146,12 +146,18 @@ interface Place {
   readonly host: string;
   http: boolean;
   https: boolean;
+  /** A listener's certificate cannot be served. */
+  refused: boolean;
   certificate: Certificate | undefined;
 }
 
 export function rowsOfHttpRoute(
   route: HttpRoute,
-  source: IngressSource & { gateway(key: string): Gateway | undefined; readonly permits: Permits },
+  source: IngressSource & {
+    gateway(key: string): Gateway | undefined;
+    readonly permits: Permits;
+    readonly certificates: CertificateProblem;
+  },
 ): Row[] {
   const { namespace = '', name = '', annotations = {} } = route.metadata ?? {};
   const id = `httproute/${namespace}/${name}`;
@@ -161,14 +167,17 @@ export function rowsOfHttpRoute(
     for (const listener of listeners) {
       const secret = certificateOfListener(gateway, listener);
       for (const host of hostsOf(route, listener)) {
-        const place = places.get(host) ?? { host, http: false, https: false, certificate: undefined };
+        const place = places.get(host) ?? { host, http: false, https: false, refused: false, certificate: undefined };
         places.set(host, place);
         if (listener.protocol !== 'HTTPS') place.http = true;
+        else if (listenerProblem(gateway, listener, source.permits, source.certificates) !== undefined)
+          place.refused = true;
         else place.https = true;
-        if (secret !== undefined) place.certificate ??= source.certificate(secret.namespace, secret.name);
+        if (secret !== undefined && place.https)
+          place.certificate ??= source.certificate(secret.namespace, secret.name);
       }
     }
-  return [...places.values()].flatMap(({ host: given, http, https, certificate }) =>
+  return [...places.values()].flatMap(({ host: given, http, https, refused, certificate }) =>
     (route.spec?.rules ?? []).flatMap((rule) => {
       const matches = rule.matches === undefined || rule.matches.length === 0 ? [{}] : rule.matches;
       const pools = (rule.backendRefs ?? []).flatMap((each) => poolOfReference(namespace, each, source));
@@ -195,7 +204,7 @@ export function rowsOfHttpRoute(
             name: (each.name ?? '').toLowerCase(),
             value: each.value ?? '',
           })),
-          tls: https ? 'terminate' : 'none',
+          tls: https ? 'terminate' : refused ? 'refused' : 'none',
           insecure: http ? 'serve' : 'none',
           certificate,
           age: ageOf(route),

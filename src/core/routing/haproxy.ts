@@ -21,12 +21,15 @@ export function haproxyConfig(
   ports: { readonly http: number; readonly https: number },
   files: HaproxyFiles,
 ): string {
-  const rows = [...table.rows].sort(
-    (a, b) =>
-      Number(a.wildcard !== 'none') - Number(b.wildcard !== 'none') ||
-      Number(b.path.kind === 'exact') - Number(a.path.kind === 'exact') ||
-      b.path.value.length - a.path.value.length,
-  );
+  // A line break would begin another directive.
+  const rows = table.rows
+    .filter(isPrintable)
+    .sort(
+      (a, b) =>
+        Number(a.wildcard !== 'none') - Number(b.wildcard !== 'none') ||
+        Number(b.path.kind === 'exact') - Number(a.path.kind === 'exact') ||
+        b.path.value.length - a.path.value.length,
+    );
   const passthrough = rows.filter(({ tls }) => tls === 'passthrough');
   const lines = [
     'global',
@@ -110,7 +113,7 @@ function backendLines(row: Row, ca: string): string[] {
       lines.push(`  http-response set-header Strict-Transport-Security ${quoted(options.hsts)}`);
     if (options.rewrite !== undefined)
       lines.push(
-        `  http-request replace-path ${quoted(`^${escaped(backend.path)}/?(.*)$`)} ${quoted(`${options.rewrite.replace(/\/$/, '')}/\\1`)}`,
+        `  http-request replace-path ${quoted(`^${escaped(backend.path)}/?(.*)$`)} ${quoted(`${formatText(options.rewrite.replace(/\/$/, ''))}/\\1`)}`,
       );
     if (options.cookie !== undefined) lines.push(`  cookie ${options.cookie.name} insert indirect nocache httponly`);
   }
@@ -133,5 +136,12 @@ const nameOf = ({ backend: { id, path, host } }: Row): string =>
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 /** In single quotes HAProxy takes everything literally. */
 const quoted = (text: string): string => `'${text.replace(/'/g, `'"'"'`)}'`;
+
+/** Literal in a log format, in which `%` begins an expression and a backslash a reference. */
+const formatText = (text: string): string => text.replace(/\\/g, '\\\\').replace(/%/g, '%%');
+
+const PRINTABLE = /^[\x20-\x7e]*$/;
+const isPrintable = ({ backend: { id, host, path }, path: { value }, method = '' }: Row): boolean =>
+  [id, host, path, value, method].every((text) => PRINTABLE.test(text));
 
 const backendText = ({ id, host, path }: Backend): string => `${id} ${host}${path}`;

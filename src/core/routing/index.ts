@@ -1,4 +1,5 @@
 export { Balancer } from './balance.ts';
+export { type CertificateCheck, certificateOf } from './certificate-check.ts';
 export { gatewayDefinitions } from './gateway-crds.ts';
 export { gatewayStatus, httpRouteStatus, sameStatus } from './gateway-status.ts';
 export {
@@ -12,10 +13,10 @@ export {
   unpermittedBackend,
 } from './gateways.ts';
 export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresses.ts';
-export { secretsOfGateway } from './listeners.ts';
+export { certificateProblem, secretsOfGateway } from './listeners.ts';
 export { planRouting, type RoutingInput, type RoutingPlan } from './plan.ts';
 export { objectsByService, printedRoutes } from './printed.ts';
 export { permitsOf, type ReferenceGrant, referenceGrants } from './reference-grants.ts';
-export { type CertificateCheck, type Rejection, routeId } from './routes.ts';
+export { type Rejection, routeId } from './routes.ts';
 export { planRouteStatus } from './status.ts';
 export type { RoutingTable } from './table.ts';

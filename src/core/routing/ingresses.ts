@@ -13,7 +13,6 @@ export const ROUTER_CLASS = 'hyperedge';
 const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 export interface IngressSource extends ServiceSource {
-  service(key: string): Service | undefined;
   certificate(namespace: string, secret: string): Certificate | undefined;
 }
 

@@ -1,5 +1,7 @@
 /** Listeners of Gateways: what this router serves of them. Source: gateway-api.sigs.k8s.io, release 1, "Listener". */
 import type { KubeObject } from '../../api/meta/object.ts';
+import type { CertificateCheck } from './certificate-check.ts';
+import type { Certificate } from './port.ts';
 import type { Permits } from './reference-grants.ts';
 
 export interface CertificateReference {
@@ -25,14 +27,30 @@ export interface ListenerProblem {
   readonly message: string;
 }
 
+/** What is wrong with the pair of a secret; undefined: it can be served. */
+export type CertificateProblem = (namespace: string, secret: string) => string | undefined;
+
+export const certificateProblem =
+  (source: {
+    certificate(namespace: string, secret: string): Certificate | undefined;
+    readonly check: CertificateCheck;
+  }): CertificateProblem =>
+  (namespace, name) => {
+    const pair = source.certificate(namespace, name);
+    if (pair === undefined) return `secret ${namespace}/${name} does not exist or lacks tls.crt and tls.key; create it`;
+    const problem = source.check(pair);
+    return problem === undefined ? undefined : `secret ${namespace}/${name}: ${problem.replace(/^spec\.tls\./, '')}`;
+  };
+
 /** The hosts' router has these two, whatever ports its host opens for them. */
 const PORTS: Readonly<Record<string, number>> = { HTTP: 80, HTTPS: 443 };
 
-/** Why the listener is not served; undefined: it is. */
+/** Why the listener is not served; undefined: it is, if its certificate is (`certificates`). */
 export function listenerProblem(
   gateway: KubeObject,
   listener: Listener,
   permits: Permits,
+  certificates: CertificateProblem = () => undefined,
 ): ListenerProblem | undefined {
   const { protocol = '', port, tls } = listener;
   const refuse = (condition: ListenerProblem['condition'], reason: string, message: string): ListenerProblem => ({
@@ -64,8 +82,24 @@ export function listenerProblem(
         `tls.certificateRefs: no ReferenceGrant of namespace ${to.namespace} permits secret ${name}`,
       );
   }
-  return undefined;
+  const secret = certificateOfListener(gateway, listener);
+  const problem = secret === undefined ? undefined : certificates(secret.namespace, secret.name);
+  return problem === undefined
+    ? undefined
+    : refuse('ResolvedRefs', 'InvalidCertificateRef', `tls.certificateRefs: ${problem}`);
 }
+
+/** Host names of the Gateway's HTTPS listeners whose certificate cannot be served. */
+export const refusedNames = (
+  gateway: KubeObject & { readonly spec?: { readonly listeners?: readonly Listener[] } },
+  permits: Permits,
+  certificates: CertificateProblem,
+): string[] =>
+  (gateway.spec?.listeners ?? []).flatMap((listener) =>
+    listener.hostname && listenerProblem(gateway, listener, permits, certificates)?.condition === 'ResolvedRefs'
+      ? [listener.hostname.toLowerCase()]
+      : [],
+  );
 
 /** Secrets of the certificates of a Gateway's listeners that are served, as `NAMESPACE/NAME`. */
 export const secretsOfGateway = (

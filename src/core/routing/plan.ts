@@ -1,10 +1,13 @@
 /** Objects in, routing table and verdicts out. Each host and the leader's controller come to the same result. */
 import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
+import { objectKey } from '../../api/meta/object.ts';
+import type { CertificateCheck } from './certificate-check.ts';
 import { type Gateway, type HttpRoute, rowsOfHttpRoute } from './gateways.ts';
 import { type IngressSource, isServed, rowsOfIngress } from './ingresses.ts';
+import { certificateProblem, refusedNames } from './listeners.ts';
 import type { Permits } from './reference-grants.ts';
-import { type CertificateCheck, hostProblem, type Rejection, routeId, rowOfRoute } from './routes.ts';
+import { hostProblem, type Rejection, routeId, rowOfRoute } from './routes.ts';
 import { ageOf, compareAges, type Row } from './rows.ts';
 import { type Ports, RoutingTable } from './table.ts';
 
@@ -13,7 +16,8 @@ export interface RoutingInput extends IngressSource {
   readonly ingresses: readonly Ingress[];
   readonly ingressClasses: readonly IngressClass[];
   readonly httpRoutes: readonly HttpRoute[];
-  gateway(key: string): Gateway | undefined;
+  /** Of this router's class. */
+  readonly gateways: readonly Gateway[];
   /** Of ReferenceGrants. */
   readonly permits: Permits;
   readonly check: CertificateCheck;
@@ -32,13 +36,16 @@ export function planRouting(input: RoutingInput): RoutingPlan {
   const rejected = new Map<string, Rejection>();
   const refused = new Map<string, string>();
   const rows: Row[] = [];
+  const gateways = new Map(input.gateways.map((each) => [objectKey(each), each]));
+  const certificates = certificateProblem(input);
+  const source = { ...input, gateway: (key: string) => gateways.get(key), certificates };
   const claims = new HostClaims();
   const found = [
     ...input.routes.map((route) => ({ age: ageOf(route), add: () => addRoute(route) })),
     ...input.ingresses
       .filter((ingress) => isServed(ingress, input.ingressClasses))
       .map((ingress) => ({ age: ageOf(ingress), add: () => addAll(rowsOfIngress(ingress, input)) })),
-    ...input.httpRoutes.map((route) => ({ age: ageOf(route), add: () => addAll(rowsOfHttpRoute(route, input)) })),
+    ...input.httpRoutes.map((route) => ({ age: ageOf(route), add: () => addAll(rowsOfHttpRoute(route, source)) })),
   ];
   const addRoute = (route: Route): void => {
     const id = routeId(route);
@@ -66,7 +73,8 @@ export function planRouting(input: RoutingInput): RoutingPlan {
     }
   };
   for (const each of found.sort((a, b) => compareAges(a.age, b.age))) each.add();
-  return { table: new RoutingTable(rows, input.ports), rejected, refused };
+  const withoutTls = new Set(input.gateways.flatMap((each) => refusedNames(each, input.permits, certificates)));
+  return { table: new RoutingTable(rows, input.ports, withoutTls), rejected, refused };
 }
 
 interface Claim {

@@ -14,6 +14,8 @@ export interface Pool {
   readonly endpoints: readonly Endpoint[];
   /** The service port speaks HTTP/2 without TLS. */
   readonly http2: boolean;
+  /** The service has been idled: its workloads start when it has traffic. */
+  readonly idled?: boolean;
 }
 
 export type Balance = 'random' | 'source' | 'roundrobin' | 'leastconn';
@@ -97,12 +99,14 @@ export type Found =
   /** `path`: with query, as the server shall see it. */
   | { readonly kind: 'backend'; readonly backend: Backend; readonly path: string }
   | { readonly kind: 'redirect'; readonly status: number; readonly location: string }
-  /** The host belongs to a passthrough route: the request came by a connection for another host. */
+  /** The host's TLS ends elsewhere or nowhere: the request came by a connection for another host. */
   | { readonly kind: 'misdirected' }
   | { readonly kind: 'none' };
 
 export type TlsFound =
   | { readonly kind: 'passthrough'; readonly backend: Backend }
+  /** The host's listener has no certificate that can be served: no handshake with another one's. */
+  | { readonly kind: 'refused' }
   /** `certificate` undefined: the default one. */
   | { readonly kind: 'terminate'; readonly certificate: Certificate | undefined };
 

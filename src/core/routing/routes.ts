@@ -4,6 +4,7 @@
  */
 import type { Route, RouteTarget } from '../../api/kinds/routes/types.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import type { CertificateCheck } from './certificate-check.ts';
 import { fnv } from './hash.ts';
 import { readOptions } from './options.ts';
 import type { Backend, Pool, Upstream } from './port.ts';
@@ -13,9 +14,6 @@ export type Rejection = {
   readonly reason: 'HostAlreadyClaimed' | 'NoHostValue' | 'InvalidHost' | 'ExtendedValidationFailed';
   readonly message: string;
 };
-
-/** Finds what is wrong with a certificate: one sentence that names field and fix; undefined: nothing. */
-export type CertificateCheck = (tls: NonNullable<NonNullable<Route['spec']>['tls']>) => string | undefined;
 
 const DEFAULT_WEIGHT = 100;
 const ALLOW_NON_DNS_HOST = 'route.openshift.io/allow-non-dns-compliant-host';

@@ -1,5 +1,7 @@
 /** What routes, ingresses and HTTP routes have in common: rows of the table before hosts are claimed. */
+import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { isIdled } from '../../api/kinds/services/idling.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Backend, Certificate, Endpoint, Pool } from './port.ts';
 
@@ -24,8 +26,8 @@ export interface Row {
   readonly path: PathMatch;
   readonly method: string | undefined;
   readonly headers: readonly HeaderMatch[];
-  /** TLS ends here, or at the server. */
-  readonly tls: 'none' | 'terminate' | 'passthrough';
+  /** TLS ends here, or at the server; `refused`: the certificate cannot be served. */
+  readonly tls: 'none' | 'terminate' | 'passthrough' | 'refused';
   readonly insecure: 'serve' | 'redirect' | 'none';
   readonly certificate: Certificate | undefined;
   readonly age: Age;
@@ -52,6 +54,7 @@ export type PortChoice = string | number | undefined;
 
 /** Where services are found, by `NAMESPACE/NAME`. */
 export interface ServiceSource {
+  service(key: string): Service | undefined;
   slices(service: string): readonly EndpointSlice[];
 }
 
@@ -70,7 +73,8 @@ export function poolOf(source: ServiceSource, service: string, port: PortChoice,
       }
     }
   }
-  return { service, weight, endpoints: [...endpoints.values()], http2 };
+  const idled = endpoints.size === 0 && isIdled(source.service(service));
+  return { service, weight, endpoints: [...endpoints.values()], http2, ...(idled ? { idled } : {}) };
 }
 
 export function matchesPath({ kind, value }: PathMatch, path: string): boolean {

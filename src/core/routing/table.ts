@@ -2,7 +2,7 @@
  * The routing table: host → longest path → servers. Built as a whole from the objects; lookups are a map access and a
  * scan of one host's rows.
  */
-import type { Certificate, Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
+import type { Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
 import { compareAges, matchesPath, type Row, rewritten } from './rows.ts';
 
 export interface Ports {
@@ -13,6 +13,7 @@ export interface Ports {
 const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const NONE: Found = { kind: 'none' };
+const REFUSED: TlsFound = { kind: 'refused' };
 const MISDIRECTED: Found = { kind: 'misdirected' };
 
 /** Sorted: the first match is the most specific. */
@@ -22,10 +23,13 @@ export class RoutingTable implements RoutingView {
   readonly #exact = new Map<string, Row[]>();
   readonly #wild = new Map<string, Row[]>();
   readonly #ports: Ports;
+  readonly #refused: ReadonlySet<string>;
   readonly rows: readonly Row[];
 
-  constructor(rows: readonly Row[], ports: Ports) {
+  /** `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of. */
+  constructor(rows: readonly Row[], ports: Ports, refused: ReadonlySet<string> = new Set()) {
     this.#ports = ports;
+    this.#refused = refused;
     this.rows = rows;
     for (const row of rows) {
       const map = row.wildcard === 'none' ? this.#exact : this.#wild;
@@ -41,14 +45,24 @@ export class RoutingTable implements RoutingView {
   }
 
   tls(serverName: string): TlsFound {
-    let certificate: Certificate | undefined;
     for (const rows of this.#hosts(serverName)) {
+      if (rows[0]?.host === '' && this.#isRefused(serverName)) return REFUSED;
       const passthrough = rows.find(({ tls }) => tls === 'passthrough');
       if (passthrough !== undefined) return { kind: 'passthrough', backend: passthrough.backend };
-      certificate = rows.find((row) => row.tls === 'terminate' && row.certificate !== undefined)?.certificate;
-      if (rows.some(({ tls }) => tls === 'terminate')) break;
+      const own = rows.find((row) => row.tls === 'terminate' && row.certificate !== undefined)?.certificate;
+      if (own !== undefined || rows.some(({ tls }) => tls === 'terminate'))
+        return { kind: 'terminate', certificate: own };
+      if (rows.some(({ tls }) => tls === 'refused')) return REFUSED;
     }
-    return { kind: 'terminate', certificate };
+    return this.#isRefused(serverName) ? REFUSED : { kind: 'terminate', certificate: undefined };
+  }
+
+  #isRefused(name: string): boolean {
+    if (this.#refused.size === 0) return false;
+    if (this.#refused.has(name)) return true;
+    for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1))
+      if (this.#refused.has(`*${name.slice(dot)}`)) return true;
+    return false;
   }
 
   request(facts: RequestFacts): Found {
@@ -67,7 +81,7 @@ export class RoutingTable implements RoutingView {
   /** Undefined: the row does not serve such a connection; one with the same path may. */
   #answer({ backend, tls, insecure }: Row, facts: RequestFacts): Found | undefined {
     if (facts.secure && tls === 'none') return undefined;
-    if (facts.secure && tls === 'passthrough') return MISDIRECTED;
+    if (facts.secure && (tls === 'passthrough' || tls === 'refused')) return MISDIRECTED;
     if (!facts.secure && insecure === 'none') return undefined;
     if (!facts.secure && insecure === 'redirect') {
       const port = this.#ports.https === HTTPS_PORT ? '' : `:${this.#ports.https}`;

@@ -6,6 +6,8 @@ export interface PacketFilter {
   probe(): Promise<string | undefined>;
   /** Applies the whole program as one transaction: all of it or, when it throws, nothing. */
   apply(program: string): Promise<void>;
+  /** Members of a set of addresses, protocols and ports, each as `ADDRESS . PROTOCOL . PORT`. */
+  elements(family: 4 | 6, table: string, set: string): Promise<string[]>;
   /** Sends service traffic of this host into the filter even where there is no default route (an air-gapped host). */
   routeServices(serviceCidr: string): Promise<void>;
 }

@@ -4,7 +4,7 @@
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from '../../base/selector.ts';
-import type { DeviceLister } from './devices.ts';
+import type { DeviceLister } from './device-lister.ts';
 import { NodeInfo } from './node-info.ts';
 import { IncrementalPodCounts, type PodCounts } from './pod-counts.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';

@@ -4,6 +4,7 @@
  * upstream's plug-ins.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import { FIXTURE_PREFIX } from '../../api/rigs/types.ts';
 import type { FilterName } from './filters/filter.ts';
 import { matchesNode } from './node-affinity.ts';
 import { podGroupKey } from './pod-group.ts';
@@ -97,7 +98,12 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     CSINodeChanged: always,
   },
   VolumeZone: { NodeAdded: always, NodeLabelsChanged: always, ClaimChanged: isOwnClaim, VolumesChanged: always },
-  DynamicResources: { NodeAdded: always, NodeLabelsChanged: always, DevicesChanged: always },
+  DynamicResources: {
+    NodeAdded: always,
+    NodeLabelsChanged: always,
+    DevicesChanged: always,
+    PodLeft: (_, { pod: other }) => [...other.requests.keys()].some((name) => name.startsWith(FIXTURE_PREFIX)),
+  },
   PodTopologySpread: {
     NodeAdded: hasSpreadKeys,
     NodeLabelsChanged: hasSpreadKeys,

@@ -8,7 +8,9 @@ import type {
   CatalogPlace,
   OpenedCatalog,
 } from '../../components/controllers/olm/catalog-port.ts';
-import { filesBelow, openFile, type TreeFile, type TreeLimits } from './tree.ts';
+import { CatalogDigests } from './digests.ts';
+import { chunksOf } from './file-chunks.ts';
+import { CATALOG, filesBelow, isCatalogFile, openFile, type TreeFile, type TreeLimits } from './tree.ts';
 
 export interface CatalogImage {
   readonly id: string;
@@ -24,17 +26,21 @@ export interface CatalogFilesDeps {
   findImage(image: string): Promise<CatalogImage | undefined>;
 }
 
-const CATALOG: TreeLimits = { maxFiles: 5_000, maxBytes: 256 * 1024 * 1024, maxDepth: 6 };
 const BUNDLE: TreeLimits = { maxFiles: 500, maxBytes: 16 * 1024 * 1024, maxDepth: 2 };
 /** Labels that say where an image has its catalog or manifests. Source: operator-registry. */
 const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 const MANIFESTS_LABEL = 'operators.operatorframework.io.bundle.manifests.v1';
 const CATALOGS = '/var/lib/origin/catalogs';
-const CHUNK = 64 * 1024;
-const NAME = /\.(ya?ml|json)$/;
 
 export function createCatalogFiles(deps: CatalogFilesDeps): CatalogFiles {
+  const digests = new CatalogDigests(deps.directory);
   return {
+    copy: async (place) => {
+      if (place.kind !== 'directory') return undefined;
+      const [name = ''] = belowDirectory(deps.directory, place.path).split('/');
+      const digest = (await digests.all())[name];
+      return digest === undefined ? undefined : { name, digest };
+    },
     open: (place) => reported(() => openCatalog(deps, place)),
     bundle: (image) => reported(() => readBundle(deps, image)),
   };
@@ -62,7 +68,7 @@ async function openCatalog(deps: CatalogFilesDeps, place: CatalogPlace): Promise
 }
 
 function opened(address: string, found: readonly TreeFile[], id: string): OpenedCatalog {
-  const files = found.filter(({ name }) => NAME.test(name));
+  const files = found.filter(({ name }) => isCatalogFile(name));
   if (files.length === 0)
     throw new CodedError('catalog', `${address}: has no catalog; put files that end in .yaml or .json there`);
   const stamps = files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n');
@@ -99,7 +105,7 @@ async function imageNamed(deps: CatalogFilesDeps, name: string): Promise<Catalog
 async function readBundle(deps: CatalogFilesDeps, name: string): Promise<string[]> {
   const image = await imageNamed(deps, name);
   const files = await filesBelow(image.layers, inside(image.labels[MANIFESTS_LABEL] ?? '/manifests'), BUNDLE);
-  const manifests = files.filter((each) => NAME.test(each.name));
+  const manifests = files.filter((each) => isCatalogFile(each.name));
   if (manifests.length === 0) throw new CodedError('catalog', `image ${name}: has no manifests`);
   const texts: string[] = [];
   for (const { path, sizeBytes } of manifests) texts.push((await readAt(path, 0, sizeBytes)).toString('utf8'));
@@ -114,22 +120,6 @@ function catalogFile({ name, path, sizeBytes }: TreeFile): CatalogFile {
     chunks: () => chunksOf(path, sizeBytes),
     read: (offset, length) => reported(() => readAt(path, offset, length)),
   };
-}
-
-/** No more than the size that was counted, should the file grow meanwhile. */
-async function* chunksOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
-  const file = await openFile(path);
-  try {
-    const buffer = Buffer.allocUnsafeSlow(CHUNK);
-    for (let at = 0; at < sizeBytes; ) {
-      const { bytesRead } = await file.read(buffer, 0, Math.min(CHUNK, sizeBytes - at), at);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
-      at += bytesRead;
-    }
-  } finally {
-    await file.close();
-  }
 }
 
 async function readAt(path: string, offset: number, length: number): Promise<Buffer> {

@@ -18,6 +18,10 @@ export interface TreeLimits {
   readonly maxDepth: number;
 }
 
+export const CATALOG: TreeLimits = { maxFiles: 5_000, maxBytes: 256 * 1024 * 1024, maxDepth: 6 };
+
+export const isCatalogFile = (name: string): boolean => /\.(ya?ml|json)$/.test(name);
+
 /**
  * Regular files below `directory` of each of `roots`, topmost first, in the order of their names. Links are left out:
  * they may lead anywhere. Throws CodedError 'catalog' beyond a limit.

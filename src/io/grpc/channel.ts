@@ -76,6 +76,8 @@ export class Channel {
   readonly #exchanges = new UnderWay<UnaryExchange>();
   #waiting: Waiting[] = [];
   #connection: Http2Connection | undefined;
+  /** Opened, and the server has not sent its settings yet. */
+  #greeting: Http2Connection | undefined;
   #socket: Socket | undefined;
   #connecting = false;
   #retry: Timer | undefined;
@@ -153,6 +155,7 @@ export class Channel {
     this.#returning?.destroy();
     this.#socket?.destroy();
     this.#connection?.destroy('client is closed');
+    this.#greeting?.destroy('client is closed');
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const one of waiting) one.failed(new RpcError(RpcCode.unavailable, 'client is closed'));
@@ -209,11 +212,9 @@ export class Channel {
     socket.once('error', failed);
     socket.once('close', failed);
     socket.once(isSecure(endpoint) ? 'secureConnect' : 'connect', () => {
-      giveUp.cancel();
       socket.off('close', failed);
       socket.off('error', failed);
-      this.#connecting = false;
-      this.#connected(socket, endpoint);
+      this.#connected(socket, endpoint, giveUp);
     });
   }
 
@@ -236,18 +237,29 @@ export class Channel {
     return socket;
   }
 
-  #connected(socket: Socket, endpoint: URL): void {
+  /**
+   * Calls begin once the server has greeted: a TLS 1.3 server refuses a certificate after the handshake, and a call
+   * that is lost with a connection before that would have an unknown outcome.
+   */
+  #connected(socket: Socket, endpoint: URL, giveUp: Timer): void {
     const connection = this.#speak(socket, endpoint);
-    this.#connection = connection;
-    // Only an answer proves that the endpoint is well: a TLS 1.3 server refuses a certificate after the handshake.
+    this.#greeting = connection;
     connection.ready.then(
       () => {
+        giveUp.cancel();
+        if (!connection.available) {
+          connection.destroy('server is stopping');
+          return;
+        }
+        this.#connecting = false;
+        this.#greeting = undefined;
+        this.#connection = connection;
         this.#failures = 0;
         this.#armKeepAlive();
         this.#armReturn();
         this.#serveWaiting();
       },
-      () => {},
+      () => giveUp.cancel(),
     );
   }
 
@@ -256,13 +268,18 @@ export class Channel {
       client: true,
       events: {
         goingAway: () => {
-          if (this.#connection === connection) this.#connection = undefined;
+          if (this.#connection !== connection) return;
+          this.#connection = undefined;
+          this.#next = (this.#next + 1) % this.#endpoints.length;
           if (this.#waiting.length > 0) this.#connect();
         },
         closed: (reason) => {
-          const left = this.#connection !== undefined && this.#connection !== connection;
-          if (left || this.#closed) return;
-          this.#connection = undefined;
+          if (this.#closed || (connection !== this.#connection && connection !== this.#greeting)) return;
+          if (connection === this.#connection) this.#connection = undefined;
+          else {
+            this.#greeting = undefined;
+            this.#connecting = false;
+          }
           this.#lastFailure = `${endpoint.host}: ${reason}`;
           this.#options.log.v(2, 'connection lost', { endpoint: endpoint.host, reason });
           this.#again();

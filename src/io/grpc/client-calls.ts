@@ -8,6 +8,8 @@ import { decodeStatusMessage, MessageReader, messagePrefix, RpcError } from './m
 
 /** Answers are lists of objects: large, but not without bound. */
 const MAX_MESSAGE = 512 << 20;
+/** Begins the text of calls that are lost with their connection. */
+export const LOST = 'store is unavailable: ';
 
 export interface UnaryOutcome {
   done(answer: Buffer): void;
@@ -61,10 +63,7 @@ export class UnaryExchange implements StreamEvents, Placed {
   lost(reason: string, code: number): void {
     if (this.#over) return;
     this.#over = true;
-    this.#outcome.failed(
-      new RpcError(RpcCode.unavailable, `store is unavailable: ${reason}`),
-      code === ErrorCode.refusedStream,
-    );
+    this.#outcome.failed(new RpcError(RpcCode.unavailable, `${LOST}${reason}`), code === ErrorCode.refusedStream);
   }
 
   expire(nowMs: number): void {

@@ -1,19 +1,12 @@
-/** Clients of DRA plug-ins and of their registration. Source: k8s.io/kubelet/pkg/apis/dra/v1, pluginregistration/v1. */
+/** Clients of DRA plug-ins. Source: k8s.io/kubelet/pkg/apis/dra/v1. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type {
-  ClaimReference,
-  DraPluginConnection,
-  PluginInfo,
-  PreparedDevice,
-} from '../../components/kubelet/devices/port.ts';
+import type { ClaimReference, DraPluginConnection, PreparedDevice } from '../../components/kubelet/devices/port.ts';
 import { call, EMPTY, fields, newMessage, openChannel } from './plugin-calls.ts';
 
 const SERVICE = '/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/';
-const REGISTRATION = '/pluginregistration.Registration/';
 /** Upstream's default for a plug-in's calls. */
 const CALL_MS = 45_000;
-const REGISTRATION_MS = 5_000;
 
 export function connectDraPlugin(socket: string, clock: Clock, log: Log): DraPluginConnection {
   const channel = openChannel(socket, clock, log);
@@ -78,7 +71,7 @@ function answerFor(message: Uint8Array, uid: string): Uint8Array | undefined {
 }
 
 function readDevice(message: Uint8Array): PreparedDevice {
-  let [pool, device] = ['', ''];
+  let [pool, device, shareId] = ['', '', ''];
   const requests: string[] = [];
   const cdiDevices: string[] = [];
   fields(message, (field, reader) => {
@@ -86,38 +79,8 @@ function readDevice(message: Uint8Array): PreparedDevice {
     else if (field === 2) pool = reader.string();
     else if (field === 3) device = reader.string();
     else if (field === 4) cdiDevices.push(reader.string());
+    else if (field === 5) shareId = reader.string();
     else reader.skip();
   });
-  return { requests, pool, device, cdiDevices };
-}
-
-export async function readPluginInfo(socket: string, clock: Clock, log: Log): Promise<PluginInfo> {
-  const channel = openChannel(socket, clock, log);
-  try {
-    let [type, name, endpoint] = ['', '', ''];
-    const versions: string[] = [];
-    fields(await call(channel, socket, `${REGISTRATION}GetInfo`, EMPTY, REGISTRATION_MS), (field, reader) => {
-      if (field === 1) type = reader.string();
-      else if (field === 2) name = reader.string();
-      else if (field === 3) endpoint = reader.string();
-      else if (field === 4) versions.push(reader.string());
-      else reader.skip();
-    });
-    return { type, name, endpoint: endpoint === '' ? socket : endpoint, versions };
-  } finally {
-    channel.close();
-  }
-}
-
-export async function notifyRegistration(socket: string, error: string, clock: Clock, log: Log): Promise<void> {
-  const channel = openChannel(socket, clock, log);
-  try {
-    const status = newMessage()
-      .bool(1, error === '')
-      .string(2, error)
-      .finish();
-    await call(channel, socket, `${REGISTRATION}NotifyRegistrationStatus`, status, REGISTRATION_MS);
-  } finally {
-    channel.close();
-  }
+  return { requests, pool, device, cdiDevices, ...(shareId === '' ? {} : { shareId }) };
 }

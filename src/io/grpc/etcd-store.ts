@@ -28,6 +28,7 @@ import {
   type WatchHandler,
 } from '../../core/mvcc/port.ts';
 import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
+import { LOST } from './client-calls.ts';
 import { RpcError } from './messages.ts';
 import { WatchClient } from './watch-client.ts';
 
@@ -39,6 +40,10 @@ export interface EtcdStoreOptions extends ChannelOptions {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Pause before a request that changes nothing is sent to another member. */
+const REPEAT_MS = 20;
+/** Source: etcd api/v3rpc/rpctypes/error.go, ErrGRPCStopped. */
+const SERVER_STOPPED = 'server stopped';
 const durability = (value: string): Metadata => ({ name: 'hyperedge-durability', value });
 const RELAXED = durability('relaxed');
 const RESERVE = durability('reserve');
@@ -64,8 +69,11 @@ class EtcdStore implements Store {
   readonly #channel: Channel;
   readonly #watches: WatchClient;
   readonly #timeoutMs: number;
+  readonly #clock: Clock;
+  #closed = false;
 
   constructor(options: EtcdStoreOptions) {
+    this.#clock = options.clock;
     this.#channel = new Channel({ ...options, log: options.log });
     this.#timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#watches = new WatchClient(this.#channel, options.clock, options.log);
@@ -76,7 +84,7 @@ class EtcdStore implements Store {
     options?: { readonly revision?: Revision },
   ): Promise<{ readonly kv: KeyValue | undefined; readonly revision: Revision }> {
     const request = writeRangeRequest(writer.reset(), { key, revision: options?.revision ?? 0 }).finishBriefly();
-    const { kvs, revision } = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
+    const { kvs, revision } = decodeRangeResponse(await this.#repeatable('/etcdserverpb.KV/Range', request));
     return { kv: kvs[0] === undefined ? undefined : keyValue(kvs[0]), revision };
   }
 
@@ -89,7 +97,7 @@ class EtcdStore implements Store {
       countOnly: options.countOnly ?? false,
       keysOnly: options.keysOnly ?? false,
     }).finishBriefly();
-    const answer = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
+    const answer = decodeRangeResponse(await this.#repeatable('/etcdserverpb.KV/Range', request));
     return { kvs: answer.kvs.map(keyValue), more: answer.more, count: answer.count, revision: answer.revision };
   }
 
@@ -125,7 +133,7 @@ class EtcdStore implements Store {
 
   async keepLease(lease: string): Promise<boolean> {
     // A stream of one request and one answer.
-    const answer = await this.#call(
+    const answer = await this.#repeatable(
       '/etcdserverpb.Lease/LeaseKeepAlive',
       writer.reset().big(1, BigInt(lease)).finishBriefly(),
     );
@@ -145,14 +153,14 @@ class EtcdStore implements Store {
   async ping(timeoutMs: number): Promise<void> {
     const request = writeRangeRequest(writer.reset(), { key: 'health', countOnly: true }).finishBriefly();
     try {
-      await this.#call('/etcdserverpb.KV/Range', request, undefined, timeoutMs);
+      await this.#repeatable('/etcdserverpb.KV/Range', request, timeoutMs);
     } catch (error) {
       throw new StoreError('unavailable', `store does not answer: ${(error as Error).message}`, { cause: error });
     }
   }
 
   async size(timeoutMs: number): Promise<number> {
-    const status = await this.#call('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), undefined, timeoutMs);
+    const status = await this.#repeatable('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), timeoutMs);
     const reader = new Reader(status);
     for (let field = reader.field(); field !== 0; field = reader.field()) {
       if (field === DB_SIZE) return reader.int();
@@ -162,15 +170,32 @@ class EtcdStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     this.#watches.close();
     this.#channel.close();
   }
 
-  async #call(path: string, request: Buffer, metadata?: Metadata, timeoutMs = this.#timeoutMs): Promise<Buffer> {
+  async #call(path: string, request: Buffer): Promise<Buffer> {
     try {
-      return await this.#channel.unary(path, request, timeoutMs, metadata);
+      return await this.#channel.unary(path, request, this.#timeoutMs);
     } catch (error) {
       throw storeError(error);
+    }
+  }
+
+  /** A call that may be executed twice: it is sent again when its member stops or its connection is lost. */
+  async #repeatable(path: string, request: Buffer, timeoutMs = this.#timeoutMs): Promise<Buffer> {
+    const deadline = this.#clock.monotonicMs() + timeoutMs;
+    for (let left = timeoutMs; ; left = deadline - this.#clock.monotonicMs()) {
+      try {
+        return await this.#channel.unary(path, request, left);
+      } catch (error) {
+        if (this.#closed || !memberLeft(error) || deadline - this.#clock.monotonicMs() <= REPEAT_MS)
+          throw storeError(error);
+      }
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(REPEAT_MS, resolve);
+      });
     }
   }
 }
@@ -242,6 +267,12 @@ const BY_TEXT: ReadonlyArray<readonly [text: string, code: StoreErrorCode]> = [
   ['too many requests', 'too-many-requests'],
   ['lease not found', 'lease-not-found'],
 ];
+
+/** Whether another member may answer. */
+function memberLeft(error: unknown): boolean {
+  if (!(error instanceof RpcError) || error.code !== RpcCode.unavailable) return false;
+  return error.message.startsWith(LOST) || error.message.includes(SERVER_STOPPED);
+}
 
 function storeError(error: unknown): StoreError {
   if (!(error instanceof RpcError)) throw error;

@@ -110,6 +110,13 @@ export class Http2Connection implements StreamOwner {
     return this.#streams.size;
   }
 
+  /** Streams that end by themselves. */
+  get callCount(): number {
+    let count = 0;
+    for (const { events } of this.#streams.values()) if (events.lasting !== true) count += 1;
+    return count;
+  }
+
   /** True while a client may open another stream. */
   get available(): boolean {
     return (

@@ -18,6 +18,8 @@ export interface StreamEvents {
   lost(reason: string, code: number): void;
   /** Everything queued has been handed to the connection. */
   drained?(): void;
+  /** It does not end by itself, as a watch. */
+  readonly lasting?: boolean;
 }
 
 /** The connection of a stream, which sends its frames through the connection's `FrameSender`. */

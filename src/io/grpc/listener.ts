@@ -5,6 +5,7 @@
 import { lstat, unlink } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
 import { GatedServer, type ServedConnection } from '../../base/connections/gated-server.ts';
@@ -64,6 +65,8 @@ const LIMITS: GateLimits = {
 };
 /** The longest delay that a timer of Node takes. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
+/** How often a listener that drains looks for calls in progress. */
+const DRAIN_MS = 5;
 
 export function createRpcListener(options: RpcListenerOptions): RpcListener {
   return new Listener(options);
@@ -101,6 +104,8 @@ class Listener implements RpcListener {
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
+  /** Set once no connections are accepted. */
+  #closed: Promise<void> | undefined;
   #service: RpcService | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
   #gate: ConnectionGate | undefined;
@@ -210,22 +215,36 @@ class Listener implements RpcListener {
     ).unref();
   }
 
-  async close(graceMs: number): Promise<void> {
+  async drain(mostMs: number): Promise<void> {
+    this.#retire();
+    const until = performance.now() + mostMs;
+    while (this.#connections.values().some(({ callCount }) => callCount > 0) && performance.now() < until)
+      await sleep(DRAIN_MS);
+  }
+
+  /** No new connections and calls. */
+  #retire(): void {
     const server = this.#server;
-    if (server === undefined) return;
-    this.#server = undefined;
+    if (server === undefined || this.#closed !== undefined) return;
     clearInterval(this.#keepAlive);
     this.#gate?.stop();
-    const closed = new Promise<void>((resolve) => {
+    this.#closed = new Promise((resolve) => {
       server.close(() => resolve());
     });
+    for (const connection of this.#connections) connection.goAway('server is stopping');
+  }
+
+  async close(graceMs: number): Promise<void> {
+    if (this.#server === undefined) return;
+    this.#retire();
+    this.#server = undefined;
     this.#http.close();
     this.#http.closeAllConnections();
-    for (const connection of this.#connections) connection.goAway('server is stopping');
     const timer = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, graceMs);
-    await closed;
+    await this.#closed;
+    this.#closed = undefined;
     clearTimeout(timer);
   }
 
@@ -285,7 +304,8 @@ class Listener implements RpcListener {
 
   #serve(socket: Socket, head: Buffer, served: Served): void {
     const plain = this.#plain();
-    if (plain === undefined) {
+    // Before the greeting: the client then knows that no call was looked at.
+    if (plain === undefined || this.#closed !== undefined) {
       socket.destroy();
       return;
     }

@@ -26,6 +26,9 @@ export function combineListeners(listeners: readonly [RpcListener, ...RpcListene
       }
       return addresses[0] as { readonly host: string; readonly port: number };
     },
+    drain: async (mostMs) => {
+      await Promise.all(listeners.map((each) => each.drain(mostMs)));
+    },
     close: closeAll,
   };
 }

@@ -1,11 +1,12 @@
 /** Registration sockets of the kubelet's plug-ins. Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1 api.proto. */
-import { readdir, stat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Reader, Writer } from '../../api/etcd/wire.ts';
 import type { RegistrationSockets } from '../../components/kubelet/plugins/port.ts';
 import { callOnSocket, type UnixCallOptions } from './unix-calls.ts';
 
 const TIMEOUT_MS = 10_000;
+const MAX_SOCKETS = 256;
 const SERVICE = '/pluginregistration.Registration/';
 
 export function createRegistrationSockets(options: UnixCallOptions): RegistrationSockets {
@@ -38,9 +39,10 @@ export function createRegistrationSockets(options: UnixCallOptions): Registratio
 
 async function socketsIn(directory: string): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
-  for (const name of await readdir(directory)) {
+  const names = (await readdir(directory)).filter((name) => !name.startsWith('.')).sort();
+  for (const name of names.slice(0, MAX_SOCKETS)) {
     const path = join(directory, name);
-    const status = await stat(path).catch(() => undefined);
+    const status = await lstat(path).catch(() => undefined);
     if (status?.isSocket() === true) found.set(path, `${status.ino}/${status.ctimeMs}`);
   }
   return found;

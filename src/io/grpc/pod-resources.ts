@@ -42,10 +42,10 @@ function podMessage(pod: PodResources): Buffer {
   for (const container of pod.containers) {
     const inner = newMessage().string(1, container.name);
     for (const devices of container.devices) inner.message(2, devicesMessage(devices));
-    for (const { claimName, claimNamespace, driver, pool, device, cdiDevices } of container.dynamic) {
+    for (const { claimName, claimNamespace, driver, pool, device, cdiDevices, shareId = '' } of container.dynamic) {
       const resource = newMessage();
       for (const name of cdiDevices) resource.message(1, newMessage().string(1, name).finish());
-      resource.string(2, driver).string(3, pool).string(4, device);
+      resource.string(2, driver).string(3, pool).string(4, device).string(5, shareId);
       const claim = newMessage().string(2, claimName).string(3, claimNamespace).message(4, resource.finish());
       inner.message(5, claim.finish());
     }

@@ -66,6 +66,10 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     else this.#handler = open(this);
   }
 
+  get lasting(): boolean {
+    return this.#handler !== undefined;
+  }
+
   metadata(name: string): string | undefined {
     for (const field of this.#fields) if (field.name === name) return field.value;
     return undefined;

@@ -67,6 +67,8 @@ export class WatchClient {
   /** The first of two answers, from a peer whose progress reports may overtake events. */
   #unconfirmed: Revision | undefined;
   #confirmTwice = true;
+  /** The present stream has received a message. */
+  #served = false;
 
   constructor(channel: Channel, clock: Clock, log: Log) {
     this.#channel = channel;
@@ -102,13 +104,16 @@ export class WatchClient {
     this.#progressUnderWay = false;
     this.#unconfirmed = undefined;
     this.#confirmTwice = true;
+    this.#served = false;
     const stream = this.#channel.stream('/etcdserverpb.Watch/Watch', {
       message: (message) => this.#receive(message),
       ended: (error) => {
         if (this.#stream !== stream) return;
         this.#stream = undefined;
         this.#log.v(2, 'watch stream ended', { cause: error?.message });
-        this.#later();
+        // The member has stopped: another one continues at once.
+        if (this.#served && this.#watches.size > 0) this.#connect();
+        else this.#later();
       },
     });
     this.#stream = stream;
@@ -146,6 +151,7 @@ export class WatchClient {
   }
 
   #receive(message: Buffer): void {
+    this.#served = true;
     let response: WatchResponse;
     try {
       response = decodeWatchResponse(message);

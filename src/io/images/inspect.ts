@@ -34,7 +34,8 @@ export async function inspectImage(
   const hosts = isConfigured(image, { ...rest, mirrors: named }) ? all : all.slice(0, -1);
   let problem: unknown = new RuntimeError('image-not-found', `${reference.name}: no registry is configured for it`);
   for (const host of hosts) {
-    const client = createRegistryClient(reference, host, auth, options);
+    // A pull secret belongs to the registry, not to its mirrors.
+    const client = createRegistryClient(reference, host, host === all.at(-1) ? auth : undefined, options);
     try {
       const { digest, ...found } = await inspectAt(client, reference.digest ?? reference.tag ?? 'latest', architecture);
       return { digest, pullSpec: `${reference.domain}/${reference.path}@${digest}`, ...found };

@@ -5,7 +5,7 @@
  * Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
  */
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath, stat, writeFile } from 'node:fs/promises';
+import { chmod, type FileHandle, mkdir, open, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Mounter } from '../../components/kubelet/port.ts';
 
@@ -19,8 +19,9 @@ export async function bindSubPath(volume: string, subPath: string, target: strin
   const parts = await resolveBelow(base, subPath);
   let current: FileHandle = await open(base, NO_FOLLOW | constants.O_DIRECTORY);
   try {
+    const { mode } = await stat(`/proc/self/fd/${current.fd}`);
     for (const part of parts) {
-      const next = await openBelow(current, part, subPath);
+      const next = await openBelow(current, part, subPath, mode & 0o777);
       await current.close();
       current = next;
     }
@@ -63,18 +64,26 @@ async function resolveBelow(base: string, subPath: string): Promise<string[]> {
   return parts;
 }
 
-/** `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. */
-async function openBelow(directory: FileHandle, name: string, subPath: string): Promise<FileHandle> {
+/**
+ * `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. `mode`: of directories
+ * that are missing, whatever the umask; the set-group-ID bit is the parent's.
+ */
+async function openBelow(directory: FileHandle, name: string, subPath: string, mode: number): Promise<FileHandle> {
   const path = join(`/proc/self/fd/${directory.fd}`, name);
   let handle: FileHandle;
   try {
     handle = await open(path, NO_FOLLOW);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-    await mkdir(path, { mode: 0o755 }).catch((failure: unknown) => {
-      if (!(failure instanceof Error && 'code' in failure && failure.code === 'EEXIST')) throw failure;
-    });
+    const made = await mkdir(path, { mode: 0o750 }).then(
+      () => true,
+      (failure: unknown) => {
+        if (!(failure instanceof Error && 'code' in failure && failure.code === 'EEXIST')) throw failure;
+        return false;
+      },
+    );
     handle = await open(path, NO_FOLLOW);
+    if (made) await setMode(handle, mode);
   }
   // With O_PATH a link is opened itself instead of being refused.
   if ((await handle.stat()).isSymbolicLink()) {
@@ -82,4 +91,10 @@ async function openBelow(directory: FileHandle, name: string, subPath: string): 
     throw new Error(`subPath ${JSON.stringify(subPath)}: ${name} is a symbolic link`);
   }
   return handle;
+}
+
+/** By the opened directory: its name may lead elsewhere by now. */
+async function setMode(handle: FileHandle, mode: number): Promise<void> {
+  const found = await handle.stat();
+  if (found.isDirectory()) await chmod(`/proc/self/fd/${handle.fd}`, mode | (found.mode & 0o2000));
 }

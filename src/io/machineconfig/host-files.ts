@@ -11,6 +11,8 @@ import { type Batch, type Content, createTransactions, type Replacement } from '
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
 export const STATE_DIRECTORY = '/var/lib/origin/machine-config';
+/** Source: docs/MachineConfigDaemon.md of openshift/machine-config-operator. */
+const FORCE = '/run/machine-config-daemon-force';
 const STATE = `${STATE_DIRECTORY}/state.json`;
 const ORIGINALS = `${STATE_DIRECTORY}/originals`;
 const MAX_STATE_BYTES = 64 * 1024 * 1024;
@@ -48,7 +50,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
   const rearm = (): void => {
     if (watched === undefined) return;
     watched.close();
-    watched.close = watchPaths(watchDirectory, Object.keys(state.entries), watched.listener);
+    watched.close = watchPaths(watchDirectory, [...Object.keys(state.entries), FORCE], watched.listener);
   };
   return {
     async open() {
@@ -86,6 +88,11 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
         if (difference !== undefined) found.push(difference);
       }
       return found;
+    },
+    async takeForce() {
+      if ((await disk.stat(FORCE)) === undefined) return false;
+      await disk.remove(FORCE);
+      return true;
     },
     watch(listener) {
       watched = { listener, close: () => {} };
@@ -176,6 +183,9 @@ async function planChange(
         `${path}: is a ${present.kind === 'directory' ? 'directory' : 'special file'}`,
       );
     const wanted = recordOf(content);
+    if (differenceOf(path, wanted, present) !== undefined)
+      replacements.push({ path, content, present: present.kind !== 'absent' });
+    if (entry.kind === 'file' && entry.shared === true) continue;
     entries[path] = wanted;
     const kept = Object.hasOwn(state.originals, path) ? state.originals[path] : undefined;
     if (kept !== undefined) originals[path] = kept;
@@ -185,8 +195,6 @@ async function planChange(
       originals[path] = original;
       if (copy !== undefined) saved.push(copy);
     }
-    if (differenceOf(path, wanted, present) !== undefined)
-      replacements.push({ path, content, present: present.kind !== 'absent' });
   }
   for (const [path, original] of Object.entries(state.originals)) {
     if (tree.has(path)) continue;
@@ -203,7 +211,7 @@ async function planChange(
   const next: State = { version: 1, note, entries, originals, directories: directories.filter(needed) };
   const present = (await disk.stat(STATE)) !== undefined;
   const dropped = Object.entries(state.originals).flatMap(([path, original]) =>
-    original.kind === 'file' && !tree.has(path) ? [`${ORIGINALS}/${original.stored}`] : [],
+    original.kind === 'file' && !Object.hasOwn(originals, path) ? [`${ORIGINALS}/${original.stored}`] : [],
   );
   const own: Content = { kind: 'file', bytes: jsonBytes(next), owner: PRIVATE };
   return {

@@ -39,6 +39,10 @@ export function createNftFilter(options: NftOptions): PacketFilter {
       options.log.v(8, 'nft transaction', { program });
       await run(nft, ['-f', '-'], program);
     },
+    async elements(family, table, set) {
+      const text = await run(nft, ['-j', 'list', 'set', family === 6 ? 'ip6' : 'ip', table, set], '');
+      return elementsOf(text);
+    },
     async routeServices(serviceCidr) {
       const family = serviceCidr.includes(':') ? '-6' : '-4';
       await run(ip, [family, 'route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
@@ -47,12 +51,33 @@ export function createNftFilter(options: NftOptions): PacketFilter {
 }
 
 const MAX_STDERR = 4096;
+const MAX_STDOUT = 1024 * 1024;
 
-/** Runs to the end with `input` on stdin; throws CodedError 'packet-filter' with the first line the tool complained. */
-function run(file: string, args: readonly string[], input: string): Promise<void> {
+/** The members in nft's JSON (libnftables-json(5)). */
+function elementsOf(text: string): string[] {
+  const { nftables = [] } = JSON.parse(text) as {
+    nftables?: readonly { readonly set?: { readonly elem?: unknown } }[];
+  };
+  const members = nftables.flatMap(({ set }) => (Array.isArray(set?.elem) ? (set.elem as readonly unknown[]) : []));
+  return members.flatMap((each) => {
+    const member = each as { readonly elem?: { readonly val?: unknown }; readonly concat?: unknown };
+    const { concat } = (member.elem?.val ?? member) as { readonly concat?: unknown };
+    return Array.isArray(concat) ? [concat.join(' . ')] : [];
+  });
+}
+
+/**
+ * Runs to the end with `input` on stdin and returns its output; throws CodedError 'packet-filter' with the first line
+ * the tool complained.
+ */
+function run(file: string, args: readonly string[], input: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: ['pipe', 'ignore', 'pipe'] });
+    const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    let stdout = '';
     let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (stdout.length < MAX_STDOUT) stdout += text;
+    });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_STDERR) stderr += text;
     });
@@ -60,7 +85,7 @@ function run(file: string, args: readonly string[], input: string): Promise<void
       reject(new CodedError('packet-filter', `${file}: ${error.message}`, { cause: error })),
     );
     child.on('close', (code) => {
-      if (code === 0) resolve();
+      if (code === 0) resolve(stdout);
       else
         reject(
           new CodedError('packet-filter', `${file} ${args.join(' ')}: ${stderr.split('\n')[0] ?? ''} (exit ${code})`),

@@ -1,12 +1,15 @@
 /** A request of a client as the proxy sees it, whichever version of HTTP it came by. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Backend, Choice, RequestFacts } from '../../core/routing/port.ts';
 import { asObject, type RawHeaders } from './headers.ts';
 import { page } from './pages.ts';
 
 export type ClientRequest = IncomingMessage | Http2ServerRequest;
 export type ClientResponse = ServerResponse | Http2ServerResponse;
+
+/** By the connection: a request line of HTTP/1 may name any version. */
+export const isHttp2 = (request: ClientRequest): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 export interface Target extends RequestFacts {
   /** As the client wrote it, with its port. */
@@ -27,11 +30,14 @@ export interface Exchange {
 
 /** RFC 3986 host and port; an underscore is in use, though no DNS name has one. */
 const AUTHORITY = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
+/** RFC 9112 §4. */
+const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PATH = /^\/[\x21-\x22\x24-\x7e]*$/;
 
 /** Undefined: the request is ambiguous or malformed; it is answered with 400. */
 export function targetOf(request: ClientRequest, secure: boolean): Target | undefined {
   const { headers, rawHeaders, method = 'GET' } = request;
+  if (!isHttp2(request) && request.httpVersionMajor !== 1) return undefined;
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   const pseudo = headers[':authority'];
   let authority = typeof pseudo === 'string' ? pseudo : headers.host;
@@ -70,10 +76,10 @@ export function framing(
 ): { readonly hasBody: boolean; readonly headers: RawHeaders } | undefined {
   const { headers } = request;
   const length = headers['content-length'];
-  if (request.httpVersionMajor === 2) {
+  if (isHttp2(request)) {
     if (headers['transfer-encoding'] !== undefined) return undefined;
-    const ended = (request as Http2ServerRequest).stream.endAfterHeaders;
-    if (ended) return { hasBody: false, headers: length === undefined ? [] : ['Content-Length', '0'] };
+    if (request.stream.endAfterHeaders)
+      return { hasBody: false, headers: length === undefined ? [] : ['Content-Length', '0'] };
   } else if (headers['transfer-encoding'] !== undefined) {
     // The parser refuses both at once; this does not depend on it.
     if (length !== undefined || headers['transfer-encoding'].toLowerCase() !== 'chunked') return undefined;
@@ -84,9 +90,22 @@ export function framing(
   return { hasBody: length !== '0', headers: ['Content-Length', length] };
 }
 
-export function writeHead(response: ClientResponse, status: number, reason: string, headers: RawHeaders): void {
-  if (response instanceof Http2ServerResponse) response.writeHead(status, asObject(headers));
-  else response.writeHead(status, reason, headers);
+/** False: the client cannot be sent such a head. Servers write what they want, and Node throws for some of it. */
+export function writeHead(response: ClientResponse, status: number, reason: string, headers: RawHeaders): boolean {
+  if (!(status >= 200 && status <= 599)) return false;
+  try {
+    if (response instanceof Http2ServerResponse) {
+      const { 'content-length': length, ...others } = asObject(headers);
+      // RFC 9110 §8.6: an answer without content has none, and HTTP/2 enforces that.
+      response.writeHead(
+        status,
+        status === 204 || length === undefined ? others : { ...others, 'content-length': length },
+      );
+    } else response.writeHead(status, REASON.test(reason) ? reason : '', headers);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** An answer of the proxy itself. */
@@ -97,7 +116,10 @@ export function answer(response: ClientResponse, status: number, more: RawHeader
   }
   const body = Buffer.from(page(status));
   const type = ['Content-Type', 'text/html; charset=utf-8', 'Cache-Control', 'no-cache'];
-  writeHead(response, status, '', [...type, 'Content-Length', String(body.length), ...more]);
+  if (!writeHead(response, status, '', [...type, 'Content-Length', String(body.length), ...more])) {
+    response.destroy();
+    return;
+  }
   // A compat response of HTTP/2 and one of HTTP/1 share this signature, but not its type.
   (response as ServerResponse).end(body);
 }

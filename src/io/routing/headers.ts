@@ -3,15 +3,27 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 const HOP_BY_HOP = new Set([
   'connection',
+  'http2-settings',
   'keep-alive',
   'proxy-connection',
   'proxy-authenticate',
   'proxy-authorization',
+  // Programs behind CGI take it for their own setting (https://httpoxy.org); OpenShift's router drops it too.
+  'proxy',
   'te',
   'trailer',
   'transfer-encoding',
   'upgrade',
 ]);
+/** Names that HTTP/2 has once. */
+const SINGLE = new Set(
+  (
+    'access-control-allow-credentials access-control-max-age access-control-request-method age authorization ' +
+    'content-encoding content-language content-length content-location content-md5 content-range content-type date dnt ' +
+    'etag expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified location ' +
+    'max-forwards range referer retry-after tk upgrade-insecure-requests user-agent x-content-type-options'
+  ).split(' '),
+);
 /** Set by the proxy. */
 const OWN = new Set(['host', 'content-length', 'expect', 'forwarded', 'x-forwarded-for', 'x-forwarded-host']);
 const OWN_PORTS = new Set(['x-forwarded-port', 'x-forwarded-proto']);
@@ -32,16 +44,23 @@ export type RawHeaders = string[];
 export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, by: Forwarding): RawHeaders {
   const dropped = namedBy(headers.connection);
   const result: RawHeaders = ['Host', by.host];
+  const cookies: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at] ?? '';
     const value = raw[at + 1] ?? '';
     const key = name.toLowerCase();
-    if (key.startsWith(':') || HOP_BY_HOP.has(key) || OWN.has(key) || OWN_PORTS.has(key) || dropped?.has(key)) continue;
-    if (key === 'cookie' && by.cookie !== undefined) {
-      const left = withoutCookie(value, by.cookie);
-      if (left !== '') result.push(name, left);
-    } else result.push(name, value);
+    // Many servers read an underscore as a hyphen.
+    const meant = key.replaceAll('_', '-');
+    if (key.startsWith(':') || HOP_BY_HOP.has(meant) || OWN.has(meant) || OWN_PORTS.has(meant) || dropped?.has(key))
+      continue;
+    if (key !== 'cookie') result.push(name, value);
+    else {
+      const left = by.cookie === undefined ? value : withoutCookie(value, by.cookie);
+      if (left !== '') cookies.push(left);
+    }
   }
+  // RFC 9113 §8.2.3: HTTP/2 splits them, HTTP/1.1 has one.
+  if (cookies.length > 0) result.push('Cookie', cookies.join('; '));
   const before = headers['x-forwarded-for'];
   const chain =
     before === undefined ? by.source : `${Array.isArray(before) ? before.join(', ') : before}, ${by.source}`;
@@ -77,6 +96,8 @@ export function asObject(raw: readonly string[]): Record<string, string | string
     const value = raw[at + 1] ?? '';
     const known = result[key];
     if (known === undefined) result[key] = value;
+    // The first counts, as in Node's own objects.
+    else if (SINGLE.has(key)) continue;
     else if (Array.isArray(known)) known.push(value);
     else result[key] = key === 'cookie' ? `${known}; ${value}` : [known, value];
   }

@@ -10,12 +10,14 @@ import {
   type ClientResponse,
   type Exchange,
   framing,
+  isHttp2,
   ownHeaders,
   targetOf,
   writeHead,
 } from './exchange.ts';
 import { cookieOf, type Forwarding, forwarded, type RawHeaders, returned } from './headers.ts';
 import { forwardHttp2 } from './http2-upstream.ts';
+import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
 import type { Upstreams } from './upstream.ts';
 
@@ -26,6 +28,7 @@ export interface ProxyParts {
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
   readonly upstreams: Upstreams;
+  readonly idle: IdleBackends;
   readonly log: Log;
   readonly accessLog: boolean;
   readonly ports: { readonly http: number; readonly https: number };
@@ -39,6 +42,8 @@ export class HttpProxy {
   readonly #parts: ProxyParts;
   /** Routes that a client's connection has been counted for. */
   readonly #counted = new WeakMap<Socket, Set<string>>();
+  /** Requests of HTTP/1 connections that have no whole answer yet. */
+  readonly #inFlight = new WeakMap<Socket, number>();
 
   constructor(parts: ProxyParts) {
     this.#parts = parts;
@@ -46,16 +51,31 @@ export class HttpProxy {
 
   handle(request: ClientRequest, response: ClientResponse, secure: boolean): void {
     response.on('error', () => {});
+    // Errors of an HTTP/2 stream, such as a reset by the client, come here.
+    request.on('error', () => {});
+    this.#begin(request as IncomingMessage, response);
     const exchange = this.admit(request, secure, (status, headers) => answer(response, status, headers));
     if (exchange === undefined) return;
     const body = framing(request);
     if (body === undefined) {
       // The connection's framing cannot be trusted any more.
-      answer(response, 400, request.httpVersionMajor === 2 ? [] : ['Connection', 'close']);
+      answer(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
       return;
     }
     if (this.#parts.accessLog) this.#logWhenDone(exchange, response);
     this.#attempt({ ...exchange, response }, body);
+  }
+
+  /** True while an answer on the connection is outstanding: an upgrade would overtake it. */
+  isBusy(socket: Socket): boolean {
+    return (this.#inFlight.get(socket) ?? 0) > 0;
+  }
+
+  #begin(request: IncomingMessage, response: ClientResponse): void {
+    if (isHttp2(request)) return;
+    const { socket } = request;
+    this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
+    response.once('close', () => this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 1) - 1));
   }
 
   /** The route of the request, if the client may use it; otherwise `refuse` has been called. */
@@ -67,7 +87,7 @@ export class HttpProxy {
     const { balancing, metrics } = this.#parts;
     const target = targetOf(request, secure);
     if (target === undefined) {
-      refuse(400, request.httpVersionMajor === 2 ? [] : ['Connection', 'close']);
+      refuse(400, isHttp2(request) ? [] : ['Connection', 'close']);
       return undefined;
     }
     const found = this.#parts.view().request(target);
@@ -88,7 +108,7 @@ export class HttpProxy {
     if (limits !== undefined) {
       const isAdmitted = this.#countConnection(backend, socket, source);
       if (!isAdmitted || !balancing.admitRequest(backend, source, this.#parts.nowMs())) {
-        refuse(429, request.httpVersionMajor === 2 ? [] : ['Connection', 'close']);
+        refuse(429, isHttp2(request) ? [] : ['Connection', 'close']);
         return undefined;
       }
     }
@@ -119,14 +139,45 @@ export class HttpProxy {
     return choice;
   }
 
+  /** True: the request waits for servers of its idled service; `again` or `failed` follows, unless `client` closes. */
+  holdIdle(
+    exchange: Omit<Exchange, 'response'>,
+    client: { once(event: 'close', listener: () => void): unknown },
+    again: (exchange: Omit<Exchange, 'response'>) => void,
+    failed: () => void,
+  ): boolean {
+    if (exchange.tried.size > 0) return false;
+    const { idle, view } = this.#parts;
+    const cancel = idle.hold(exchange.backend, {
+      isReady: () => {
+        const found = view().request(exchange.target);
+        return found.kind !== 'backend' || hasServers(found.backend);
+      },
+      settled: (ready) => {
+        const found = view().request(exchange.target);
+        if (ready && found.kind === 'backend') again({ ...exchange, backend: found.backend, path: found.path });
+        else failed();
+      },
+    });
+    if (cancel === undefined) return false;
+    client.once('close', cancel);
+    return true;
+  }
+
   #attempt(exchange: Exchange, body: NonNullable<ReturnType<typeof framing>>): void {
     const { request, response, backend, path, target } = exchange;
     const { balancing, metrics, upstreams } = this.#parts;
     const choice = this.choose(exchange);
     if (choice === undefined) {
+      const again = (found: Omit<Exchange, 'response'>): void => this.#attempt({ ...found, response }, body);
+      const unavailable = (): void => {
+        metrics.responded(backend, 503);
+        answer(response, 503, this.#closing(exchange, body.hasBody));
+      };
+      // Both kinds of response have the event; their types differ.
+      if (this.holdIdle(exchange, response as ServerResponse, again, unavailable)) return;
       if (exchange.tried.size > 0) metrics.of(backend).connectErrors++;
-      metrics.responded(backend, 503);
-      answer(response, 503, this.#closing(exchange, body.hasBody));
+      unavailable();
       return;
     }
     const headers = forwarded(request.rawHeaders, request.headers, this.forwardingOf(exchange));
@@ -187,14 +238,21 @@ export class HttpProxy {
       upstream.destroy(new Error('server timeout'));
     });
     upstream.once('response', (incoming) => {
-      isAnswered = true;
       const status = incoming.statusCode ?? 502;
+      const headers = this.answerHeaders(exchange, incoming, choice);
+      if (!writeHead(response, status, incoming.statusMessage ?? '', headers))
+        return void upstream.destroy(new Error('the head of the answer cannot be sent'));
+      isAnswered = true;
       metrics.responded(backend, status);
-      writeHead(response, status, incoming.statusMessage ?? '', this.answerHeaders(exchange, incoming, choice));
       pump(incoming, response as ServerResponse, (bytes) => (counters.bytesOut += bytes));
       incoming.once('error', () => response.destroy());
     });
     upstream.once('close', settled);
+    // Nothing was asked to be upgraded.
+    upstream.once('upgrade', (_incoming, socket) => {
+      socket.destroy();
+      upstream.emit('error', new Error('the server switched protocols'));
+    });
     upstream.on('error', () => {
       settled();
       if (isAnswered || response.destroyed) {
@@ -227,7 +285,7 @@ export class HttpProxy {
 
   /** A body that is not read makes the client's connection useless. */
   #closing({ request }: Exchange, hasBody: boolean): RawHeaders {
-    return hasBody && request.httpVersionMajor === 1 ? ['Connection', 'close'] : [];
+    return hasBody && !isHttp2(request) ? ['Connection', 'close'] : [];
   }
 
   #countConnection(backend: Backend, socket: Socket, source: string): boolean {

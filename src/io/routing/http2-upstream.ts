@@ -1,8 +1,14 @@
 /** Requests to servers that speak HTTP/2: gRPC needs its trailers and both directions at once. */
 import type { ServerResponse } from 'node:http';
-import { type ClientHttp2Session, constants, Http2ServerResponse, type OutgoingHttpHeaders } from 'node:http2';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  Http2ServerResponse,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
 import type { Choice } from '../../core/routing/port.ts';
-import { answer, type Exchange, ownHeaders, writeHead } from './exchange.ts';
+import { answer, type Exchange, isHttp2, ownHeaders, writeHead } from './exchange.ts';
 import { asObject, type RawHeaders, returned } from './headers.ts';
 import type { RouteMetrics } from './metrics.ts';
 
@@ -23,14 +29,23 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
   const counters = metrics.of(backend);
   counters.sessions++;
   const { host, ...others } = asObject(headers);
-  const stream = session.request({
-    ...others,
-    ':method': target.method,
-    ':path': path,
-    ':authority': String(host),
-    ':scheme': backend.upstream.tls ? 'https' : 'http',
-    ...(request.headers.te === 'trailers' ? { te: 'trailers' } : {}),
-  });
+  let stream: ClientHttp2Stream;
+  try {
+    stream = session.request({
+      ...others,
+      ':method': target.method,
+      ':path': path,
+      ':authority': String(host),
+      ':scheme': backend.upstream.tls ? 'https' : 'http',
+      ...(request.headers.te === 'trailers' ? { te: 'trailers' } : {}),
+    });
+  } catch {
+    // A header that HTTP/2 does not have, or a session that has just ended.
+    settled();
+    metrics.responded(backend, 502);
+    answer(answering, 502, isHttp2(request) ? [] : ['Connection', 'close']);
+    return;
+  }
   let isAnswered = false;
   const fail = (status: number): void => {
     stream.close(constants.NGHTTP2_CANCEL);
@@ -48,17 +63,22 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
   stream.setTimeout(backend.options.serverTimeoutMs, () => fail(504));
   stream.on('error', () => fail(session.connecting ? 503 : 502));
   stream.on('response', (found) => {
-    isAnswered = true;
     const status = Number(found[':status'] ?? 502);
-    metrics.responded(backend, status);
     const raw: RawHeaders = [];
     for (const [name, value] of Object.entries(found))
       for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) raw.push(name, String(each));
     const all = [...returned(raw, undefined), ...ownHeaders(exchange, choice)];
-    writeHead(answering, status, '', all);
+    if (!writeHead(answering, status, '', all)) return fail(502);
+    isAnswered = true;
+    metrics.responded(backend, status);
   });
   stream.on('trailers', (trailers) => {
-    if (answering instanceof Http2ServerResponse) response.addTrailers(trailers as OutgoingHttpHeaders);
+    if (!(answering instanceof Http2ServerResponse)) return;
+    try {
+      response.addTrailers(trailers as OutgoingHttpHeaders);
+    } catch {
+      response.destroy();
+    }
   });
   stream.on('data', (chunk: Buffer) => {
     counters.bytesOut += chunk.length;

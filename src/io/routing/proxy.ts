@@ -7,11 +7,12 @@ import { createSecureContext, type TLSSocket } from 'node:tls';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ProxyFactory, ProxySettings, RoutingProxy } from '../../components/openshift/router/port.ts';
-import type { Balancing, Certificate, RoutingView } from '../../core/routing/port.ts';
+import type { Backend, Balancing, Certificate, RoutingView } from '../../core/routing/port.ts';
 import { SecureContexts } from './certificates.ts';
 import { firstBytes, type Verdict } from './first-bytes.ts';
 import { MAX_HELLO_BYTES, readHello } from './hello.ts';
 import { HttpProxy, type ProxyParts } from './http-proxy.ts';
+import { IdleBackends } from './idle.ts';
 import { RetriedListener } from './listeners.ts';
 import { RouteMetrics } from './metrics.ts';
 import { HEADER_TIMEOUT_MS, PendingConnections } from './pending.ts';
@@ -26,6 +27,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
 const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
+/** A fatal alert. Source: RFC 8446 §6, RFC 6066 §3. */
+const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 const EMPTY: RoutingView = {
   tls: () => ({ kind: 'terminate', certificate: undefined }),
   request: () => ({ kind: 'none' }),
@@ -34,7 +37,7 @@ const EMPTY: RoutingView = {
 
 /** `address`: where the ports are opened. */
 export const proxyFactory = (log: Log, address = '::'): ProxyFactory => ({
-  create: (settings, balancing) => new NodeProxy(settings, balancing, log, address),
+  create: (settings, balancing, needPods) => new NodeProxy(settings, balancing, needPods, log, address),
 });
 
 class NodeProxy implements RoutingProxy {
@@ -42,6 +45,7 @@ class NodeProxy implements RoutingProxy {
   readonly #log: Log;
   readonly #parts: ProxyParts;
   readonly #proxy: HttpProxy;
+  readonly #idle: IdleBackends;
   readonly #metrics = new RouteMetrics();
   readonly #upstreams = new Upstreams();
   readonly #contexts = new SecureContexts();
@@ -54,13 +58,21 @@ class NodeProxy implements RoutingProxy {
   #caTimer: NodeJS.Timeout | undefined;
   #view: RoutingView = EMPTY;
 
-  constructor(settings: ProxySettings, balancing: Balancing, log: Log, address: string) {
+  constructor(
+    settings: ProxySettings,
+    balancing: Balancing,
+    needPods: (service: string) => void,
+    log: Log,
+    address: string,
+  ) {
     this.#settings = settings;
+    this.#idle = new IdleBackends(needPods, () => performance.now());
     this.#log = log;
     this.#parts = {
       balancing,
       metrics: this.#metrics,
       upstreams: this.#upstreams,
+      idle: this.#idle,
       log,
       accessLog: settings.accessLog,
       ports: { http: settings.httpPort, https: settings.httpsPort },
@@ -76,6 +88,7 @@ class NodeProxy implements RoutingProxy {
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: CHECK_MS,
       insecureHTTPParser: false,
+      shouldUpgradeCallback: mayUpgrade,
       noDelay: true,
     };
     this.#plain = createHttpServer(limits, (request, response) => {
@@ -110,6 +123,7 @@ class NodeProxy implements RoutingProxy {
 
   swap(view: RoutingView): void {
     this.#view = view;
+    this.#idle.changed();
   }
 
   useDefaultCertificate({ certificate, key }: Certificate): void {
@@ -128,6 +142,7 @@ class NodeProxy implements RoutingProxy {
   async stop(): Promise<void> {
     clearInterval(this.#caTimer);
     this.#pending.stop();
+    this.#idle.stop();
     this.#upstreams.close();
     this.#stats?.closeAllConnections();
     this.#stats?.close();
@@ -145,6 +160,7 @@ class NodeProxy implements RoutingProxy {
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
       SNICallback: (name: string, callback: (error: Error | null, context?: never) => void) => {
         const found = this.#view.tls(name.toLowerCase());
+        if (found.kind === 'refused') return callback(new Error('no certificate can be served for the name'));
         const certificate = found.kind === 'terminate' ? found.certificate : undefined;
         const context = certificate === undefined ? undefined : this.#contexts.of(certificate);
         callback(null, context as never);
@@ -160,6 +176,11 @@ class NodeProxy implements RoutingProxy {
     });
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('sessionError', () => {});
+    server.on('session', (session) => {
+      session.on('error', () => session.destroy());
+      // Ends when it is idle; streams that are open go on.
+      session.setTimeout(KEEP_ALIVE_MS, () => session.close());
+    });
     server.on('secureConnection', (socket: TLSSocket) => socket.on('error', () => socket.destroy()));
     return server;
   }
@@ -195,6 +216,7 @@ class NodeProxy implements RoutingProxy {
         return;
       }
       this.#pending.done(socket);
+      if (found.kind === 'refused') return void socket.end(UNRECOGNIZED_NAME, () => socket.destroy());
       const { backend } = found;
       const { balancing } = this.#parts;
       const source = this.#sourceOf(socket);
@@ -205,7 +227,11 @@ class NodeProxy implements RoutingProxy {
         socket.once('close', () => balancing.connectionClosed(backend, source));
         if (!isAdmitted) return void socket.destroy();
       }
-      passThrough(socket, bytes, { backend, source, balancing, metrics: this.#metrics });
+      const current = (): Backend | undefined => {
+        const now = this.#view.tls(name);
+        return now.kind === 'passthrough' ? now.backend : undefined;
+      };
+      passThrough(socket, bytes, { backend, source, balancing, metrics: this.#metrics, idle: this.#idle, current });
     });
   }
 
@@ -244,6 +270,13 @@ class NodeProxy implements RoutingProxy {
     this.#stats = server;
   }
 }
+
+/**
+ * HTTP/2 within an upgraded connection would pass the route's rules: the request is served as any other (RFC 9113
+ * §3.1).
+ */
+const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
+  !(headers.upgrade ?? '').split(',').some((each) => /^\s*(?:h2c?|http\b)/i.test(each));
 
 const plainAddress = (address = ''): string => (address.startsWith('::ffff:') ? address.slice(7) : address);
 

@@ -2,6 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Backend, Balancing, Choice } from '../../core/routing/port.ts';
+import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
 
 const ATTEMPTS = 3;
@@ -13,6 +14,9 @@ export interface SpliceParts {
   readonly source: string;
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
+  readonly idle: IdleBackends;
+  /** Of the table as it is now; undefined: the name is no longer passed through. */
+  current(): Backend | undefined;
 }
 
 /** Connects `client`, whose first bytes are `head`, to a server of the route; closes it where there is none. */
@@ -29,6 +33,7 @@ function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Se
       ? undefined
       : balancing.pick(backend, { address: source, cookie: undefined }, tried);
   if (choice === undefined) {
+    if (tried.size === 0 && !client.destroyed && holdIdle(client, head, parts)) return;
     if (tried.size > 0) metrics.of(backend).connectErrors++;
     client.destroy();
     return;
@@ -54,6 +59,24 @@ function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Se
     server.off('close', onFailed);
     join(client, server, head, parts, choice);
   });
+}
+
+/** True: the connection waits for servers of its idled service. */
+function holdIdle(client: Socket, head: Buffer, parts: SpliceParts): boolean {
+  const cancel = parts.idle.hold(parts.backend, {
+    isReady: () => {
+      const backend = parts.current();
+      return backend === undefined || hasServers(backend);
+    },
+    settled: (ready) => {
+      const backend = ready ? parts.current() : undefined;
+      if (backend === undefined) client.destroy();
+      else connectNext(client, head, { ...parts, backend }, new Set());
+    },
+  });
+  if (cancel === undefined) return false;
+  client.once('close', cancel);
+  return true;
 }
 
 function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, choice: Choice): void {

@@ -1,8 +1,8 @@
 /** Upgrades, such as WebSocket: the request goes to a server, and a 101 joins both connections. */
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type ClientRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { ownHeaders } from './exchange.ts';
+import { type Exchange, ownHeaders } from './exchange.ts';
 import { forwarded, type RawHeaders, returned } from './headers.ts';
 import type { HttpProxy, ProxyParts } from './http-proxy.ts';
 import { page, reasonOf } from './pages.ts';
@@ -17,32 +17,45 @@ export function upgrade(
   secure: boolean,
 ): void {
   client.on('error', () => client.destroy());
+  if (proxy.isBusy(request.socket)) {
+    client.destroy();
+    return;
+  }
   const refuse = (status: number, more: RawHeaders = []): void => {
     const body = page(status);
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
     client.end(`${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
   };
-  const exchange = proxy.admit(request, secure, (status, headers) =>
+  const admitted = proxy.admit(request, secure, (status, headers) =>
     refuse(status, headers[0] === 'Connection' ? [] : headers),
   );
-  if (exchange === undefined) return;
-  const { backend, path, target } = exchange;
+  if (admitted === undefined) return;
   // An upgrade has no body; one that claims to have one could hide a second request.
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (length !== '0' || coding !== undefined) {
     refuse(400);
     return;
   }
-  const attempt = (): void => {
+  const attempt = (exchange: Omit<Exchange, 'response'>): void => {
+    const { backend, path, target } = exchange;
     const choice = proxy.choose(exchange);
     if (choice === undefined) {
-      metrics.responded(backend, 503);
-      refuse(503);
+      const unavailable = (): void => {
+        metrics.responded(backend, 503);
+        refuse(503);
+      };
+      if (!proxy.holdIdle(exchange, client, attempt, unavailable)) unavailable();
       return;
     }
     const headers = forwarded(request.rawHeaders, request.headers, proxy.forwardingOf(exchange));
     headers.push('Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? '');
-    const upstream = upstreams.upgrade({ backend, choice, method: target.method, path, headers });
+    let upstream: ClientRequest;
+    try {
+      upstream = upstreams.upgrade({ backend, choice, method: target.method, path, headers });
+    } catch {
+      refuse(400);
+      return;
+    }
     const counters = metrics.of(backend);
     let isConnected = false;
     let timedOut = false;
@@ -78,6 +91,7 @@ export function upgrade(
     upstream.once('response', (incoming) => {
       clearTimeout(connecting);
       const status = incoming.statusCode ?? 502;
+      if (status < 200 || status > 599) return void upstream.destroy(new Error('no status of HTTP'));
       metrics.responded(backend, status);
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
       client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']));
@@ -85,13 +99,13 @@ export function upgrade(
     });
     upstream.on('error', () => {
       clearTimeout(connecting);
-      if (!isConnected && !timedOut) attempt();
+      if (!isConnected && !timedOut) attempt(exchange);
       else if (client.writable) refuse(timedOut ? 504 : 502);
     });
     client.once('close', () => upstream.destroy());
     upstream.end();
   };
-  attempt();
+  attempt(admitted);
 }
 
 /** Values come from parsed messages or constants; CR and LF cannot be in them. */

@@ -6,10 +6,15 @@ import { sharedRegistries } from '../config/registries.ts';
 
 /** `masterConfig`: the file beside which the host process puts its registries. */
 export const imageRegistriesOf = (masterConfig: string): ImageRegistries => ({
-  inspect: async (name) => {
+  inspect: async (name, credentials) => {
     const options = await sharedRegistries(masterConfig);
     if (options === undefined || !isConfigured(name, options)) return undefined;
-    const { configuration, layers, ...found } = await inspectImage(name, options, platformArchitecture(process.arch));
+    const { configuration, layers, ...found } = await inspectImage(
+      name,
+      options,
+      platformArchitecture(process.arch),
+      credentials,
+    );
     return {
       ...found,
       configuration: configuration as JsonObject,

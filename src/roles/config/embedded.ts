@@ -1,11 +1,14 @@
 /** What a host does beside upstream's components, each switched in the bootstrap file. */
 import { join } from 'node:path';
+import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
+import { runtimeConfigField } from './runtime-config.ts';
 import { boolean, object, type Parsed, string } from './strict-yaml.ts';
 
 const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path' });
 
 export const embeddedShape = {
   metrics: object({ enabled: boolean() }),
+  runtimeConfig: runtimeConfigField(),
   manifests: object({ enabled: boolean(), directory: absolutePath() }),
   images: object({
     importAtStart: boolean(),
@@ -21,6 +24,8 @@ type EmbeddedFile = Partial<Parsed<typeof embeddedShape, never>>;
 export interface Embedded {
   /** `metrics.k8s.io` is served. */
   readonly metrics: boolean;
+  /** Built-in APIs that are on or off. */
+  readonly runtimeConfig: RuntimeConfig;
   /** The deploy directory; undefined: none. */
   readonly manifests: string | undefined;
   readonly images: {
@@ -34,8 +39,9 @@ export interface Embedded {
 }
 
 export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedded {
-  const { metrics, manifests, images } = file ?? {};
+  const { metrics, manifests, images, runtimeConfig = new Map() } = file ?? {};
   return {
+    runtimeConfig,
     metrics: metrics?.enabled ?? true,
     manifests: (manifests?.enabled ?? true) ? (manifests?.directory ?? join(root, 'etc/origin/manifests')) : undefined,
     images: {
@@ -49,8 +55,9 @@ export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedd
 }
 
 /** For `hyperedge config show`. */
-export const effectiveEmbedded = ({ metrics, manifests, images }: Embedded): [string, unknown][] => [
+export const effectiveEmbedded = ({ metrics, manifests, images, runtimeConfig }: Embedded): [string, unknown][] => [
   ['metrics.enabled', metrics],
+  ...[...runtimeConfig].map(([name, on]): [string, unknown] => [`runtimeConfig.${name}`, on]),
   ['manifests.enabled', manifests !== undefined],
   ...(manifests === undefined ? [] : ([['manifests.directory', manifests]] as [string, unknown][])),
   ['images.importAtStart', images.directory !== undefined],

@@ -30,7 +30,9 @@ function apiServerArguments(
 ): Pick<NonNullable<MasterConfig['kubernetesMasterConfig']>, 'apiServerArguments'> {
   const flags = new Map<string, string[]>();
   if (secretsEncryption !== undefined) flags.set('encryption-provider-config', [beside(paths.encryptionConfig)]);
-  if (!embedded.metrics) flags.set('runtime-config', ['metrics.k8s.io/v1beta1=false']);
+  const apis = [...embedded.runtimeConfig].map(([name, on]) => `${name}=${on}`);
+  if (!embedded.metrics) apis.push('metrics.k8s.io/v1beta1=false');
+  if (apis.length > 0) flags.set('runtime-config', [apis.join(',')]);
   return flags.size === 0 ? {} : { apiServerArguments: flags };
 }
 

@@ -1,9 +1,11 @@
 /** The node group of a host: its name, its last configuration, and what that makes of the host's own (row B7). */
 import { readFile } from 'node:fs/promises';
+import { stringify } from 'yaml';
 import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { isGroupName } from '../../components/nodegroups/index.ts';
+import { kubeletFields } from '../../core/reconcile/machine-config/kubelet-fields.ts';
 import { nodeConfigOf } from './generate.ts';
 import { type NodeConfig, type PartialNodeConfig, pairArgument, parseNodeConfig } from './node-config.ts';
 import type { Settings } from './settings.ts';
@@ -35,22 +37,16 @@ export async function groupNameOf(file: string): Promise<string | undefined> {
 const GROUP_FIELDS = ['apiVersion', 'kind', 'kubeletArguments'];
 
 /** The host's own configuration with that of its group; without one, or when it is not valid, its own alone. */
-export async function groupedNodeConfig(
-  settings: Settings,
-  cgroupDriver: string,
-  log: Log,
-): Promise<{ readonly config: NodeConfig; readonly ignored: readonly string[] }> {
+export async function groupedNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const own = nodeConfigOf(settings, cgroupDriver);
   const file = settings.paths.nodeGroup;
   const text = await readFile(file, 'utf8').catch(() => undefined);
-  if (text === undefined) return { config: own, ignored: [] };
+  if (text === undefined) return own;
   try {
-    const { config: group, unknown } = parseNodeConfig(text, file);
-    const ignored = Object.keys(group).filter((field) => !GROUP_FIELDS.includes(field));
-    return { config: withGroup(own, group, file), ignored: [...unknown, ...ignored] };
+    return withGroup(own, parseNodeConfig(text, file).config, file);
   } catch (error) {
     log.warn('node group not valid; the own configuration is used', { error: messageOf(error) });
-    return { config: own, ignored: [] };
+    return own;
   }
 }
 
@@ -61,6 +57,29 @@ export function withGroup(own: NodeConfig, group: PartialNodeConfig, origin: str
     .map(([label, value]) => `${label}=${value}`);
   const { 'node-labels': _, ...rest } = { ...own.kubeletArguments, ...group.kubeletArguments };
   return { ...own, kubeletArguments: { ...rest, ...(labels.length === 0 ? {} : { 'node-labels': labels }) } };
+}
+
+/** The kubelet's arguments of a group's text, without its labels. Throws CodedError 'bad-config'. */
+export function groupArguments(text: string): Readonly<Record<string, readonly string[]>> {
+  const { 'node-labels': _, ...rest } = parseNodeConfig(text, 'node-config.yaml').config.kubeletArguments ?? {};
+  return Object.fromEntries(
+    Object.entries(rest).flatMap(([name, values]) => (values === undefined ? [] : [[name, values]])),
+  );
+}
+
+/** What a host applies of a group's text itself. `byPools`: without the arguments that a KubeletConfig has. */
+export function ownGroupText(text: string, byPools: boolean): string {
+  if (!byPools) return text;
+  const labels = parseNodeConfig(text, 'node-config.yaml').config.kubeletArguments?.['node-labels'];
+  const { rest } = kubeletFields(groupArguments(text));
+  const kubeletArguments = { ...rest, ...(labels === undefined ? {} : { 'node-labels': labels }) };
+  return stringify({ apiVersion: 'v1', kind: 'NodeConfig', kubeletArguments }, { lineWidth: 0 });
+}
+
+/** Fields of a group's text that have no effect on a host. Throws CodedError 'bad-config'. */
+export function ignoredFields(text: string, origin: string): readonly string[] {
+  const { config, unknown } = parseNodeConfig(text, origin);
+  return [...unknown, ...Object.keys(config).filter((field) => !GROUP_FIELDS.includes(field))];
 }
 
 /** All labels of a group's text. Throws CodedError 'bad-config'. */

@@ -6,6 +6,7 @@ import { builtinKinds } from '../../api/registry/index.ts';
 import { isKnown, placeOf, type RuntimeConfig, STAGE_NAMES } from '../../api/registry/runtime-config.ts';
 import type { ApiValues } from './apiserver/index.ts';
 import { parseBoolean } from './etcd/go-values.ts';
+import { boolean, dictionary, type Field } from './strict-yaml.ts';
 
 const FLAG = 'runtime-config';
 /** Values that upstream accepts without effect. */
@@ -47,6 +48,25 @@ export function runtimeConfigOf(values: ApiValues): {
   if (said.size === 1 && said.get('api/all') === false)
     values.refuse(FLAG, 'api/all=false alone leaves nothing; name beside it what is to be served, such as v1=true');
   return { runtimeConfig: said, warnings };
+}
+
+/** `runtimeConfig` of the bootstrap file: by name of the API, whether it is served. */
+export function runtimeConfigField(): Field<RuntimeConfig> {
+  const field = dictionary(boolean());
+  return {
+    ...field,
+    parse: (at) => {
+      const said = field.parse(at);
+      for (const name of said.keys()) {
+        const place = placeOf(name);
+        if (STAGE_NAMES.includes(name) || (place !== undefined && isKnown(builtinKinds, place))) continue;
+        throw at.fail(
+          `"${name}" is not there; give ${STAGE_NAMES.join(', ')}, GROUP/VERSION or GROUP/VERSION/RESOURCE`,
+        );
+      }
+      return said;
+    },
+  };
 }
 
 function switchOf(values: ApiValues, name: string, text: string): boolean {

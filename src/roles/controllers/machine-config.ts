@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { MachineConfigFacts } from '../../components/controllers/machine-config-port.ts';
 import { renderMachineConfigs } from '../../core/ignition/index.ts';
+import { groupArguments } from '../config/node-group.ts';
 
 /** `storeLeader`: name of the node whose member leads the store. */
 export function machineConfigFacts(storeLeader: () => string | undefined = () => undefined): MachineConfigFacts {
@@ -18,6 +19,7 @@ export function machineConfigFacts(storeLeader: () => string | undefined = () =>
         })),
         { inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }) },
       ),
+    nodeArguments: groupArguments,
     md5: (text) => createHash('md5').update(text).digest('hex'),
     base64: (text) => Buffer.from(text, 'utf8').toString('base64'),
   };

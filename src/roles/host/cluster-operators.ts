@@ -1,7 +1,7 @@
 /** Probes of this host, and on masters the operator of the cluster: one of them leads. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
-import { createLeaderElector } from '../../client/index.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import {
   type HostProber,
   runClusterOperator,
@@ -13,6 +13,7 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { balancerUrl } from './balancer-url.ts';
+import { reportCatalogs } from './catalog-report.ts';
 import { hostProbes, type ProbedHost, storeProbe } from './host-probes.ts';
 
 export interface OperatedHost extends ProbedHost {
@@ -34,11 +35,13 @@ export async function startClusterOperators(
   const log = host.log.named('cluster-operators');
   const prober = startHostProber({ probes: hostProbes(host), nodeName, client: api.client, ...own, clock, log });
   if (!settings.roles.has('master')) return { prober, stop: async () => prober.stop() };
+  const stopReporting = reportCatalogs(settings.paths.catalogs, nodeName, api.client, log.named('catalogs'));
   const stopLeading = await leadWhenElected(settings, nodeName, host.verify, log);
   return {
     prober,
     stop: async () => {
       prober.stop();
+      stopReporting();
       await stopLeading();
     },
   };
@@ -59,11 +62,13 @@ async function leadWhenElected(
     balancerUrl(settings),
   );
   const { client } = admin;
+  const recorder = createEventRecorder({ client, component: 'cluster-version-operator', clock, random, log });
   const elector = createLeaderElector({ client, ...LEASE, ...LEASE_TIMES, identity: nodeName, clock, random, log });
   const stop = runClusterOperator({
     client: client.fenced(elector.fence),
     newInformers: () => admin.newInformers(),
     elector,
+    recorder,
     probeStore: storeProbe(root),
     verify,
     own,
@@ -73,6 +78,7 @@ async function leadWhenElected(
   });
   return async () => {
     await stop();
+    await recorder.stop();
     await admin.close();
   };
 }

@@ -8,6 +8,7 @@ import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
+import { createNeedPods } from '../../client/need-pods.ts';
 import { storeConditions } from '../../components/etcd/administration/fallback.ts';
 import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
 import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
@@ -162,7 +163,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
   addresses.onChange(() => kubelet.addressesChanged());
   const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
-  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, log);
+  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
@@ -177,7 +178,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     log: log.named('node-groups'),
   });
   const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
-  const stopRouter = startRouter(settings, informers, log.named('router'));
+  const stopRouter = startRouter(settings, informers, recorder, log.named('router'));
   let nodeReady = false;
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
@@ -410,6 +411,7 @@ export function hostProxy(
   informers: InformerFactory,
   nodeName: string,
   reservedPorts: readonly ReservedPort[],
+  recorder: EventRecorder,
   log: Log,
 ): ReturnType<typeof createProxy> {
   const { network } = settings;
@@ -421,6 +423,7 @@ export function hostProxy(
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
     forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
     healthPorts: createHealthPorts(),
+    needPods: createNeedPods(recorder, clock),
     log: log.named('proxy'),
     clock,
     random,

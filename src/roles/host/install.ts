@@ -69,8 +69,7 @@ export async function installHost(
   if (ownsStore(settings)) await generate(paths.etcdConfig, etcdConfigOf(settings));
   if (roles.has('node')) {
     await writeIfMissing(paths.nodeSysconfig, sysconfigOf(settings), 0o644);
-    const { config } = await groupedNodeConfig(settings, options.cgroupDriver, options.log);
-    await generate(paths.nodeConfig, config);
+    await generate(paths.nodeConfig, await groupedNodeConfig(settings, options.cgroupDriver, options.log));
   }
   kept.push(...(await writeStaticPods(settings, options.assets, await ownPorts(settings, options.log))));
   return { issued, kept };

@@ -1,4 +1,5 @@
 /** Machine config of this host: files, units and kernel arguments as its pool says. */
+import { networkInterfaces } from 'node:os';
 import { gunzipSync } from 'node:zlib';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -17,6 +18,7 @@ import { systemClock as clock } from '../process.ts';
 
 /** Upstream's nodes get longer; these do not reboot. */
 const READY_TIMEOUT_MS = 300_000;
+const SETTLE_MS = 30_000;
 
 export interface MachineConfigParts {
   readonly settings: Settings;
@@ -53,6 +55,8 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
     restartKubelet,
     reloadImages: async () => images.useRegistries(await withContainersRegistries(settings)),
     readyTimeoutMs: READY_TIMEOUT_MS,
+    settleMs: SETTLE_MS,
+    addresses: () => Object.values(networkInterfaces()).flatMap((link) => (link ?? []).map(({ address }) => address)),
     clock,
     log,
   });

@@ -10,9 +10,11 @@ import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import { followNodeGroup, keepNodeGroups } from '../../components/nodegroups/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
+import { nodeConfigOf } from '../config/generate.ts';
 import { writeGenerated } from '../config/generated-file.ts';
-import { parseNodeConfig } from '../config/node-config.ts';
-import { groupedNodeConfig, groupLabels, groupNameOf } from '../config/node-group.ts';
+import { readNodeConfig } from '../config/node-config.ts';
+import { groupedNodeConfig, groupLabels, groupNameOf, ignoredFields, ownGroupText } from '../config/node-group.ts';
+import { withPoolSettings } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 
 export interface NodeGroupOptions {
@@ -39,9 +41,9 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
   const group = await groupNameOf(settings.paths.nodeSysconfig);
   if (group !== undefined) {
     let applying: Promise<void> = Promise.resolve();
-    const onConfig = (text: string): void => {
+    const onConfig = (text: string, byPools: boolean): void => {
       applying = applying
-        .then(() => apply(options, group, text))
+        .then(() => apply(options, group, text, byPools))
         .catch((error: unknown) => log.warn('node group not applied', { group, error: messageOf(error) }));
     };
     closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, log }));
@@ -52,12 +54,13 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
 }
 
 /** Throws for a text that is no NodeConfig: the last one stays in force. */
-async function apply(options: NodeGroupOptions, group: string, text: string): Promise<void> {
+async function apply(options: NodeGroupOptions, group: string, text: string, byPools: boolean): Promise<void> {
   const { settings, cgroupDriver, log } = options;
-  parseNodeConfig(text, `ConfigMap openshift-node/${group}`);
-  await writeFile(settings.paths.nodeGroup, text, { mode: 0o600 });
-  const { config, ignored } = await groupedNodeConfig(settings, cgroupDriver, log);
+  const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
   if (ignored.length > 0) log.warn('fields of the node group have no effect here', { group, fields: ignored });
+  await writeFile(settings.paths.nodeGroup, ownGroupText(text, byPools), { mode: 0o600 });
+  const config = await groupedNodeConfig(settings, cgroupDriver, log);
+  const before = await inForce(settings, cgroupDriver);
   const outcome = await writeGenerated(settings.paths.nodeConfig, config);
   if (outcome === 'kept') {
     log.warn('node-config.yaml was edited and is kept; the node group is not applied', {
@@ -65,7 +68,22 @@ async function apply(options: NodeGroupOptions, group: string, text: string): Pr
     });
     return;
   }
-  if (outcome === 'unchanged') return;
+  // Arguments that the pool has already are not missed.
+  if (outcome === 'unchanged' || before === (await inForce(settings, cgroupDriver))) return;
   log.info('node group applied; restarting the kubelet', { group });
   await options.restartKubelet();
+}
+
+/** What the kubelet is given now, for comparison; undefined: the file is not valid. */
+async function inForce(settings: Settings, cgroupDriver: string): Promise<string | undefined> {
+  try {
+    const { config } = await readNodeConfig(settings.paths.nodeConfig, nodeConfigOf(settings, cgroupDriver));
+    const { kubeletArguments = {}, ...rest } = await withPoolSettings(config, settings.root);
+    return JSON.stringify([
+      rest,
+      Object.entries(kubeletArguments).toSorted(([left], [right]) => (left < right ? -1 : 1)),
+    ]);
+  } catch {
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
-import { createLeaderElector } from '../../client/index.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import type { Kubelet } from '../../components/kubelet/index.ts';
 import { HostRevisions, OPERANDS, type Operand } from '../../components/openshift/revisions/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
@@ -79,11 +79,13 @@ export async function prepareRevisions(
       const { adminKubeconfig } = masterFiles(settings.root);
       const api = await openClient(adminKubeconfig, 'hyperedge-revisions', context, balancerUrl(settings));
       const informers = api.newInformers();
+      const recorder = createEventRecorder({ client: api.client, component: 'revisions', ...context });
       const electors = new Set<ReturnType<typeof createLeaderElector>>();
       revisions.start({
         client: api.client,
         informers,
         image: IMAGE,
+        recorder,
         exclusively: async (work) => {
           const identity = settings.nodeName;
           const elector = createLeaderElector({
@@ -107,6 +109,7 @@ export async function prepareRevisions(
       return async () => {
         await Promise.all([...electors].map((elector) => elector.stop()));
         await revisions.stop();
+        await recorder.stop();
         await informers.stop();
         await api.close();
       };

@@ -59,10 +59,10 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
         ingresses,
         ingressClasses,
         httpRoutes: foundHttpRoutes,
-        gateway: (key) =>
-          foundGateways.find(({ metadata }) => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}` === key),
+        gateways: foundGateways,
         permits: permitsOf(grants),
-        certificate: () => undefined,
+        // HAProxy reads the certificates from its directory.
+        certificate: () => ({ certificate: '', key: '' }),
         check: createCertificateJudge(),
         ports: { http, https },
       },

@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { InformerFactory } from '../../client/index.ts';
+import type { EventRecorder, InformerFactory } from '../../client/index.ts';
+import { createNeedPods } from '../../client/need-pods.ts';
 import { createRouter } from '../../components/openshift/router/index.ts';
 import { nodeFiles } from '../../io/pki/index.ts';
 import { createCertificateJudge, proxyFactory } from '../../io/routing/index.ts';
@@ -10,13 +11,19 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
 /** The function that ends it. Never waits for the API server, and a port that is in use does not stop the host. */
-export function startRouter(settings: Settings, informers: InformerFactory, log: Log): () => Promise<void> {
+export function startRouter(
+  settings: Settings,
+  informers: InformerFactory,
+  recorder: EventRecorder,
+  log: Log,
+): () => Promise<void> {
   const { router: config, root, nodeIp } = settings;
   if (!config.enabled) return async () => {};
   const router = createRouter({
     informers,
     proxies: proxyFactory(log, nodeIp.includes(':') || settings.ipFamilies.length > 1 ? '::' : '0.0.0.0'),
     judge: createCertificateJudge(),
+    needPods: createNeedPods(recorder, clock),
     clock,
     random,
     log,

@@ -612,3 +612,14 @@ test('a gated pod may ask for more of its node, not for less', () => {
     "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'h'",
   ]);
 });
+
+test('the host name that a pod chooses', () => {
+  inPod({ hostnameOverride: 'db.example' });
+  inPod(
+    { hostnameOverride: 'db', setHostnameAsFQDN: true, hostNetwork: true },
+    'hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true',
+    'hostnameOverride: Forbidden: may not be specified when hostNetwork is true',
+  );
+  inPod({ hostnameOverride: 'a'.repeat(65) }, 'hostnameOverride: Too long: may not be more than 64 bytes');
+  assert.match(errorsOf({ hostnameOverride: 'Not-RFC1123' }).join(), /^spec\.hostnameOverride: Invalid value: /);
+});

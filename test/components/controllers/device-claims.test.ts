@@ -4,13 +4,19 @@ import { after, before, test } from 'node:test';
 import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../src/api/devices/types.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
+let api: TestServer;
 let plane: ControlPlane;
 before(async () => {
-  plane = await startControlPlane({ kubelets: false });
+  api = await startServer({ config: { runtimeConfig: new Map([['resource.k8s.io/v1beta2', true]]) } });
+  plane = await startControlPlane({ kubelets: false, api });
 });
-after(() => plane.stop());
+after(async () => {
+  await plane.stop();
+  await api.stop();
+});
 
 const request = { devices: { requests: [{ name: 'board', exactly: { deviceClassName: 'boards' } }] } };
 const claims = () => plane.of(resources.resourceClaims);

@@ -272,6 +272,30 @@ test('masters one at a time, and none while another is not ready', async () => {
   await updatedTo('master', target);
 });
 
+test('masters are workers too, or tainted, as the Scheduler of the cluster says', async () => {
+  await addHost('m-schedulable', { [MASTER]: '' });
+  const set = (mastersSchedulable: boolean) =>
+    plane.of(resources.schedulers).patch('cluster', undefined, 'merge', { spec: { mastersSchedulable } });
+  const found = async (isWorker: boolean, taints: number): Promise<boolean> => {
+    const { metadata, spec } = await nodes().get('m-schedulable');
+    const own = (spec?.taints ?? []).filter(({ key, effect }) => key === MASTER && effect === 'NoSchedule');
+    return (metadata?.labels?.['node-role.kubernetes.io/worker'] === '') === isWorker && own.length === taints;
+  };
+  await set(true);
+  await eventually(() => found(true, 0), 'a master that is a worker');
+  await set(false);
+  await eventually(() => found(false, 1), 'a tainted master');
+  await set(true);
+  await eventually(() => found(true, 0), 'a master that is a worker again');
+  await nodes().patch('m-schedulable', undefined, 'merge', {
+    spec: { taints: [{ key: MASTER, effect: 'NoSchedule' }] },
+  });
+  await nodes().patch('m-schedulable', undefined, 'merge', { metadata: { labels: { touched: '' } } });
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal(await found(true, 1), true);
+  await nodes().delete('m-schedulable');
+});
+
 test('a drain is asked for by an annotation: cordoned, evicted, answered; then uncordoned', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'work' } });
   await plane.of(resources.pods).create({

@@ -15,6 +15,7 @@ export interface OperatorOptions {
   readonly crd?: { readonly plural: string; readonly kind: string; readonly versions?: readonly string[] };
   readonly properties?: readonly object[];
   readonly command?: readonly string[];
+  readonly description?: string;
 }
 
 const GROUP = 'lab.example';
@@ -52,7 +53,7 @@ export function csvOf(options: OperatorOptions): object {
     metadata: { name: csvName(options), annotations: { 'alm-examples': '[]' } },
     spec: {
       displayName: `Operator ${name}`,
-      description: 'An operator of a test.',
+      description: options.description ?? 'An operator of a test.',
       version,
       provider: { name: 'Lab' },
       installModes: ['OwnNamespace', 'SingleNamespace', 'MultiNamespace', 'AllNamespaces'].map((type) => ({

@@ -1,6 +1,6 @@
 /** The operator lifecycle manager on a real API server; pods are played. */
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,6 +170,27 @@ describe('operator lifecycle manager', () => {
     assert.ok(status.plan?.every((each) => ['Created', 'Present'].includes(each.status)));
   });
 
+  it('reports masters whose copy of a catalog differs', async () => {
+    const condition = async () => {
+      const { status } = await plane.of(resources.catalogSources).get('lab', 'openshift-marketplace');
+      return status?.conditions?.find(({ type }) => type === 'CopiesEqual');
+    };
+    const report = (node: string, catalogs: object) =>
+      plane.of(resources.nodes).patch(node, undefined, 'merge', {
+        metadata: { annotations: { 'hyperedge.dev/catalogs': JSON.stringify(catalogs) } },
+      });
+    const equal = await eventually(condition, 'a condition');
+    assert.equal(equal.status, 'True');
+    const digest = /^content (sha256:[0-9a-f]{64})$/.exec(equal.message)?.[1] ?? '';
+    await report('n1', { lab: `sha256:${'0'.repeat(64)}` });
+    await eventually(async () => (await condition())?.status === 'False', 'a difference');
+    const found = await condition();
+    assert.equal(found?.reason, 'CopiesDiffer');
+    assert.match(found?.message ?? '', /^content sha256:.* copy it to the other masters: n1 has sha256:000000000000$/);
+    await report('n1', { lab: digest });
+    await eventually(async () => (await condition())?.status === 'True', 'equal copies');
+  });
+
   it('shows packages in every namespace, also to those who may only view', async () => {
     const shown = async (at: string, name = '') =>
       plane.admin.request<{ items?: { metadata: object }[]; status?: { channels: { currentCSV: string }[] } }>(
@@ -213,6 +234,45 @@ describe('operator lifecycle manager', () => {
       const { status } = await plane.of(resources.subscriptions).get('db-stable-high-openshift-marketplace', 'apps');
       return status?.installedCSV === 'db.v3.2.0';
     }, 'the subscription of the dependency');
+  });
+
+  it('chooses a dependency by a rule in CEL, and reads a plan that is compressed', async () => {
+    const storage = (name: string, value: string) => ({
+      name,
+      version: '1.0.0',
+      properties: [{ type: 'storage', value }],
+      // Text of hexadecimal digits: it is halved by compression.
+      description: randomBytes(320_000).toString('hex'),
+    });
+    const rule = `properties.exists(p, p.type == "storage" && p.value == "fast") &&
+      properties.exists(p, p.type == "olm.package" && semver_compare(p.value.version, "1.0.0") >= 0)`;
+    const constraint = { failureMessage: 'fast storage', all: { constraints: [{ cel: { rule } }] } };
+    const app = {
+      name: 'choosy',
+      version: '1.0.0',
+      properties: [
+        { type: 'olm.constraint', value: constraint },
+        { type: 'olm.package.required', value: { packageName: 'plain', versionRange: '>=1.0.0' } },
+      ],
+    };
+    const slow = storage('slow', 'slow');
+    await writeCatalog(join(catalogs, 'choosy'), [
+      ...packageOf('choosy', [app]),
+      ...packageOf('slow', [slow]),
+      ...packageOf('plain', [{ ...slow, name: 'plain' }]),
+      ...packageOf('quick', [storage('quick', 'fast')]),
+    ]);
+    await catalog('choosy');
+    await namespace('choosy');
+    await subscribe('choosy', 'choosy', 'choosy');
+    await Promise.all(['choosy', 'quick', 'plain'].map((name) => phaseOf(`${name}.v1.0.0`, 'choosy', 'Succeeded')));
+    const { items } = await plane.of(resources.clusterServiceVersions).list({ namespace: 'choosy' });
+    assert.equal(items.length, 3);
+    const [plan] = (await plane.of(resources.installPlans).list({ namespace: 'choosy' })).items;
+    const manifests = plan?.status?.plan?.map(({ resource }) => resource.manifest ?? '') ?? [];
+    assert.equal(manifests.filter((each) => each.startsWith('{"hyperedge.dev/gzip":')).length, 2);
+    const quick = items.find(({ metadata }) => metadata?.name === 'quick.v1.0.0');
+    assert.ok(JSON.stringify(quick).length > 640_000);
   });
 
   it('says why a subscription cannot be resolved', async () => {

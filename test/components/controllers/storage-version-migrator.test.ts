@@ -3,13 +3,19 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
+let api: TestServer;
 let plane: ControlPlane;
 before(async () => {
-  plane = await startControlPlane({ kubelets: false });
+  api = await startServer({ config: { runtimeConfig: new Map([['storagemigration.k8s.io/v1beta1', true]]) } });
+  plane = await startControlPlane({ kubelets: false, api });
 });
-after(() => plane.stop());
+after(async () => {
+  await plane.stop();
+  await api.stop();
+});
 
 const migrations = () => plane.of(resources.storageVersionMigrations);
 
@@ -75,9 +81,21 @@ test('objects of a custom resource are stored in its new version afterwards', { 
   assert.equal(running?.status, 'False');
   const after = (await plane.of(boards('v1')).get('one', 'default')).metadata?.resourceVersion;
   assert.notEqual(after, before, 'the object was written');
+  const migrated = await definitions.get(crd.metadata.name);
+  assert.deepEqual(migrated.status?.storedVersions, ['v2']);
+  const condition = migrated.status?.conditions?.find(({ type }) => type === 'StorageMigrating');
+  assert.equal(condition?.status, 'False');
+  assert.equal(condition.reason, 'MigrationSucceeded');
+  assert.equal(condition.message, 'The migration has succeeded and the stored versions have been updated');
+  const observed = (condition as { observedGeneration?: number }).observedGeneration;
+  assert.equal(observed, migrated.metadata?.generation);
   await migrate('again', 'lab.example.com', 'boards');
   await ended('again', 'Succeeded');
   assert.equal((await plane.of(boards('v1')).get('one', 'default')).metadata?.resourceVersion, after, 'nothing to do');
+  // The old version can be removed now, which was refused while objects might be stored in it.
+  const { spec, metadata } = await definitions.get(crd.metadata.name);
+  await definitions.update({ metadata, spec: { ...spec, versions: [version('v2', true)] } } as never);
+  assert.equal((await plane.of(boards('v2')).get('one', 'default')).metadata?.name, 'one');
 });
 
 test('roles and other objects with checks of their own are rewritten too', { timeout: 60_000 }, async () => {

@@ -122,10 +122,9 @@ test('registers, allocates one device to one container, and keeps it over a rest
     ]);
     assert.deepEqual(held?.edits.env, [{ name: 'BOARD', value: '/dev/board-a' }]);
     assert.deepEqual(it.manager.heldBy('uid-one', 'main'), [{ resource: RESOURCE, ids: ['a'], numaNodes: [0] }]);
-    assert.match(
-      it.manager.rejection(podOf('two', 2), [pod])?.message ?? '',
-      /Requested: 2, Available: 1, which is unexpected/,
-    );
+    const second = it.manager.rejection(podOf('two', 2), [pod]);
+    assert.equal(second?.reason, 'UnexpectedAdmissionError');
+    assert.match(second.message, /Requested: 2, Available: 1, which is unexpected/);
     assert.equal(it.manager.rejection(podOf('two', 1), [pod]), undefined);
     await it.manager.allocate(pod, pod.spec?.containers[0] as never);
     assert.equal(it.allocations(), 1);

@@ -7,7 +7,6 @@ import { schemaOf } from '../../../src/api/schema/index.ts';
 import { environmentOf, serviceEnvironment } from '../../../src/components/kubelet/pods/environment.ts';
 import { ExpansionBudget, expand } from '../../../src/components/kubelet/pods/expansion.ts';
 import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/components/kubelet/pods/network-files.ts';
-import { registryAuth } from '../../../src/components/kubelet/pods/registry-auth.ts';
 import { statusPatch } from '../../../src/components/kubelet/pods/status-patch.ts';
 import { routeOf } from '../../../src/components/kubelet/server/routes.ts';
 import { decodeStaticPod } from '../../../src/components/kubelet/sources/static-pod.ts';
@@ -331,17 +330,5 @@ describe('what containers find around them', () => {
       hostsFile(overridden, ['10.1.1.1'], 'app.example.com', { clusterDomain: 'cluster.local', hostFile: '' }),
       /^10\.1\.1\.1\tapp\.example\.com$/m,
     );
-  });
-
-  it('pulls with the credentials of the registry, the most exact ones', () => {
-    const auths = {
-      'reg.example:5000': { auth: Buffer.from('u:p:q').toString('base64') },
-      'reg.example:5000/team': { username: 't', password: 'x' },
-    };
-    const secret = { data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') } };
-    assert.deepEqual(registryAuth([secret], 'reg.example:5000/app:1'), { username: 'u', password: 'p:q' });
-    assert.deepEqual(registryAuth([secret], 'reg.example:5000/team/app'), { username: 't', password: 'x' });
-    assert.equal(registryAuth([secret], 'other.example/app'), undefined);
-    assert.equal(registryAuth([{ data: { '.dockerconfigjson': 'bm90IGpzb24=' } }], 'a/b'), undefined);
   });
 });

@@ -126,3 +126,50 @@ test('an API that cannot be reached keeps the last status from being lost', asyn
   assert.notEqual(api.get(resources.pods, 'default/steady'), undefined);
   statuses.stop();
 });
+
+test('a pod that ends at once stays visible as terminating for a moment', async () => {
+  const api = new MemoryApi();
+  const statuses = await started(api);
+  const deletionTimestamp = '2026-01-01T00:00:00Z';
+  const graceful = { ...pending().metadata, deletionTimestamp, deletionGracePeriodSeconds: 60 };
+  const beganMs = performance.now();
+  statuses.setTarget('u', { ...pending(), metadata: graceful, status: { phase: 'Running' } });
+  statuses.finish('u');
+  await turns();
+  assert.ok(api.get(resources.pods, 'default/steady'), 'a client that reads after its deletion finds the pod');
+  while (api.get(resources.pods, 'default/steady') !== undefined && performance.now() - beganMs < 5_000)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  const tookMs = performance.now() - beganMs;
+  assert.ok(tookMs >= 240 && tookMs < 5_000, `${tookMs} ms`);
+  statuses.stop();
+});
+
+test('the last status, of the generation of the deletion, is written before the pod is removed', async () => {
+  const api = new MemoryApi();
+  const statuses = await started(api);
+  const deleted = {
+    ...{ ...pending().metadata, generation: 2 },
+    ...{ deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 0 },
+  };
+  api.put(resources.pods, { metadata: deleted, status: { phase: 'Running' } });
+  api.requests.length = 0;
+  let last: Pod | undefined;
+  const watch = api.client().resource(resources.pods).watch({});
+  const seen = (async () => {
+    for await (const { type, object } of watch) {
+      if (type === 'DELETED') return;
+      last = object;
+    }
+  })();
+  await turn();
+  statuses.setTarget('u', { ...pending(), metadata: deleted, status: { phase: 'Running' } });
+  statuses.set('u', { phase: 'Succeeded', observedGeneration: 2 });
+  statuses.finish('u');
+  await seen;
+  assert.deepEqual(last?.status, { phase: 'Succeeded', observedGeneration: 2 });
+  assert.deepEqual(
+    api.requests.filter((each) => !each.startsWith('watch')),
+    ['patch pods steady status', 'delete pods steady'],
+  );
+  statuses.stop();
+});

@@ -148,8 +148,12 @@ test('older versions of Ignition are served as upstream does', async () => {
     acceptedVersion(
       'application/vnd.coreos.ignition+json;version=1;q=1, application/vnd.coreos.ignition+json;version=3.4.0;q=0.5',
     ),
-    '3.2.0',
+    '3.3.0',
   );
+  const kernel = JSON.parse((await ask('/config/worker', { ...bearer(token), ...ignition('3.3.0') })).body);
+  assert.deepEqual([kernel.ignition.version, kernel.kernelArguments], ['3.3.0', { shouldExist: ['quiet'] }]);
+  const without = JSON.parse((await ask('/config/worker', { ...bearer(token), ...ignition('3.2.0') })).body);
+  assert.equal(without.kernelArguments, undefined);
 });
 
 test('no token, a wrong one, one without the right, no such pool', async () => {

@@ -95,6 +95,7 @@ const clock: Clock = {
   },
 };
 
+const needed = new Set<string>();
 const proxy = createProxy({
   informers: factory,
   packetFilter: createNftFilter({ serviceRouteLink: 'br0', log: silentLog }),
@@ -102,6 +103,7 @@ const proxy = createProxy({
   healthPorts: createHealthPorts(),
   log: silentLog,
   clock,
+  needPods: ({ metadata }) => void needed.add(metadata?.name ?? ''),
   random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
   config: {
     nodeName: 'n1',
@@ -197,8 +199,8 @@ set(slice('own', ['10.128.0.2']), 'endpointslices');
 // An address that is not among hostAddresses: it was added after the rules were written.
 set(service('new', '172.30.0.14', { externalIPs: ['192.0.2.9'], ports: stolen.slice(0, 1) }), 'services');
 
-async function get(host: string, port: number): Promise<string> {
-  const socket = connect({ host, port, timeout: 2_000 });
+async function get(host: string, port: number, timeout = 2_000): Promise<string> {
+  const socket = connect({ host, port, timeout });
   socket.on('timeout', () => socket.destroy(new Error('timeout')));
   let text = '';
   socket.setEncoding('utf8').on('data', (part: string) => {
@@ -307,6 +309,24 @@ set(slice('empty', ['10.128.0.2']), 'endpointslices');
 await new Promise((resolve) => setTimeout(resolve, 300));
 result['afterChange'] = await several(() => get('172.30.0.10', 80), 20);
 result['emptyFilled'] = await get('172.30.0.12', 80);
+if (mode === 'nftables') {
+  const annotations = { 'idling.alpha.openshift.io/idled-at': '2026-01-01T00:00:00Z' };
+  const idle = (name: string, address: string): Service => {
+    const { metadata, ...rest } = service(name, address, { clusterIPs: [address] });
+    return { ...rest, metadata: { ...metadata, annotations } };
+  };
+  set(idle('idle', '172.30.0.18'), 'services');
+  set(idle('idle6', 'fd00:172::18'), 'services');
+  set(idle('untouched', '172.30.0.19'), 'services');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const connecting = get('172.30.0.18', 80, 20_000);
+  const connecting6 = get('fd00:172::18', 80, 20_000);
+  for (let tries = 0; needed.size < 2 && tries < 100; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+  result['needed'] = [...needed].sort();
+  set(slice('idle', ['10.128.0.2']), 'endpointslices');
+  set(slice('idle6', ['fd00:128::2'], 6), 'endpointslices');
+  result['woken'] = [await connecting, await connecting6];
+}
 await proxy.stop();
 for (const each of [flow, nodeFlow, sixFlow]) each.close();
 result['tables'] = execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).trim();

@@ -7,6 +7,7 @@ import {
   type DisruptionPolicies,
   disruptionOf,
   type IgnitionConfig,
+  kernelArgumentsError,
   type MachineConfigSpec,
   machineConfigDifference,
   splitKernelArguments,
@@ -139,4 +140,48 @@ test('kernel arguments in the files of boot loaders', () => {
   );
   const grub = withKernelArguments('grub', 'old', [], ['a=$(reboot)', 'b="c d"']);
   assert.equal(grub, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=\\$(reboot) b=\\"c d\\""\n');
+});
+
+test('files of boot loaders as editors and packages leave them', () => {
+  const cmdline = (text: string, wanted: readonly string[] = ['x=1']): string =>
+    withKernelArguments('cmdline', text, [], wanted);
+  assert.equal(cmdline('root=/dev/sda1 quiet'), 'root=/dev/sda1 quiet x=1\n');
+  assert.equal(cmdline('root=/dev/sda1 quiet\r\n'), 'root=/dev/sda1 quiet x=1\n');
+  assert.equal(cmdline('\n\n  root=/dev/sda1\n# old: root=/dev/sdb1\n'), 'root=/dev/sda1 x=1\n');
+  assert.equal(cmdline('a="b c"  d', ['e="f  g"']), 'a="b c" d e="f  g"\n');
+  assert.equal(withKernelArguments('cmdline', 'a e="f  g" b\n', ['e="f  g"'], []), 'a b\n');
+  const extlinux = [
+    'TIMEOUT 50\r',
+    'LABEL l0\r',
+    '\tLINUX /vmlinuz\r',
+    '\tAPPEND root=/dev/sda1 ro\r',
+    'LABEL memtest',
+    '\tLINUX /memtest',
+    'LABEL local',
+    '\tAPPEND -',
+    'LABEL empty',
+    '\tappend',
+  ];
+  const changed = withKernelArguments('extlinux', extlinux.join('\n'), [], ['x=1']).split('\n');
+  assert.equal(changed.length, extlinux.length);
+  assert.equal(changed[3], '\tAPPEND root=/dev/sda1 ro x=1\r');
+  assert.deepEqual(changed.slice(4, 8), extlinux.slice(4, 8));
+  assert.equal(changed[9], '\tappend x=1');
+  const back = withKernelArguments('extlinux', changed.join('\n'), ['x=1'], []).split('\n');
+  assert.deepEqual(back, extlinux);
+});
+
+test('kernel arguments that no boot loader passes on as they are', () => {
+  const error = kernelArgumentsError;
+  assert.equal(error('cmdline', 'a b="c d"', ['b="c d"']), undefined);
+  assert.match(error('cmdline', '', ['a="b']) ?? '', /"a=\\"b" has a quote that does not end/);
+  assert.match(error('cmdline', '', ['a\nb']) ?? '', /control character/);
+  assert.match(error('cmdline', 'x'.repeat(3_000), ['a']) ?? '', /takes 2047 characters; .* pass 3000/);
+  assert.match(error('extlinux', `label a\n append ${'x'.repeat(2_100)}`, ['a']) ?? '', /pass 2100/);
+  assert.match(error('extlinux', 'label a\n kernel /x', ['a']) ?? '', /no entry has a line "append"/);
+  for (const argument of ['a=b;reboot', 'a=$(x)', 'a={}', "a='b'", 'a="$b"', 'a=b|c', 'a=\\'])
+    assert.match(error('grub', '', [argument]) ?? '', /GRUB takes for its script/, argument);
+  for (const argument of ['isolcpus=2,3', 'dyndbg="file a.c +p; file b.c +p"', 'console=ttyS0,115200n8', 'a=b:c@d%e'])
+    assert.equal(error('grub', '', [argument]), undefined, argument);
+  assert.equal(error('cmdline', '', ['a=b;c']), undefined);
 });

@@ -107,6 +107,8 @@ test('modes, owners, unit texts and types', () => {
   assert.match(firstOf(files(file('/a', 'data:,', both)), 'invalid'), /cannot set both id and name/);
   const unit = config({ systemd: { units: [{ name: 'a.service', contents: '[Unit]\nnonsense' }] } });
   assert.match(firstOf(unit, 'invalid'), /line 2 is neither a section nor an assignment/);
+  const before = config({ systemd: { units: [{ name: 'a.service', contents: 'ignored\n[Unit]\nA=b' }] } });
+  assert.deepEqual(parse(before).invalid, []);
   assert.match(firstOf(config({ storage: { file: [] } }), 'invalid'), /storage\.file: .*unknown field/);
   assert.match(firstOf(JSON.parse('{"ignition":{"version":"3.2.0"},"__proto__":{}}'), 'invalid'), /unknown field/);
   assert.match(firstOf({ ignition: { version: '2.2.0' } }, 'invalid'), /unknown version/);

@@ -153,9 +153,17 @@ test('packages that are wrong are left out, and others are not', () => {
       web(
         [{ name: 'web.v1.0.0' }],
         [],
-        [bundle('web.v1.0.0', '1.0.0', [{ type: 'olm.constraint', value: { cel: { rule: 'true' } } }])],
+        [bundle('web.v1.0.0', '1.0.0', [{ type: 'olm.constraint', value: { sql: { rule: 'true' } } }])],
       ),
-      /constraint cel is not supported/,
+      /constraint sql is not supported/,
+    ],
+    [
+      web(
+        [{ name: 'web.v1.0.0' }],
+        [],
+        [bundle('web.v1.0.0', '1.0.0', [{ type: 'olm.constraint', value: { cel: { rule: ' ' } } }])],
+      ),
+      /constraint cel has no rule/,
     ],
     [
       [

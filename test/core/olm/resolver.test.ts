@@ -21,6 +21,7 @@ function member(owner: string, major: number, more: Partial<Member> = {}): Simpl
     channel: 'stable',
     installed: false,
     major,
+    satisfies: (rule) => rule === `major == ${major}`,
     ...more,
   };
 }
@@ -35,6 +36,8 @@ function satisfied(constraint: Constraint, set: readonly Simple[]): boolean {
       const below = Number(/<(\d+)/.exec(constraint.range)?.[1] ?? 99);
       return set.some((each) => each.package === constraint.name && each.major >= lowest && each.major < below);
     }
+    case 'cel':
+      return set.some((each) => `major == ${each.major}` === constraint.rule);
     case 'none':
       return constraint.of.filter((each) => satisfied(each, set)).length === 0;
     case 'any':
@@ -82,10 +85,12 @@ function randomProblem(random: () => number): { problem: Problem; pool: Simple[]
   const below = (limit: number): number => Math.floor(random() * limit);
   const owners = ['a', 'b', 'c', 'd'];
   const kinds = ['g/v1/X', 'g/v1/Y', 'g/v1/Z'];
-  const leaf = (): Constraint =>
-    random() < 0.5
+  const leaf = (): Constraint => {
+    if (random() < 0.1) return { type: 'cel', rule: `major == ${below(3)}`, message: '' };
+    return random() < 0.5
       ? { type: 'gvk', gvk: kinds[below(3)] ?? '' }
       : { type: 'package', name: owners[below(4)] ?? '', range: `>=${below(3)}.0.0 <${2 + below(2)}.0.0` };
+  };
   const constraint = (): Constraint =>
     random() < 0.75
       ? leaf()
@@ -179,4 +184,23 @@ test('a failure names what is missing', () => {
     result.failure,
     'constraints not satisfiable: bundle web.v1.0.0 requires an operator with package: db and with version in range: >=2.0.0',
   );
+});
+
+test('a failure names the rule in CEL, and what is wrong with it', () => {
+  const failureOf = (message: string): string => {
+    const constraint = { type: 'cel', rule: 'properties.exists(', message } as const;
+    const web = member('web', 1, { requires: [constraint] });
+    const result = resolve({
+      wanted: [{ name: 'web', options: [web], reason: '' }],
+      fixed: [],
+      candidates: () => [member('db', 1)],
+      mistakeIn: () => 'no end',
+    });
+    return 'failure' in result ? result.failure : '';
+  };
+  assert.match(
+    failureOf(''),
+    /requires an operator whose properties satisfy the rule properties.exists\(, which is invalid: no end/,
+  );
+  assert.match(failureOf('needs a certified one'), /whose properties satisfy "needs a certified one"/);
 });

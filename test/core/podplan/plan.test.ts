@@ -243,10 +243,12 @@ describe('readiness', () => {
     w.settle();
     assert.equal(condition(w, 'ContainersReady')?.status, 'True');
     assert.equal(condition(w, 'Ready')?.reason, 'ReadinessGatesNotReady');
-    w.status.conditions?.push({ type: 'example.com/gate', status: 'True' });
-    w.settle();
-    assert.equal(condition(w, 'Ready')?.status, 'True');
-    assert.equal(condition(w, 'example.com/gate')?.status, 'True');
+    for (const status of ['True', 'False', 'True']) {
+      w.pod = { ...w.pod, status: { conditions: [{ type: 'example.com/gate', status }] } };
+      w.settle();
+      assert.equal(condition(w, 'Ready')?.status, status);
+      assert.equal(condition(w, 'example.com/gate')?.status, status);
+    }
   });
 
   it('keeps the time of a condition that did not change', () => {

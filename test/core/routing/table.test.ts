@@ -10,6 +10,8 @@ import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../../src/api/kinds/routes/types.ts';
 import {
   Balancer,
+  type CertificateCheck,
+  certificateProblem,
   type Gateway,
   gatewayStatus,
   type HttpRoute,
@@ -36,7 +38,7 @@ const input = (given: Partial<RoutingInput>): RoutingInput => ({
   ingresses: [],
   ingressClasses: [{ metadata: { name: 'hyperedge' }, spec: { controller: 'hyperedge.dev/router' } }],
   httpRoutes: [],
-  gateway: () => undefined,
+  gateways: [],
   permits: () => false,
   service: () => ({ spec: { ports: [{ port: 80 }] } }),
   slices: () => [slice('10.0.0.1')],
@@ -210,7 +212,7 @@ test('ingresses: path types, wildcard, default back end; HTTP routes: headers, r
   const { table } = planRouting(
     input({
       ingresses: [ingress],
-      gateway: (key) => (key === 'a/g' ? gateway : undefined),
+      gateways: [gateway],
       httpRoutes: [
         httpRoute('h', [
           { matches: [{ headers: [{ name: 'X-Canary', value: 'yes' }] }], backendRefs: [{ name: 'canary', port: 80 }] },
@@ -255,10 +257,13 @@ test('listeners of Gateways: ports, host names, certificates, and grants of othe
         listener('plain', { hostname: 'plain.test', port: 80, protocol: 'HTTP' }),
         listener('tcp', { protocol: 'TCP' }),
         listener('through', { tls: { mode: 'Passthrough' } }),
+        listener('missing', { hostname: '*.missing.test', tls: secret('missing') }),
+        listener('bad', { hostname: 'bad.test', tls: secret('bad') }),
+        listener('bad-http', { hostname: 'bad.test', port: 80, protocol: 'HTTP' }),
       ],
     },
   } as Gateway;
-  const route = (name: string, service: object = { name: 'web', port: 80 }): HttpRoute => ({
+  const httpRoute = (name: string, service: object = { name: 'web', port: 80 }): HttpRoute => ({
     metadata: { name, namespace: 'a', creationTimestamp: '2026-01-02T00:00:00Z' },
     spec: { parentRefs: [{ name: 'g' }], hostnames: [`${name}.test`], rules: [{ backendRefs: [service] }] },
   });
@@ -271,19 +276,33 @@ test('listeners of Gateways: ports, host names, certificates, and grants of othe
   };
   const permits = permitsOf([grant]);
   const other = { name: 'web', namespace: 'b', port: 80 };
+  const certificate = (namespace: string, name: string) =>
+    name === 'missing' ? undefined : { certificate: `${namespace}/${name}`, key: '' };
+  const check: CertificateCheck = (pair) =>
+    pair.certificate === 'a/bad' ? 'spec.tls.key: private key does not match public key' : undefined;
   const { table } = planRouting(
     input({
-      gateway: (key) => (key === 'a/g' ? gateway : undefined),
+      gateways: [gateway],
       permits,
-      certificate: (namespace, name) => ({ certificate: `${namespace}/${name}`, key: '' }),
-      httpRoutes: [...['granted', 'taken', 'port'].map((name) => route(name)), route('plain', other), route('x.own')],
+      certificate,
+      check,
+      // Routes of another namespace keep their hosts, whatever names the listeners have.
+      routes: [route('own', 'own.missing.test', { tls: { termination: 'edge' } }, 'c')],
+      httpRoutes: [
+        ...['granted', 'taken', 'port', 'x.missing', 'bad'].map((name) => httpRoute(name)),
+        ...[httpRoute('plain', other), httpRoute('x.own')],
+      ],
     }),
   );
-  const certificate = (host: string): string | undefined => {
+  const served = (host: string): string | undefined => {
     const found = table.tls(host);
     return found.kind === 'terminate' ? found.certificate?.certificate : found.kind;
   };
-  assert.deepEqual(['x.own.test', 'granted.test', 'taken.test'].map(certificate), ['a/own', 'b/shared', undefined]);
+  assert.deepEqual(['x.own.test', 'granted.test', 'taken.test'].map(served), ['a/own', 'b/shared', 'refused']);
+  assert.deepEqual(['x.missing.test', 'y.x.missing.test', 'bad.test'].map(served), Array(3).fill('refused'));
+  assert.deepEqual(['own.missing.test', 'missing.test', 'other.test'].map(served), Array(3).fill(undefined));
+  assert.equal(table.request(facts('bad.test', '/', { secure: true })).kind, 'misdirected');
+  assert.equal(table.request(facts('bad.test', '/')).kind, 'backend', 'the HTTP listener serves');
   const secure = (host: string): string => table.request(facts(host, '/', { secure: true })).kind;
   assert.deepEqual(['x.own.test', 'granted.test', 'taken.test', 'port.test', 'plain.test'].map(secure), [
     'backend',
@@ -299,18 +318,31 @@ test('listeners of Gateways: ports, host names, certificates, and grants of othe
     [],
     'no grant for the service',
   );
-  assert.equal(unpermittedBackend(route('plain', other), permits), 'b/web');
-  assert.equal(unpermittedBackend(route('plain'), permits), undefined);
-  assert.deepEqual(secretsOfGateway(gateway, permits), ['a/own', 'b/shared']);
-  const status = gatewayStatus(gateway, [], () => 0, permits, 'now') as {
-    listeners: { name: string; conditions: { type: string; status: string; reason: string }[] }[];
+  assert.equal(unpermittedBackend(httpRoute('plain', other), permits), 'b/web');
+  assert.equal(unpermittedBackend(httpRoute('plain'), permits), undefined);
+  assert.deepEqual(secretsOfGateway(gateway, permits), ['a/own', 'b/shared', 'a/missing', 'a/bad']);
+  const status = gatewayStatus(
+    gateway,
+    [],
+    () => 0,
+    { permits, certificates: certificateProblem({ certificate, check }) },
+    'now',
+  ) as {
+    listeners: { name: string; conditions: { type: string; status: string; reason: string; message: string }[] }[];
   };
   assert.deepEqual(
     status.listeners.map(
       ({ conditions }) => conditions.find((each) => each.status === 'False' && each.type !== 'Programmed')?.reason,
     ),
-    [undefined, undefined, 'RefNotPermitted', 'PortUnavailable', undefined, 'UnsupportedProtocol', 'UnsupportedValue'],
+    [
+      ...[undefined, undefined, 'RefNotPermitted', 'PortUnavailable', undefined],
+      ...['UnsupportedProtocol', 'UnsupportedValue', 'InvalidCertificateRef', 'InvalidCertificateRef', undefined],
+    ],
   );
+  const messages = status.listeners.flatMap(({ conditions }) => conditions.map(({ message }) => message));
+  assert.ok(messages.includes('tls.certificateRefs: secret a/bad: key: private key does not match public key'));
+  const programmed = status.listeners[7]?.conditions.find(({ type }) => type === 'Programmed');
+  assert.deepEqual([programmed?.status, programmed?.reason], ['False', 'Invalid']);
 });
 
 test('weights share requests exactly; zero takes a service out; a cookie stays with its server', () => {
@@ -366,10 +398,25 @@ const HAPROXY = '/usr/sbin/haproxy';
 const missing = existsSync(HAPROXY) ? false : `${HAPROXY} is missing; apt-get install haproxy`;
 
 test('the printed configuration is accepted by haproxy -c', { skip: missing }, async () => {
+  const rewriting = route('rewriting', 'r.test', { path: '/x' });
+  const evil = { path: '/a\nlisten evil\n  bind :9', pathType: 'Exact', backend: { service: { name: 'x' } } };
   const text = printedRoutes(
     input({
+      ingresses: [
+        {
+          metadata: { name: 'evil', namespace: 'a' },
+          spec: { ingressClassName: 'hyperedge', rules: [{ host: 'evil.test', http: { paths: [evil] } }] },
+        },
+      ],
       routes: [
         route('plain', 'a.test', { path: "/it's" }),
+        {
+          ...rewriting,
+          metadata: {
+            ...rewriting.metadata,
+            annotations: { 'haproxy.router.openshift.io/rewrite-target': "/%[env(HOME)]'\\2" },
+          },
+        },
         route('pass', 'p.test', { tls: { termination: 'passthrough' } }),
         route('wild', 'www.w.test', { wildcardPolicy: 'Subdomain' }),
       ],
@@ -377,6 +424,8 @@ test('the printed configuration is accepted by haproxy -c', { skip: missing }, a
     { certificates: undefined, ca: '/nonexistent' },
   );
   assert.match(text, /use_backend \S+ if \{ req.ssl_sni -m reg -i '\^p\\.test\$' \}/);
+  assert.doesNotMatch(text, /evil/, 'a line break begins no directive');
+  assert.ok(text.includes(`'/%%[env(HOME)]'"'"'\\\\2/\\1'`), 'a rewritten path is literal');
   const directory = await mkdtemp(join(tmpdir(), 'he-haproxy-'));
   try {
     await writeFile(join(directory, 'haproxy.cfg'), text);

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
 import type { ResourceClaim, ResourceSlice } from '../../../src/api/devices/types.ts';
-import { type Allocation, allocateDevices } from '../../../src/core/scheduling/devices.ts';
+import type { Allocation } from '../../../src/core/scheduling/device-results.ts';
+import { allocateDevices } from '../../../src/core/scheduling/devices.ts';
 
 const node: Node = { metadata: { name: 'n' } };
 const pool = { name: 'p', generation: 1, resourceSliceCount: 2 };
@@ -48,14 +49,21 @@ const claim = (count: number, admin = false): ResourceClaim => ({
 });
 
 function allocate(claims: ResourceClaim[], taken: readonly string[] = []): string[] | string {
-  const result = allocateDevices(claims, node, {
-    claim: () => undefined,
-    deviceClass: () => ({ spec: {} }),
-    slicesFor: () => slices,
-    isTaken: (_driver, _pool, device) => taken.includes(device),
-    isPending: () => false,
-    meets: () => true,
-  });
+  const result = allocateDevices(
+    claims,
+    { node, requested: new Map() },
+    {
+      claim: () => undefined,
+      deviceClass: () => ({ spec: {} }),
+      slicesFor: () => slices,
+      isTaken: (_driver, _pool, device) => taken.includes(device),
+      consumed: () => undefined,
+      withheld: () => undefined,
+      newShareId: () => '',
+      isPending: () => false,
+      meets: () => true,
+    },
+  );
   if (typeof result === 'string') return result;
   return (result as readonly Allocation[]).flatMap(
     (each) => each.devices?.results?.map(({ device }) => device ?? '') ?? [],

@@ -10,6 +10,7 @@ import type { Route } from '../../../src/api/kinds/routes/types.ts';
 import type { Log } from '../../../src/base/log.ts';
 import type { RoutingProxy } from '../../../src/components/openshift/router/port.ts';
 import { Balancer, planRouting } from '../../../src/core/routing/index.ts';
+import { RoutingTable } from '../../../src/core/routing/table.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
 import { createCertificateJudge, proxyFactory } from '../../../src/io/routing/index.ts';
 import { freePort } from '../../ports.ts';
@@ -26,6 +27,7 @@ interface Given {
   readonly routes: readonly Route[];
   /** Port of the server behind each service. */
   readonly servers: Readonly<Record<string, { readonly port: number; readonly appProtocol?: string }>>;
+  readonly idled?: readonly string[];
 }
 
 const slice = (port: number, appProtocol?: string) => ({
@@ -44,6 +46,7 @@ describe('proxy', { timeout: 60_000 }, () => {
   let proxy: RoutingProxy;
   let httpPort: number;
   let clusterCa = '';
+  const needed: string[] = [];
   let httpsPort: number;
   const closing: { close(): unknown }[] = [];
   let ca: Awaited<ReturnType<typeof createAuthority>>;
@@ -62,15 +65,18 @@ describe('proxy', { timeout: 60_000 }, () => {
     closing.push(server);
     return (server.address() as AddressInfo).port;
   };
-  const use = ({ routes, servers }: Given): void => {
+  const use = ({ routes, servers, idled = [] }: Given): void => {
     const { table, rejected } = planRouting({
       routes,
       ingresses: [],
       ingressClasses: [],
       httpRoutes: [],
-      gateway: () => undefined,
+      gateways: [],
       permits: () => false,
-      service: () => undefined,
+      service: (key) => {
+        const annotations = { 'idling.alpha.openshift.io/idled-at': '2026-01-01T00:00:00Z' };
+        return idled.includes(key.split('/')[1] ?? '') ? { metadata: { annotations } } : undefined;
+      },
       slices: (key) => {
         const found = servers[key.split('/')[1] ?? ''];
         return found === undefined ? [] : [slice(found.port, found.appProtocol)];
@@ -132,6 +138,7 @@ describe('proxy', { timeout: 60_000 }, () => {
         clusterCaPeriodMs: 50,
       },
       new Balancer(() => 0.5),
+      (service) => needed.push(service),
     );
     proxy.useDefaultCertificate({ certificate: defaultPair.certPem, key: defaultPair.keyPem });
     await proxy.start();
@@ -205,6 +212,48 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('none.apps.test'), /^HTTP\/1\.1 503 /);
   });
 
+  test('requests for idled services report traffic and wait for servers, within limits', async () => {
+    const routes = [
+      route('idle', {}),
+      route('through', { tls: { termination: 'passthrough' } }),
+      route('socket', {}),
+      route('busy', {}),
+    ];
+    use({ routes, servers: {}, idled: ['idle', 'through', 'socket', 'busy'] });
+    needed.length = 0;
+    const post = 'POST /held HTTP/1.1\r\nHost: idle.apps.test\r\nContent-Length: 5\r\n\r\nhello';
+    const held = raw(post, /"size":\d+/);
+    const tunnel = raw(
+      'GET / HTTP/1.1\r\nHost: socket.apps.test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+      /HTTP\/1\.1 \d+/,
+    );
+    const own = await leaf('through.apps.test');
+    const secure = getSecure('through.apps.test');
+    const busy = Array.from({ length: 66 }, () => get('busy.apps.test'));
+    const first = await Promise.race(busy);
+    assert.match(first, /^HTTP\/1\.1 503 /, 'more than 64 are not held');
+    const gone = connect(httpPort, '127.0.0.1');
+    gone.write('GET / HTTP/1.1\r\nHost: idle.apps.test\r\n\r\n');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    gone.resetAndDestroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.deepEqual([...new Set(needed)].sort(), ['shop/busy', 'shop/idle', 'shop/socket', 'shop/through']);
+    const tls = createHttps({ cert: own.certPem, key: own.keyPem }, (_request, response) => response.end('woken'));
+    const seen: IncomingMessage[] = [];
+    const port = await echo(seen);
+    use({
+      routes,
+      servers: { idle: { port }, socket: { port }, busy: { port }, through: { port: await listen(tls) } },
+    });
+    assert.match(await held, /"url":"\/held".*"size":5/);
+    assert.equal((await secure).body, 'woken');
+    assert.match(await tunnel, /HTTP\/1\.1 200/, 'the server does not upgrade');
+    const answers = await Promise.all(busy);
+    assert.equal(answers.filter((text) => text.startsWith('HTTP/1.1 200')).length, 64);
+    assert.equal(seen.filter(({ url }) => url === '/held').length, 1);
+    assert.equal(seen.length, 1 + 1 + 64, 'the client that left has no request');
+  });
+
   test('edge: the default certificate, one of the route, redirect, HSTS', async () => {
     const own = await leaf('own.apps.test');
     const port = await echo();
@@ -227,6 +276,13 @@ describe('proxy', { timeout: 60_000 }, () => {
       new RegExp(`302 .*Location: https://edge.apps.test:${httpsPort}/x\\?y`, 's'),
     );
     assert.match(await get('own.apps.test'), /^HTTP\/1\.1 503 /);
+  });
+
+  test('a listener without a usable certificate refuses the handshake for its host', async () => {
+    use({ routes: [], servers: {} });
+    proxy.swap(new RoutingTable([], { http: httpPort, https: httpsPort }, new Set(['*.gone.test'])));
+    await assert.rejects(getSecure('x.gone.test'), /unrecognized.name/i);
+    assert.equal((await getSecure('x.apps.test')).status, 503, 'other names have the default certificate');
   });
 
   test('passthrough reaches the server with the TLS of the client', async () => {

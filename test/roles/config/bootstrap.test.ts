@@ -41,6 +41,10 @@ test('every mistake is one line with file, line, field and the mend', () => {
       `${HEAD}rols: [x]\n`,
       /^\/etc\/origin\/bootstrap\.yaml:3: rols: unknown field; known here are apiVersion, kind, roles/,
     ],
+    [
+      `${HEAD}runtimeConfig: {storagemigration.k8s.io/v1: true}\n`,
+      /:3: runtimeConfig: "storagemigration.k8s.io\/v1" is not there; give api\/all/,
+    ],
     [`${HEAD}roles: master\n`, /:3: roles: must be a list, not "master"$/],
     [`${HEAD}roles: [master, boss]\n`, /:3: roles\[1\]: must be one of master, etcd, node, not "boss"$/],
     [`${HEAD}roles: [master\n`, /bootstrap\.yaml:\d+: /],

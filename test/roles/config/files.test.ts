@@ -53,6 +53,17 @@ test('what we generate is what the strict readers accept', async () => {
   assert.deepEqual(await readMasterConfig(await write('master-config.yaml', master)), master);
   assert.equal(master.servingInfo.certFile, 'master.server.crt');
   assert.deepEqual(master.etcdClientInfo.urls, ['https://127.0.0.1:2379']);
+  const said = new Map([
+    ['storagemigration.k8s.io/v1beta1', true],
+    ['api/alpha', false],
+  ]);
+  const switched = masterConfigOf({
+    ...settings,
+    embedded: { ...settings.embedded, metrics: false, runtimeConfig: said },
+  });
+  assert.deepEqual(switched.kubernetesMasterConfig?.apiServerArguments?.get('runtime-config'), [
+    'storagemigration.k8s.io/v1beta1=true,api/alpha=false,metrics.k8s.io/v1beta1=false',
+  ]);
   const etcd = etcdConfigOf(settings);
   const etcdFile = await write('etcd.conf.yaml', etcd);
   const { settings: store, warnings } = etcdSettingsOf(readEtcdFile(etcdFile, await readFile(etcdFile, 'utf8')), {

@@ -131,6 +131,7 @@ export class Member {
           this.#spy(service, life);
           return { host: this.name, port: 2379 };
         },
+        drain: async () => {},
         close: async () => {
           if (this.life !== life || this.service === undefined) return;
           network.closed.add(this.service);
@@ -193,6 +194,7 @@ export class Member {
   #checked(listener: ReturnType<World['network']['listener']>): ReturnType<World['network']['listener']> {
     const { bug } = this.#world;
     return {
+      drain: (mostMs) => listener.drain(mostMs),
       close: (grace) => listener.close(grace),
       listen: (service) =>
         listener.listen({

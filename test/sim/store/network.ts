@@ -71,6 +71,7 @@ export class Network {
         this.listening.set(url, { name, life, service });
         return { host: name, port: 1 };
       },
+      drain: async () => {},
       close: async () => {
         if (this.listening.get(url)?.life !== life) return;
         this.listening.delete(url);

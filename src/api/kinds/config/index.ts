@@ -124,6 +124,8 @@ function validateProject({ spec }: Conditioned): FieldError[] {
   return isPlain ? [] : [fieldError.invalid('spec.projectRequestMessage', message, 'must not hold control characters')];
 }
 
+export const schedulers = config('Scheduler');
+
 export const configKinds: readonly KindDefinition[] = [
   config('APIServer'),
   config('Authentication'),
@@ -141,5 +143,5 @@ export const configKinds: readonly KindDefinition[] = [
   config('OperatorHub'),
   config('Project', { validate: validateProject }),
   config('Proxy', { plural: 'proxies' }),
-  config('Scheduler'),
+  schedulers,
 ];

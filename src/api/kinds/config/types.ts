@@ -32,6 +32,10 @@ export interface ClusterOperator extends KubeObject {
   };
 }
 
+export interface SchedulerConfig extends KubeObject {
+  spec?: { mastersSchedulable?: boolean };
+}
+
 export interface Release {
   readonly version: string;
   readonly image: string;

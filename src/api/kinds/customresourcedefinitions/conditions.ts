@@ -5,6 +5,7 @@ export type ConditionType =
   | 'Established'
   | 'NamesAccepted'
   | 'NonStructuralSchema'
+  | 'StorageMigrating'
   | 'Terminating'
   | 'KubernetesAPIApprovalPolicyConformant';
 
@@ -13,6 +14,7 @@ export interface Condition {
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
+  readonly observedGeneration?: number;
 }
 
 export function isConditionTrue(definition: CustomResourceDefinition, type: ConditionType): boolean {

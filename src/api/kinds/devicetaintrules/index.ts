@@ -32,6 +32,7 @@ export const deviceTaintRules: KindDefinition<DeviceTaintRule> = {
   singular: 'devicetaintrule',
   listKind: 'DeviceTaintRuleList',
   namespaced: false,
+  offByDefault: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.resource.v1beta2.DeviceTaintRule',
   storagePrefix: 'devicetaintrules',

@@ -153,7 +153,7 @@ export interface ImageTag extends KubeObject {
   image?: Image;
 }
 
-const TAG_VERBS: readonly Verb[] = ['create', 'delete', 'get', 'list', 'patch', 'update'];
+const TAG_VERBS: readonly Verb[] = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
 const updated = column<KubeObject>('Updated', 'When the tag got the image.', ({ metadata }, nowMs) =>
   since(metadata?.creationTimestamp, nowMs),

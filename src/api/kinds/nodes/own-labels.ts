@@ -21,6 +21,11 @@ export const GROUP_CLAIM = 'hyperedge.dev/node-group';
 /** Label with the group that a Node has. */
 export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
 
+/** The ConfigMaps of node groups, and the key of a group's NodeConfig. */
+export const NODE_GROUPS = { namespace: 'openshift-node', key: 'node-config.yaml' } as const;
+/** On the ConfigMap of a group: its pools apply the arguments that a KubeletConfig has, and no host does it itself. */
+export const GROUP_BY_POOLS = 'hyperedge.dev/applied-by-pools';
+
 /** ConfigMap with the groups of Nodes that their own hosts have deleted, by name: a Node of that name gets it again. */
 export const LEFT_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
 

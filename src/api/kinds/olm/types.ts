@@ -42,6 +42,7 @@ export interface CatalogSourceStatus {
   };
   connectionState?: { address?: string; lastObservedState: string; lastConnect?: string };
   latestImageRegistryPoll?: string;
+  conditions?: Condition[];
 }
 
 export interface SubscriptionConfig {

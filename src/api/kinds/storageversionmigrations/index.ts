@@ -72,6 +72,7 @@ export const storageVersionMigrations: KindDefinition<StorageVersionMigration> =
   singular: 'storageversionmigration',
   listKind: 'StorageVersionMigrationList',
   namespaced: false,
+  offByDefault: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storagemigration.v1beta1.StorageVersionMigration',
   storagePrefix: 'storageversionmigrations',

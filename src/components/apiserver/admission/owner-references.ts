@@ -32,7 +32,8 @@ export function ownerReferences(authorization: Authorization, kinds: () => Kinds
         namespace,
         name: request.name,
       };
-      if (!authorization.allows(request.user, removal)) {
+      // The creator of an object had the power never to create it.
+      if (request.operation !== 'CREATE' && !authorization.allows(request.user, removal)) {
         throw forbid(request, "cannot set an ownerRef on a resource you can't delete");
       }
       const all = kinds().all;

@@ -3,6 +3,8 @@
  * granted, so that it can be created at once.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
+import type { ResourceClaim } from '../../../api/devices/types.ts';
+import { claimedFixtures, rigOfDevice } from '../../../api/rigs/fixtures.ts';
 import { CLAIM_ANNOTATION, type Rig, type RigClaim } from '../../../api/rigs/types.ts';
 import { dns1123LabelErrors } from '../../../base/names.ts';
 import { claimNameOf, foreignFixtures, gateOf, isGated, rigsByFixture } from '../../../core/reconcile/rig/pods.ts';
@@ -28,9 +30,20 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
       `fixture "${fixture}" belongs to rig "${names}"; claim the rig with a RigClaim and name it in the annotation ${CLAIM_ANNOTATION}`,
     );
   };
+  /** What was allocated before its fixture belonged to a rig stays until it is released. */
+  const refuseAllocation = (request: AdmissionRequest): void => {
+    if (request.operation !== 'UPDATE' || request.subresource !== 'status' || rigs().length === 0) return;
+    if ((request.old as ResourceClaim).status?.allocation !== undefined) return;
+    const all = rigs().map((each) => each.shared<Rig>() as Rig);
+    for (const { device } of claimedFixtures(request.object as ResourceClaim)) {
+      const rig = rigOfDevice(all, device);
+      if (rig === undefined) continue;
+      throw forbid(request, `fixture "${device}" belongs to rig "${rig}"; claim the rig with a RigClaim`);
+    }
+  };
   return {
     name: 'RigClaims',
-    resources: ['pods'],
+    resources: ['pods', 'resourceclaims.resource.k8s.io'],
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod;
@@ -39,6 +52,7 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
       pod.spec.schedulingGates = [...(pod.spec.schedulingGates ?? []), { name: gateOf(name) }];
     },
     validate(request) {
+      if (isFor(request, 'resource.k8s.io', 'resourceclaims')) refuseAllocation(request);
       if (!isFor(request, '', 'pods') || request.subresource !== '') return;
       if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
       const pod = request.object as Pod;

@@ -36,6 +36,7 @@ const NAMESPACES = [
   'openshift-node',
   'openshift-ingress',
   'openshift-machine-api',
+  'openshift-machine-config-operator',
   'openshift-etcd',
   'openshift-kube-apiserver',
   'openshift-kube-controller-manager',

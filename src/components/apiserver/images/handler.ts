@@ -30,16 +30,16 @@ import { sendComputed } from '../rest/list.ts';
 import { matcherOf, parseListOptions } from '../rest/options.ts';
 import { patchForm } from '../rest/patch.ts';
 import { limitOf, readObject, readPatch, writeRequest } from '../rest/request-body.ts';
+import { watchParts } from '../rest/watch.ts';
 import { isFound, resolveSource, STREAMS, streamOf } from './resolve.ts';
-import { cachedView, imageTagOf, streamImageOf, streamTagOf } from './views.ts';
+import { tagEvents } from './tag-events.ts';
+import { cachedView, imageTagOf, streamImageOf, streamTagOf, type TagView } from './views.ts';
 import { changeStream } from './write.ts';
 
 const VIEWS = new Set(['imagestreamtags', 'imagetags', 'imagestreamimages']);
 
 export const isStreamView = ({ definition }: ServedKind): boolean =>
   definition.group === 'image.openshift.io' && VIEWS.has(definition.plural);
-
-type View = (stream: ImageStream, tag: string) => KubeObject | undefined;
 
 export async function streamView(
   context: RestContext,
@@ -51,8 +51,12 @@ export async function streamView(
   const { cache } = context;
   if (!kind.definition.verbs.some((each) => each === verb)) throw methodNotAllowed();
   const isTag = kind.plural === 'imagetags';
-  const view: View = (stream, tag) => (isTag ? imageTagOf(cache, stream, tag) : streamTagOf(cache, stream, tag));
+  const view: TagView = (stream, tag) => (isTag ? imageTagOf(cache, stream, tag) : streamTagOf(cache, stream, tag));
   if (verb === 'list') return listTags(context, exchange, kind, info, view);
+  if (verb === 'watch') {
+    if (exchange.request.method !== 'GET') throw methodNotAllowed();
+    return watchParts(context, exchange, kind, info, cache.kind(STREAMS), tagEvents(view));
+  }
   const form = negotiate(exchange.request.headers.accept, false);
   const answer = (object: KubeObject, code: number): void =>
     sendObject(context, exchange, kind, cachedView(object), form, code);
@@ -134,7 +138,7 @@ function read(
   context: RestContext,
   kind: ServedKind,
   { namespace, name }: ResourceRequestInfo,
-  view: View,
+  view: TagView,
 ): KubeObject {
   const isImage = kind.plural === 'imagestreamimages';
   const [stream = '', id = ''] = isImage ? name.split('@') : [tagNameOf(name).stream, tagNameOf(name).tag];
@@ -164,7 +168,7 @@ async function listTags(
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
-  view: View,
+  view: TagView,
 ): Promise<void> {
   const form = negotiate(exchange.request.headers.accept, false, true, true);
   const options = parseListOptions(kind, info.query, false);

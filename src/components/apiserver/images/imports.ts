@@ -5,6 +5,7 @@
 import type { Image } from '../../../api/kinds/images/index.ts';
 import type { ImageStream, TagReference } from '../../../api/kinds/imagestreams/types.ts';
 import type { ObjectRef } from '../../../api/kinds/templateinstances/index.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -100,15 +101,16 @@ function put(context: RestContext, stream: ImageStream, wanted: readonly Wanted[
   for (const { spec, tag, resolution } of wanted) {
     const before = specTag(stream, tag);
     const from = { kind: 'DockerImage', name: spec.from?.name ?? '' };
-    const isSame = before?.from?.kind === from.kind && before.from.name === from.name;
-    if (!isSame)
-      setSpecTag(stream, {
-        name: tag,
-        from,
-        importPolicy: spec.importPolicy ?? {},
-        referencePolicy: { type: spec.referencePolicy?.type || 'Source' },
-      });
-    const generation = isSame ? (before.generation ?? 1) : (stream.metadata?.generation ?? 1) + 1;
+    const wantedTag: TagReference = {
+      name: tag,
+      from,
+      importPolicy: spec.importPolicy ?? before?.importPolicy ?? {},
+      referencePolicy: { type: spec.referencePolicy?.type || before?.referencePolicy?.type || 'Source' },
+    };
+    const { generation: numbered, annotations, ...known } = before ?? {};
+    const isSame = semanticEqual(known, wantedTag);
+    if (!isSame) setSpecTag(stream, annotations === undefined ? wantedTag : { ...wantedTag, annotations });
+    const generation = isSame ? (numbered ?? 1) : (stream.metadata?.generation ?? 1) + 1;
     if (isFound(resolution)) recordImage(stream, tag, resolution, generation, now);
     else recordFailure(stream, tag, resolution, generation, now);
   }

@@ -1,11 +1,16 @@
-/** Images by name: the hosts' stores first, then the registries that the hosts' configuration names. */
+/**
+ * Images by name: the hosts' stores first, then the registries that the hosts' configuration names, with the pull
+ * secrets of the stream's namespace.
+ */
 import type { Image } from '../../../api/kinds/images/index.ts';
+import { pullCredentials } from '../../../api/kinds/secrets/pull-credentials.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parsePullSpec } from '../../../core/imagestreams/index.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
+import { pullSecretsOf } from './pull-secrets.ts';
 import type { RegistryImage } from './registry-port.ts';
 import { isFound, type Resolution, resolveName } from './resolve.ts';
 
@@ -15,12 +20,14 @@ let asking = 0;
 /** The image that `name` means. What a registry says of it is stored as an Image. */
 export async function importSource(context: RestContext, request: WriteRequest, name: string): Promise<Resolution> {
   const local = resolveName(context.cache, name);
-  if (isFound(local) || context.imageRegistries === undefined || parsePullSpec(name) === undefined) return local;
+  const wanted = parsePullSpec(name);
+  if (isFound(local) || context.imageRegistries === undefined || wanted === undefined) return local;
   if (asking >= MAX_PARALLEL)
     return { reason: 'TooManyRequests', message: 'registries are being asked for other images; try again' };
   asking += 1;
   try {
-    const found = await context.imageRegistries.inspect(name.replace(/^docker:\/\//, ''));
+    const credentials = pullCredentials(pullSecretsOf(context.cache, request.namespace), wanted.repository);
+    const found = await context.imageRegistries.inspect(name.replace(/^docker:\/\//, ''), credentials);
     if (found === undefined) return local;
     await storeImage(context, request, found);
     // The answer shows the image as it is stored.

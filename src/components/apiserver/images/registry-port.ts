@@ -1,4 +1,5 @@
 /** Registries for imports into image streams. */
+import type { PullCredentials } from '../../../api/kinds/secrets/pull-credentials.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
 
 /** What a registry has under a name. */
@@ -15,7 +16,8 @@ export interface RegistryImage {
 export interface ImageRegistries {
   /**
    * Undefined for a registry that the hosts' configuration does not name: a user must not choose what this server
-   * connects to. Throws an Error whose message is shown to the user.
+   * connects to. `credentials` are for the registry itself, not for its mirrors. Throws an Error whose message is shown
+   * to the user.
    */
-  inspect(name: string): Promise<RegistryImage | undefined>;
+  inspect(name: string, credentials?: PullCredentials): Promise<RegistryImage | undefined>;
 }

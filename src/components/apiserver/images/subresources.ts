@@ -7,9 +7,8 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
+import { pullSecretsOf } from './pull-secrets.ts';
 import { imageOf, streamOf } from './resolve.ts';
-
-const PULL_SECRETS = new Set(['kubernetes.io/dockercfg', 'kubernetes.io/dockerconfigjson']);
 
 export async function streamSubresource(
   context: RestContext,
@@ -45,11 +44,7 @@ function layersOf(context: RestContext, stream: ImageStream): KubeObject {
 }
 
 function secretsOf(context: RestContext, info: ResourceRequestInfo): KubeObject {
-  const items = context.cache
-    .kind('secrets')
-    .list(info.namespace)
-    .map((each) => each.parse<KubeObject & { type?: string }>())
-    .filter(({ type = '' }) => PULL_SECRETS.has(type));
+  const items = pullSecretsOf(context.cache, info.namespace);
   const metadata = { resourceVersion: String(context.cache.revision) };
   return { kind: 'SecretList', apiVersion: 'v1', metadata, items } as KubeObject;
 }

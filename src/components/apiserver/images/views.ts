@@ -21,6 +21,8 @@ function metadataOf(stream: ImageStream, name: string, createdAt: string | undef
   } as NonNullable<KubeObject['metadata']>;
 }
 
+export type TagView = (stream: ImageStream, tag: string) => KubeObject | undefined;
+
 /** Undefined: the stream has no image of the tag. */
 export function streamTagOf(cache: WatchCache, stream: ImageStream, tag: string): ImageStreamTag | undefined {
   const event = latestEvent(stream, tag);

@@ -17,7 +17,7 @@ import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { HttpResponse } from '../port.ts';
 import type { ObjectView } from '../storage/object-view.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
+import { CacheEvent, type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Concern, KindSubscriber } from '../watchcache/subscribers.ts';
 import type { RestContext } from './context.ts';
@@ -25,6 +25,7 @@ import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } fr
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
+import type { Expansion, PartEvent } from './parts.ts';
 import { ReadableObjects, visibleOptions } from './readable.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { PacedWatch } from './watch-pace.ts';
@@ -62,11 +63,23 @@ export function watch(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  return watchParts(context, exchange, kind, info, cache);
+}
+
+/** `cache`: of the objects that are watched or, with `expand`, of those that they are parts of. */
+export function watchParts(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  cache: KindCache,
+  expand?: Expansion,
+): Promise<void> {
   exchange.longRunning = true;
   const form = negotiateStream(exchange.request.headers.accept, speaksProtobuf(kind));
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, true));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
-  return new WatchStream(context, exchange, kind, cache, info, form, named).run();
+  return new WatchStream(context, exchange, kind, cache, info, form, named, expand).run();
 }
 
 /**
@@ -100,6 +113,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly concern: Concern;
   dueMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
+  readonly #expand: Expansion | undefined;
   #definitionsSent = false;
   #ended = false;
   /** What waits for the end of a pause. */
@@ -116,8 +130,10 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     info: ResourceRequestInfo,
     form: AnswerForm,
     options: ListOptions,
+    expand: Expansion | undefined,
   ) {
     this.#context = context;
+    this.#expand = expand;
     this.#exchange = exchange;
     this.#response = exchange.response;
     this.#kind = kind;
@@ -126,7 +142,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#form = form;
     this.#options = options;
     this.#matches = matcherOf(kind, options);
-    this.#shared = this.#matches === undefined && this.#namespace === undefined && this.#plain;
+    this.#shared = expand === undefined && this.#matches === undefined && this.#namespace === undefined && this.#plain;
     this.concern = this.#concern();
     if (options.visible !== undefined && this.#matches !== undefined)
       this.#readable = new ReadableObjects(context, cache, this.#matches);
@@ -174,6 +190,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     const wanted = this.#options.resourceVersion;
     const snapshot = await takeSnapshot(this.#context, this.#kind, this.#cache, this.#namespace, {
       ...this.#options,
+      ...(this.#expand === undefined ? {} : { fields: [] }),
       limit: undefined,
       continueToken: undefined,
       match: wanted === undefined ? undefined : 'NotOlderThan',
@@ -191,10 +208,17 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 
   *#stateLines(objects: readonly CachedObject[]): Generator<Buffer> {
-    for (const object of objects) {
+    for (const object of this.#parts(objects)) {
       this.#readable?.transition('ADDED', object);
       yield this.#line('ADDED', object);
     }
+  }
+
+  *#parts(objects: readonly CachedObject[]): Generator<CachedObject> {
+    if (this.#expand === undefined) return yield* objects;
+    for (const whole of objects)
+      for (const { object } of this.#expand(whole, undefined, 'ADDED'))
+        if (this.#matches?.(object) !== false) yield object;
   }
 
   async #resume(resourceVersion: number | undefined): Promise<void> {
@@ -253,6 +277,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
 
   #concern(): Concern {
     const { fields } = this.#options;
+    if (this.#expand !== undefined) return { namespace: this.#namespace };
     const ofKind = fields.find(({ field, operator }) => operator === '=' && !field.startsWith('metadata.'));
     // What is watched in another version than the stored one may have other fields.
     const field = ofKind === undefined || this.#kind.view !== undefined ? undefined : ofKind;
@@ -276,18 +301,26 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       return;
     }
     const lines: Buffer[] = [];
-    for (const event of batch.events) {
+    for (const event of this.#eventsOf(batch)) {
       const { object, previous } = event;
       if (this.#namespace !== undefined && object.namespace !== this.#namespace) continue;
       const type = this.#seen(event.type, object, previous);
       if (type === undefined) continue;
-      if (type === event.type && this.#plain) lines.push(event.line);
+      if (type === event.type && this.#plain && event instanceof CacheEvent) lines.push(event.line);
       // An object that no longer matches is shown as it was when it last did, at the revision of the change.
       else if (type === 'DELETED' && event.type === 'MODIFIED' && previous !== undefined) {
         lines.push(this.#line('DELETED', previous.atRevision(event.revision)));
       } else lines.push(this.#line(type, object));
     }
     this.#send(lines);
+  }
+
+  #eventsOf({ events }: EventBatch): readonly (CacheEvent | PartEvent)[] {
+    const expand = this.#expand;
+    if (expand === undefined) return events;
+    return events
+      .filter(({ object }) => this.#namespace === undefined || object.namespace === this.#namespace)
+      .flatMap(({ type, object, previous }) => expand(object, previous, type));
   }
 
   #seen(type: EventType, object: CachedObject, previous: CachedObject | undefined): EventType | undefined {

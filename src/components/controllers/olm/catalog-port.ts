@@ -25,6 +25,8 @@ export interface OpenedCatalog {
 /** All methods throw a CodedError 'catalog' with one sentence. */
 export interface CatalogFiles {
   open(place: CatalogPlace): Promise<OpenedCatalog>;
+  /** The directory that holds a catalog, below which masters compare their copies; undefined: an image. */
+  copy(place: CatalogPlace): Promise<{ readonly name: string; readonly digest: string } | undefined>;
   /** The manifests of a bundle's image: texts in YAML or JSON. */
   bundle(image: string): Promise<readonly string[]>;
 }

@@ -1,11 +1,13 @@
 /** Reads catalogs, reports what was read, and publishes the packages that users may install. */
+import type { Condition } from 'kubernetes-types/meta/v1';
+import { catalogDigestsOf } from '../../../api/kinds/nodes/catalog-report.ts';
 import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../../../api/kinds/olm/types.ts';
 import { splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import { digestOf, manifestLabels, manifestOf } from '../../../core/olm/index.ts';
+import { copiesOf, digestOf, manifestLabels, manifestOf } from '../../../core/olm/index.ts';
 import type { CatalogPlace } from './catalog-port.ts';
 import type { LoadedCatalog } from './catalog-store.ts';
 import type { Olm, Wakes } from './context.ts';
@@ -14,6 +16,7 @@ import type { Olm, Wakes } from './context.ts';
 const CHECK_MS = 10_000;
 const DIGEST = 'olm.hyperedge.dev/digest';
 const MAX_NAME = 253;
+const COPIES = 'CopiesEqual';
 
 interface Outcome {
   readonly status: CatalogSourceStatus;
@@ -54,6 +57,7 @@ export class CatalogSourcePart {
     try {
       const reference = await this.#load(key, source);
       const loaded = catalogs.get(key);
+      const copies = await this.#copies(source);
       const connected = before?.lastObservedState === 'READY' && !reference.changed;
       return {
         changed: reference.changed,
@@ -65,6 +69,7 @@ export class CatalogSourcePart {
             lastConnect: connected ? (before.lastConnect ?? now()) : now(),
           },
           ...problemsOf(loaded),
+          ...(copies === undefined ? {} : { conditions: [copies] }),
         },
       };
     } catch (error) {
@@ -107,6 +112,23 @@ export class CatalogSourcePart {
       return { changed, configMap: { name, namespace, uid, resourceVersion, lastUpdateTime } };
     }
     return { changed: await catalogs.loadPlace(key, placeOf(source)), configMap: undefined };
+  }
+
+  /** Masters have copies of a directory: the one that leads offers its own, and the others report theirs. */
+  async #copies(source: CatalogSource): Promise<Condition | undefined> {
+    const { catalogs, informers, handle, now } = this.#olm;
+    if (source.spec?.sourceType !== 'grpc') return undefined;
+    const own = await catalogs.copy(placeOf(source));
+    if (own === undefined) return undefined;
+    const reports = informers.nodes.list().map((node) => ({
+      master: node.metadata?.name ?? '',
+      digests: catalogDigestsOf(node),
+    }));
+    const { status, reason, message } = copiesOf(own.name, own.digest, reports);
+    const before = source.status?.conditions?.find(({ type }) => type === COPIES);
+    const isSame = before?.status === status;
+    if (!isSame && status === 'False') handle.recorder.event(source, 'Warning', reason, message);
+    return { type: COPIES, status, reason, message, lastTransitionTime: isSame ? before.lastTransitionTime : now() };
   }
 
   async #report(source: CatalogSource, status: CatalogSourceStatus, changed: boolean): Promise<void> {

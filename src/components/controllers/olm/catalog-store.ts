@@ -80,6 +80,13 @@ export class CatalogStore {
     return this.#load(key, await this.#port().open(place));
   }
 
+  /** As `CatalogFiles.copy`; undefined also when it cannot be read. */
+  copy(place: CatalogPlace): Promise<{ readonly name: string; readonly digest: string } | undefined> {
+    return this.#port()
+      .copy(place)
+      .catch(() => undefined);
+  }
+
   async loadConfigMap(key: string, version: string, data: Readonly<Record<string, string>>): Promise<boolean> {
     return this.#load(key, configMapCatalog(key, version, data));
   }

@@ -1,6 +1,6 @@
 /** What the parts of the operator lifecycle manager share. */
 import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Namespace, Node, ServiceAccount } from 'kubernetes-types/core/v1';
 import type {
   CatalogSource,
   ClusterServiceVersion,
@@ -24,6 +24,7 @@ export interface Informers {
   readonly namespaces: Informer<Namespace>;
   readonly serviceAccounts: Informer<ServiceAccount>;
   readonly deployments: Informer<Deployment>;
+  readonly nodes: Informer<Node>;
 }
 
 export interface Olm {

@@ -29,6 +29,7 @@ import {
 } from '../../../core/olm/index.ts';
 import type { Actor } from './actor.ts';
 import type { Olm } from './context.ts';
+import { unpacked } from './packed-manifests.ts';
 
 /** A refusal that may pass, such as a webhook that is not up yet, is tried for so long. */
 const RETRY_MS = 60_000;
@@ -110,7 +111,7 @@ export class InstallPlanPart {
     installer: Actor,
   ): Promise<InstallPlanStep['status']> {
     const namespace = plan.metadata?.namespace ?? '';
-    const object = JSON.parse(step.resource.manifest ?? '{}') as KubeObject;
+    const object = (await unpacked(step)) as KubeObject;
     const csv = await this.#versionOf(step, namespace);
     const owner = csv === undefined ? '' : packageOf(csv);
     const labels = {

@@ -29,7 +29,7 @@ const OWN = [
 export const operatorLifecycleManager: ControllerSpec = {
   name: 'operator-lifecycle-manager',
   eventSource: 'operator-lifecycle-manager',
-  reads: [...OWN, resources.namespaces, resources.serviceAccounts, resources.deployments],
+  reads: [...OWN, resources.namespaces, resources.serviceAccounts, resources.deployments, resources.nodes],
   writes: [
     ...OWN,
     resources.operators,
@@ -49,6 +49,7 @@ export const operatorLifecycleManager: ControllerSpec = {
       namespaces: handle.informer(resources.namespaces),
       serviceAccounts: handle.informer(resources.serviceAccounts),
       deployments: handle.informer(resources.deployments),
+      nodes: handle.informer(resources.nodes),
     };
     const olm: Olm = {
       handle,

@@ -20,11 +20,11 @@ import {
   successors,
   type VisibleCatalog,
 } from '../../../core/olm/index.ts';
+import { CelRules } from './cel-rules.ts';
 import type { Olm } from './context.ts';
+import { MAX_PLAN_BYTES, packed, sizeOf } from './packed-manifests.ts';
 import { type SubscriptionView, subscriptionStatus } from './subscription-status.ts';
 
-/** Manifests of a plan up to here; an object of the API is 1.5 MB at most. */
-const MAX_PLAN_BYTES = 1_200_000;
 /** Plans that are kept of a namespace, as upstream. */
 const KEPT_PLANS = 5;
 
@@ -36,6 +36,7 @@ interface Outcome {
 
 export class SubscriptionPart {
   readonly #olm: Olm;
+  readonly #rules = new CelRules();
 
   constructor(olm: Olm) {
     this.#olm = olm;
@@ -87,6 +88,7 @@ export class SubscriptionPart {
       held: new Set(held.map(({ metadata }) => metadata?.name ?? '')),
       catalogs: visible,
       unreadable,
+      rules: this.#rules,
     };
   }
 
@@ -164,13 +166,13 @@ export class SubscriptionPart {
       if (situation.subscriptions.some((each) => isFor(choice, each))) continue;
       steps.push(subscriptionStep(choice, namespace, situation.subscriptions));
     }
-    const bytes = steps.reduce((sum, { resource }) => sum + (resource.manifest?.length ?? 0), 0);
-    if (bytes > MAX_PLAN_BYTES)
+    const kept = await packed(steps);
+    if (sizeOf(kept) > MAX_PLAN_BYTES)
       throw new CodedError(
         'catalog',
-        `bundles of ${choices.map(({ name }) => name).join(', ')}: are larger than ${MAX_PLAN_BYTES} bytes; shorten descriptions`,
+        `bundles of ${choices.map(({ name }) => name).join(', ')}: are larger than ${MAX_PLAN_BYTES} bytes, compressed; shorten descriptions and icons`,
       );
-    return steps;
+    return kept;
   }
 
   async #report(

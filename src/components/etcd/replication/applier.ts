@@ -12,7 +12,6 @@ import { type Command, decodeCommand, toStored } from './entry-codec.ts';
 import type { Leases } from './leases.ts';
 import type { Pending } from './pending.ts';
 import type { Proposer } from './proposer.ts';
-import { leaderFailed } from './refusals.ts';
 import type { StoreView } from './store-view.ts';
 
 /** The replicated state of users and permissions. */
@@ -65,6 +64,7 @@ export class Applier {
     for (const entry of entries) {
       const own = proposer.committed(entry.index, entry.term);
       if (own !== undefined) {
+        proposer.undecided.committed(entry.index, entry.term);
         if (own.decided !== undefined) published = own.decided.revision;
         else if (published > 0) {
           this.#publish(published);
@@ -74,7 +74,10 @@ export class Applier {
       } else {
         if (published > 0) this.#publish(published);
         published = 0;
-        if (entry.kind === 'data') this.#applyForeign(entry);
+        if (entry.kind === 'data' && proposer.pending > 0) proposer.lose();
+        // Proposed here, before this member lost leadership.
+        const lost = proposer.undecided.committed(entry.index, entry.term);
+        if (entry.kind === 'data') this.#applyForeign(entry, lost);
         else if (entry.kind === 'conf') this.#applyConf(entry.index, entry.change, conf);
       }
       if (entry.kind === 'data') this.bytes += entry.data.length;
@@ -109,18 +112,20 @@ export class Applier {
     }
   }
 
-  #applyForeign(entry: Entry): void {
-    const { view, proposer, leases, applied, onPublish } = this.#deps;
-    if (proposer.pending > 0) proposer.lose(leaderFailed());
+  /** `lost`: the proposals of this member that the entry is. */
+  #applyForeign(entry: Entry, lost: readonly Pending[]): void {
+    const { view, leases, applied, onPublish } = this.#deps;
     const stored = toStored(entry);
     if (stored.kind === EntryKind.command) {
       try {
         const command = decodeCommand(stored.body);
         this.#applyCommand(command, stored.index);
         if (command.type === 'checkpoint') leases.learnRemaining(command.leases);
+        for (const pending of lost) pending.resolve();
       } catch (error) {
         // Rejected in the same way on every member.
         if (!(error instanceof MvccError)) throw error;
+        for (const pending of lost) pending.reject(error);
       }
       return;
     }
@@ -133,6 +138,7 @@ export class Applier {
       applied.revoked(stored.lease);
     }
     onPublish([accepted]);
+    for (const pending of lost) pending.resolve();
   }
 
   #applyCommand(command: Command, index: number): void {

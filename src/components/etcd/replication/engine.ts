@@ -255,7 +255,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       if (proposer.reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();
     }
     await this.#replica?.stop();
-    proposer.lose(new CodedError('closed', 'the store is stopping'));
+    proposer.end(new CodedError('closed', 'the store is stopping'));
     this.#appliedWaiters.stop();
     this.#leadershipWaiters.wake();
   }
@@ -424,7 +424,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       this.#leadsFrom = 0;
       this.#confIndex = 0;
       this.#ready = false;
-      this.#proposer.lose(leaderFailed());
+      this.#proposer.lose();
     }
     this.#deps.events.leadership.emit();
     this.#leadershipWaiters.wake();

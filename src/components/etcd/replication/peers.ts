@@ -113,6 +113,7 @@ export class Peers {
   /** The latest commit index, for each member that it has not been sent to. */
   readonly #held = new Map<NodeId, Message>();
   #holding: Timer | undefined;
+  #serving = 0;
   /** Members of another cluster that were already logged. */
   readonly #loggedPeers = new Set<NodeId>();
   #stopped = false;
@@ -120,6 +121,11 @@ export class Peers {
   constructor(deps: PeersDeps) {
     this.#deps = deps;
     this.#forwarding = new Forwarding(deps.clock, deps.life);
+  }
+
+  /** Requests forwarded by other members and not answered yet. */
+  get serving(): number {
+    return this.#serving;
   }
 
   /** Connects to new members and disconnects from removed ones. */
@@ -388,6 +394,7 @@ export class Peers {
 
   /** The response uses the same stream as raft messages: the commit index it depends on arrives before it. */
   async #serve(from: NodeId, number: number, forward: Forward, call: StreamCall): Promise<void> {
+    this.#serving += 1;
     const outcome = await this.#deps.handler.forwarded(forward).catch((error: unknown): Forwarded => {
       this.#deps.log.error('peer request failed', { cause: error });
       return { ...NOT_SENT, redirect: false, code: RpcCode.internal, text: messageOf(error) };
@@ -397,6 +404,7 @@ export class Peers {
     const stream = this.#connected(from);
     if (stream === undefined) call.send(answer);
     else stream.send(answer);
+    this.#serving -= 1;
   }
 
   #answered(by: NodeId, bytes: Uint8Array): void {

@@ -14,6 +14,7 @@ import type { Reads } from './reads.ts';
 import { NOT_LEADER, tooMany } from './refusals.ts';
 import { type DiskSpace, type WriteOptions, writesMore } from './space.ts';
 import type { StoreView } from './store-view.ts';
+import { Undecided } from './undecided.ts';
 
 export interface ProposerDeps {
   readonly view: StoreView;
@@ -35,8 +36,12 @@ const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
 /** Revisions reserved on disk ahead for relaxed writes. */
 const RESERVE = 2000;
+/** Election timeouts within which the next leader decides what a lost one has proposed. */
+const UNDECIDED_ELECTIONS = 2;
 
 export class Proposer {
+  /** Proposals that were lost with leadership and may still be committed. */
+  readonly undecided: Undecided;
   readonly #deps: ProposerDeps;
   #collecting: Pending[] = [];
   #collectingBytes = 0;
@@ -50,6 +55,7 @@ export class Proposer {
 
   constructor(deps: ProposerDeps) {
     this.#deps = deps;
+    this.undecided = new Undecided(deps.clock);
   }
 
   get reserved(): number {
@@ -206,25 +212,44 @@ export class Proposer {
     }
   }
 
-  /** Rolls back `batch`, which is the newest part of what was evaluated and never committed. */
+  /** Rolls back `batch`, which is the newest part of what was evaluated, and rejects it. */
   #takeBack(batch: readonly Pending[], error: Error): void {
+    this.#rollBack(batch);
+    for (const pending of batch) pending.reject(error);
+  }
+
+  #rollBack(batch: readonly Pending[]): void {
     const { view, onProposalsFailed } = this.#deps;
     const { machine } = view;
     if (!view.stopped && batch.length > 0) onProposalsFailed(batch.length);
     const first = batch.find((pending) => pending.decided !== undefined)?.decided;
     for (const { lease } of batch) if (lease !== undefined) machine.leases.restore(lease);
     if (first !== undefined) machine.rollBack(Math.max(first.revision - 1, machine.visible));
-    for (const pending of batch) pending.reject(error);
   }
 
-  /** Leadership was lost: the next leader may or may not commit what was proposed. */
-  lose(error: Error): void {
+  /** Leadership was lost: the next leader may or may not commit what was proposed, and nothing else. */
+  lose(): void {
+    const { view } = this.#deps;
+    const { lost, never } = this.#takeAll();
+    this.#rollBack([...lost, ...never]);
+    this.undecided.add(lost, UNDECIDED_ELECTIONS * view.replica.electionMs);
+    for (const pending of never) pending.reject(NOT_LEADER);
+  }
+
+  /** This member stops. */
+  end(error: Error): void {
+    const { lost, never } = this.#takeAll();
+    this.#takeBack([...lost, ...never], error);
+    this.undecided.giveUp(error);
+  }
+
+  #takeAll(): { readonly lost: readonly Pending[]; readonly never: readonly Pending[] } {
     const lost = this.#proposed;
     const never = this.#collecting;
     this.#proposed = [];
     this.#collecting = [];
     this.#collectingBytes = 0;
-    this.#takeBack([...lost, ...never], error);
+    return { lost, never };
   }
 
   /** Removes and returns the oldest proposal if it is the entry at `index` of `term`. */

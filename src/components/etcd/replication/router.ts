@@ -230,14 +230,20 @@ export class Router {
     }
   }
 
-  /** Aborts requests forwarded to a leader that was replaced, which may be stalled. */
+  /**
+   * A leader that was replaced answers what it has received, since the next leader decides it; one that is stalled does
+   * not, and its requests are aborted after an election timeout.
+   */
   leaderChanged(): void {
-    const { leader } = this.#deps.engine.replica;
+    const { engine, clock } = this.#deps;
+    const { leader, electionMs } = engine.replica;
     if (leader === undefined) return;
-    for (const each of this.#underWay) {
-      if (each.leader !== leader)
+    const left = [...this.#underWay].filter((each) => each.leader !== leader);
+    if (left.length === 0) return;
+    clock.setTimer(electionMs, () => {
+      for (const each of left)
         each.abort(new CodedError('leader-failed', `${each.leader} was replaced before it answered`));
-    }
+    });
   }
 
   /** Serves a request forwarded by another member. */

@@ -11,7 +11,7 @@ import type { Log } from '../../../base/log.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { cdiEdits } from '../../../core/podplan/cdi.ts';
 import { type DeviceEdits, type DynamicResource, joinEdits, NO_EDITS } from '../../../core/podplan/devices.ts';
-import type { PluginRegistry } from './plugin-registry.ts';
+import type { DraPlugins } from './dra-plugins.ts';
 import type { CdiFiles, ClaimReference, DraPluginConnection } from './port.ts';
 import { isCdiName } from './validate-plugin.ts';
 
@@ -30,6 +30,7 @@ interface Prepared {
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
+  readonly shareId?: string;
 }
 
 interface ClaimState {
@@ -40,7 +41,7 @@ interface ClaimState {
 }
 
 export interface ClaimManagerOptions {
-  readonly registry: PluginRegistry;
+  readonly plugins: Pick<DraPlugins, 'plugin'>;
   readonly drivers: ReadonlyMap<string, OwnDriver>;
   readonly cdi: CdiFiles;
   readonly checkpoint: { read(): Promise<string | undefined>; write(content: string): Promise<void> };
@@ -98,8 +99,8 @@ export class ClaimManager {
       );
       return (state?.devices ?? [])
         .filter((each) => isRequested(each, request))
-        .map(({ driver, pool, device, cdiDevices }) => ({
-          ...{ driver, pool, device, cdiDevices },
+        .map(({ request: _, ...device }) => ({
+          ...device,
           claimName: claimName ?? '',
           claimNamespace: pod.metadata?.namespace ?? '',
         }));
@@ -199,22 +200,23 @@ export class ClaimManager {
         return prepared;
       });
     }
-    const listed = await (await this.#plugin(driver)).prepare(claim);
-    return listed.flatMap(({ requests, pool, device, cdiDevices }) => {
+    const listed = await this.#plugin(driver).prepare(claim);
+    return listed.flatMap(({ requests, pool, device, cdiDevices, shareId }) => {
       const wrong = cdiDevices.find((name) => !isCdiName(name));
       if (wrong !== undefined)
         throw new Error(`driver ${driver}: CDI device ${JSON.stringify(wrong.slice(0, 64))} is not a qualified name`);
-      const known = results.some((each) => each.pool === pool && each.device === device);
+      const known = results.some(
+        (each) => each.pool === pool && each.device === device && (shareId ?? each.shareID) === each.shareID,
+      );
       if (!known) throw new Error(`driver ${driver}: device ${pool}/${device} was not allocated to the claim`);
       const names = requests.length === 0 ? [''] : requests;
-      return names.map((request) => ({ request, driver, pool, device, cdiDevices }));
+      const share = shareId === undefined ? {} : { shareId };
+      return names.map((request) => ({ request, driver, pool, device, cdiDevices, ...share }));
     });
   }
 
-  async #plugin(driver: string): Promise<DraPluginConnection> {
-    const { registry } = this.#options;
-    if (registry.plugin(driver) === undefined) await registry.scan();
-    const plugin = registry.plugin(driver);
+  #plugin(driver: string): DraPluginConnection {
+    const plugin = this.#options.plugins.plugin(driver);
     if (plugin === undefined) throw new Error(`DRA driver ${driver} is not registered`);
     return plugin;
   }
@@ -225,7 +227,7 @@ export class ClaimManager {
       for (const driver of state.drivers) {
         const own = drivers.get(driver);
         if (own !== undefined) own.unprepare(state.claim);
-        else await (await this.#plugin(driver)).unprepare(state.claim);
+        else await this.#plugin(driver).unprepare(state.claim);
       }
     } catch (error) {
       log.warn('claim not unprepared, trying again', { claim: state.claim.name, error: messageOf(error) });

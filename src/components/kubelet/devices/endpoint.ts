@@ -58,7 +58,9 @@ export function pluginEndpoint(
       try {
         return checkAnswer(await connection.allocate(ids));
       } catch (error) {
-        throw new Error(`Allocate failed for ${resource}: ${messageOf(error)}`, { cause: error });
+        throw new Error(`Allocate failed due to ${resource}: ${messageOf(error)}, which is unexpected`, {
+          cause: error,
+        });
       }
     },
     preStart: (ids) => connection.preStart(ids),

@@ -1,4 +1,5 @@
 /** The node's fixtures as ResourceSlices of one pool. Source: KEP-4381, KEP-5055 (taints). */
+import type { Node } from 'kubernetes-types/core/v1';
 import type { Device, DeviceTaint, ResourceSlice } from '../../../api/devices/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -18,6 +19,8 @@ const IN_USE_TAINT = `${RIG_DRIVER}/in-use`;
 
 export interface FixtureSlicesOptions {
   readonly nodeName: string;
+  /** The Node as the API server has it, which owns its slice; undefined: not known. */
+  readonly node: () => Node | undefined;
   readonly states: () => readonly FixtureState[];
   readonly clock: Clock;
   readonly log: Log;
@@ -27,6 +30,7 @@ export class FixtureSlices {
   readonly #options: FixtureSlicesOptions;
   #client: ApiClient | undefined;
   #written = '';
+  #owner = '';
   #generation = 0;
   #exists = false;
   #working = false;
@@ -47,6 +51,11 @@ export class FixtureSlices {
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
+  }
+
+  /** The Node may have been created again: the slice of the old one is deleted with it. */
+  nodeChanged(): void {
+    if ((this.#options.node()?.metadata?.uid ?? '') !== this.#owner) this.kick();
   }
 
   /** Writes the slice soon when it is not as the fixtures are. */
@@ -78,9 +87,12 @@ export class FixtureSlices {
   }
 
   async #write(client: ApiClient): Promise<void> {
-    const { nodeName, states } = this.#options;
+    const { nodeName, states, node } = this.#options;
     const devices = fixtureDevices(states());
-    const content = canonicalJson(devices);
+    this.#owner = node()?.metadata?.uid ?? '';
+    // A slice without an owner would outlive its Node; `nodeChanged` comes when the Node is known.
+    if (this.#owner === '') return;
+    const content = canonicalJson([this.#owner, devices]);
     if (content === this.#written) return;
     const slices = client.resource(resources.resourceSlices);
     const name = `${nodeName}-${RIG_DRIVER}`;
@@ -111,11 +123,12 @@ export class FixtureSlices {
   #slice(metadata: NonNullable<ResourceSlice['metadata']>, devices: Device[]): ResourceSlice {
     const { nodeName } = this.#options;
     this.#generation += 1;
+    const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: this.#owner, controller: true };
     const pool = { name: nodeName, generation: this.#generation, resourceSliceCount: 1 };
     return {
       apiVersion: 'resource.k8s.io/v1',
       kind: 'ResourceSlice',
-      metadata,
+      metadata: { ...metadata, ownerReferences: [owner] },
       spec: { nodeName, driver: RIG_DRIVER, pool, devices },
     };
   }

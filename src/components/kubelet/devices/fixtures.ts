@@ -3,6 +3,7 @@
  * and one pod has it at a time. No plug-in is needed.
  */
 import type { AllocationResult } from '../../../api/devices/types.ts';
+import { fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -36,14 +37,8 @@ export interface FixturesOptions {
   readonly podsOfClaim: (claimUid: string) => readonly string[];
 }
 
-/** As a device of a slice it is a DNS label. */
-export const deviceNameOf = ({ name }: Pick<Fixture, 'name'>): string =>
-  name
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9-]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '')
-    .slice(0, 63)
-    .replace(/-+$/, '');
+/** As a device of a slice. */
+export const deviceNameOf = ({ name }: Pick<Fixture, 'name'>): string => fixtureDeviceName(name);
 
 export const resourceOf = ({ name }: Pick<Fixture, 'name'>): string => `${RIG_DRIVER}/${name}`;
 

@@ -8,11 +8,20 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { DeviceEdits } from '../../../core/podplan/devices.ts';
 import { amountsOf, podRequests } from '../../../core/scheduling/resources.ts';
+import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
 import type { Rejection } from '../pods/admission.ts';
 import { type Allocation, Allocations, readCheckpoint, writeCheckpoint } from './allocations.ts';
 import { type DeviceEndpoint, pluginEndpoint } from './endpoint.ts';
-import type { AllocateAnswer, ListedDevice, PluginSockets, Registration, ResourceDevices } from './port.ts';
-import { checkRegistration, MAX_RESOURCES } from './validate-plugin.ts';
+import type {
+  AllocateAnswer,
+  DevicePluginConnection,
+  ListedDevice,
+  PluginOptions,
+  PluginSockets,
+  Registration,
+  ResourceDevices,
+} from './port.ts';
+import { checkPlugin, checkRegistration, MAX_RESOURCES } from './validate-plugin.ts';
 
 /** How long the capacity of a plug-in that went away is still shown; upstream's endpointStopGracePeriod. */
 const STOP_GRACE_MS = 5 * 60_000;
@@ -24,6 +33,8 @@ interface Device {
 
 interface Resource {
   endpoint: DeviceEndpoint | undefined;
+  /** Of the plug-in; undefined: the node itself publishes the resource. */
+  socket?: string;
   devices: ReadonlyMap<string, Device>;
   stoppedAtMs: number | undefined;
 }
@@ -40,7 +51,7 @@ export interface DeviceManagerOptions {
   readonly warn: (reason: string, message: string) => void;
 }
 
-export class DeviceManager {
+export class DeviceManager implements PluginHandler {
   readonly #options: DeviceManagerOptions;
   readonly #resources = new Map<string, Resource>();
   readonly #allocations = new Allocations();
@@ -219,20 +230,51 @@ export class DeviceManager {
     return [...free.filter((id) => own.has(id)), ...free.filter((id) => !own.has(id))];
   }
 
+  /** Of a plug-in that registers by a socket of its own instead of calling the kubelet's. */
+  async register({ name, socket, versions }: RegisteredPlugin): Promise<void> {
+    checkPlugin(name, socket, versions);
+    this.#checkRoom(name);
+    const connection = this.#options.sockets.devicePlugin(socket);
+    try {
+      const options = await connection.options();
+      this.#connect(name, socket, connection, options);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  async deregister({ name, socket }: RegisteredPlugin): Promise<void> {
+    const resource = this.#resources.get(name);
+    if (resource?.endpoint === undefined || resource.socket !== socket) return;
+    resource.endpoint.stop();
+    this.#ended(resource);
+    this.#options.log.info('device plug-in deregistered', { resource: name });
+  }
+
   #register(registration: Registration): void {
-    const { sockets, directory, log, clock, warn, onChanged } = this.#options;
-    const { resourceName: name, endpoint: socket, options } = registration;
+    const { sockets, directory, log } = this.#options;
+    const { resourceName: name, endpoint, options } = registration;
     try {
       checkRegistration(registration);
-      if (!this.#resources.has(name) && this.#resources.size >= MAX_RESOURCES)
-        throw new Error(`${MAX_RESOURCES} resources are registered already; remove a device plug-in`);
+      this.#checkRoom(name);
+      const socket = `${directory}/${endpoint}`;
+      this.#connect(name, socket, sockets.devicePlugin(socket), options);
     } catch (error) {
       log.warn('device plug-in refused', { resource: name.slice(0, 128), error: messageOf(error) });
       throw error;
     }
+  }
+
+  #checkRoom(name: string): void {
+    if (!this.#resources.has(name) && this.#resources.size >= MAX_RESOURCES)
+      throw new Error(`${MAX_RESOURCES} resources are registered already; remove a device plug-in`);
+  }
+
+  #connect(name: string, socket: string, connection: DevicePluginConnection, options: PluginOptions): void {
+    const { log, warn } = this.#options;
     log.info('device plug-in registered', { resource: name, socket });
     this.#resources.get(name)?.endpoint?.stop();
-    const connection = sockets.devicePlugin(`${directory}/${socket}`);
     const endpoint: DeviceEndpoint = pluginEndpoint(
       name,
       connection,
@@ -244,18 +286,22 @@ export class DeviceManager {
         ended: (why, refused) => {
           const resource = this.#resources.get(name);
           if (resource?.endpoint !== endpoint) return;
-          resource.endpoint = undefined;
-          resource.stoppedAtMs = clock.monotonicMs();
           log.warn(refused ? 'device plug-in refused' : 'device plug-in ended', { resource: name, error: why });
           if (refused) warn('DevicePluginRefused', `device plug-in of ${name} refused: ${why}`);
-          onChanged();
+          this.#ended(resource);
         },
       },
       log,
     );
     const devices = this.#resources.get(name)?.devices ?? new Map<string, Device>();
-    this.#resources.set(name, { endpoint, devices, stoppedAtMs: undefined });
+    this.#resources.set(name, { endpoint, socket, devices, stoppedAtMs: undefined });
     this.#save();
+  }
+
+  #ended(resource: Resource): void {
+    resource.endpoint = undefined;
+    resource.stoppedAtMs = this.#options.clock.monotonicMs();
+    this.#options.onChanged();
   }
 
   #listed(name: string, devices: readonly ListedDevice[]): void {

@@ -7,15 +7,17 @@ import type { ApiClient } from '../../../client/types.ts';
 import { cdiEdits } from '../../../core/podplan/cdi.ts';
 import { type DeviceEdits, joinEdits } from '../../../core/podplan/devices.ts';
 import type { KubeletFiles } from '../files-port.ts';
+import type { PluginHandler } from '../plugins/registrations.ts';
 import type { Rejection } from '../pods/admission.ts';
 import { ClaimManager, type OwnDriver } from './claims.ts';
+import { DraPlugins } from './dra-plugins.ts';
 import { FixtureSlices } from './fixture-slices.ts';
 import { type FixtureState, Fixtures, RIG_DRIVER, resourceOf } from './fixtures.ts';
 import type { Fixture, FixtureScanner } from './fixtures-port.ts';
 import { DeviceManager } from './manager.ts';
-import { PluginRegistry } from './plugin-registry.ts';
 import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
 import type { RigHost } from './rigs-port.ts';
+import { SliceWiping } from './slice-wiping.ts';
 
 /** A pod is failed without the Node's report after this time. */
 const REPORT_MS = 5_000;
@@ -44,6 +46,7 @@ export interface NodeDevicesOptions extends KubeletDevices {
   readonly node: () => Node | undefined;
   readonly warn: (reason: string, message: string) => void;
   readonly failPod: (uid: string, reason: string, message: string) => void;
+  readonly warnOfPod: (pod: Pod, reason: string, message: string) => void;
 }
 
 /** A container's devices, and what is due right before it starts. */
@@ -56,7 +59,8 @@ export class NodeDevices {
   readonly #options: NodeDevicesOptions;
   readonly #manager: DeviceManager;
   readonly #claims: ClaimManager;
-  readonly #registry: PluginRegistry;
+  readonly #plugins: DraPlugins;
+  readonly #wiping: SliceWiping;
   readonly #fixtures: Fixtures;
   readonly #slices: FixtureSlices;
   #podResources: Served | undefined;
@@ -82,15 +86,19 @@ export class NodeDevices {
       onUnplugged: (fixture, uids) => this.#unplugged(fixture, uids),
       podsOfClaim: (uid) => this.#claims.podsOf(uid),
     });
-    this.#registry = new PluginRegistry(sockets, `${root}/plugins_registry`, log.named('plugins'));
+    const drivers = new Map<string, OwnDriver>([[RIG_DRIVER, this.#fixtures]]);
+    this.#plugins = new DraPlugins({ sockets, log: log.named('plugins'), onChanged: () => this.#wiping.changed() });
+    this.#wiping = new SliceWiping({
+      ...{ nodeName: options.nodeName, clock, log: log.named('claims') },
+      isPresent: (driver) => drivers.has(driver) || this.#plugins.plugin(driver) !== undefined,
+    });
     this.#claims = new ClaimManager({
-      ...{ registry: this.#registry, cdi, log: log.named('claims') },
-      drivers: new Map<string, OwnDriver>([[RIG_DRIVER, this.#fixtures]]),
+      ...{ plugins: this.#plugins, cdi, drivers, log: log.named('claims') },
       checkpoint: checkpoint('hyperedge_claim_checkpoint'),
     });
     this.#slices = new FixtureSlices({
       ...{ nodeName: options.nodeName, clock, log: log.named('fixtures') },
-      states: () => this.#fixtures.states(),
+      ...{ states: () => this.#fixtures.states(), node: options.node },
     });
   }
 
@@ -110,19 +118,29 @@ export class NodeDevices {
   connect(client: ApiClient): void {
     this.#claims.connect(client);
     this.#slices.connect(client);
+    this.#wiping.connect(client);
+  }
+
+  /** By the type that plug-ins name when they register. */
+  get pluginHandlers(): ReadonlyMap<string, PluginHandler> {
+    return new Map<string, PluginHandler>([
+      ['DRAPlugin', this.#plugins],
+      ['DevicePlugin', this.#manager],
+    ]);
   }
 
   async stop(): Promise<void> {
     this.#slices.stop();
     this.#fixtures.stop();
-    this.#registry.stop();
+    this.#wiping.stop();
+    this.#plugins.stop();
     await this.#manager.stop();
     await this.#podResources?.close();
   }
 
   /** What is due now and then; `known` undefined: it is not known yet which pods there are. */
   async maintain(known: readonly Pod[] | undefined): Promise<void> {
-    await this.#registry.scan();
+    this.#slices.nodeChanged();
     if (known === undefined) return;
     const uids = new Set(known.map((pod) => pod.metadata?.uid ?? ''));
     this.#manager.retain(uids);
@@ -149,12 +167,23 @@ export class NodeDevices {
     return this.#manager.rejection(pod, others);
   }
 
-  /** Rejects while the container cannot have its devices. */
+  /**
+   * Rejects while the container cannot have its devices. A pod that its device plug-in gives nothing has failed; one
+   * whose claims are not prepared waits.
+   */
   async allocate(pod: Pod, given: Container | EphemeralContainer): Promise<ContainerDevices> {
     const container = given as Container;
+    const { failPod, warnOfPod } = this.#options;
     const [allocations, claimed] = await Promise.all([
-      this.#manager.allocate(pod, container),
-      this.#claims.editsFor(pod, container),
+      this.#manager.allocate(pod, container).catch((error: unknown) => {
+        failPod(pod.metadata?.uid ?? '', 'UnexpectedAdmissionError', messageOf(error));
+        throw error;
+      }),
+      this.#claims.editsFor(pod, container).catch((error: unknown) => {
+        const message = `Failed to prepare dynamic resources: ${messageOf(error)}`;
+        warnOfPod(pod, 'FailedPrepareDynamicResources', message);
+        throw error;
+      }),
     ]);
     const cdiNames = allocations.flatMap(({ cdiDevices }) => cdiDevices);
     const specs = cdiNames.length === 0 ? [] : (await this.#options.cdi.read()).map(({ content }) => content);

@@ -1,6 +1,6 @@
 /**
  * Sockets of device plug-ins and of the pod-resources API. Implemented by `src/io/grpc`. Source:
- * k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1, dra/v1, pluginregistration/v1 and podresources/v1.
+ * k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1, dra/v1 and podresources/v1.
  */
 import type { DynamicResource } from '../../../core/podplan/devices.ts';
 
@@ -70,21 +70,14 @@ export interface PreparedDevice {
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
+  /** Of a device that several claims share. */
+  readonly shareId?: string;
 }
 
 export interface DraPluginConnection {
   prepare(claim: ClaimReference): Promise<readonly PreparedDevice[]>;
   unprepare(claim: ClaimReference): Promise<void>;
   close(): void;
-}
-
-export interface PluginInfo {
-  /** `DRAPlugin`, `CSIPlugin` or `DevicePlugin`. */
-  readonly type: string;
-  readonly name: string;
-  /** Absolute path of the socket that serves the plug-in. */
-  readonly endpoint: string;
-  readonly versions: readonly string[];
 }
 
 export interface PodResources {
@@ -118,12 +111,6 @@ export interface PluginSockets {
   servePodResources(path: string, source: PodResourcesSource): Promise<Served>;
   devicePlugin(socket: string): DevicePluginConnection;
   draPlugin(socket: string): DraPluginConnection;
-  /** Asks the plug-in behind a registration socket what it is. */
-  pluginInfo(socket: string): Promise<PluginInfo>;
-  /** Reports the outcome of a registration; `error` empty: registered. */
-  notifyRegistration(socket: string, error: string): Promise<void>;
-  /** Sockets in a directory, with what changes when one is made again; none where there is no directory. */
-  sockets(directory: string): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Files of the container device interface. Source: CDI specification 1.0. */

@@ -35,6 +35,17 @@ export function checkRegistration({ version, endpoint, resourceName }: Registrat
     throw new Error(`endpoint ${JSON.stringify(endpoint)} is invalid; use the name of a socket beside kubelet.sock`);
 }
 
+/** Throws an Error that becomes the status of the registration. */
+export function checkPlugin(resource: string, socket: string, versions: readonly string[]): void {
+  if (!versions.includes(PLUGIN_API_VERSION)) {
+    const offered = JSON.stringify(versions.slice(0, 8));
+    throw new Error(`manager version, ${PLUGIN_API_VERSION}, is not among plugin supported versions ${offered}`);
+  }
+  if (!isExtendedResource(resource))
+    throw new Error(`the ResourceName ${JSON.stringify(resource.slice(0, 128))} is invalid; use vendor.example/name`);
+  if (!socket.startsWith('/')) throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is no absolute path`);
+}
+
 /** Throws an Error that names the first thing wrong with a list. */
 export function checkDevices(devices: readonly ListedDevice[]): void {
   if (devices.length > MAX_DEVICES) throw new Error(`${devices.length} devices are listed, more than ${MAX_DEVICES}`);

@@ -16,7 +16,8 @@ export interface RegisteredPlugin extends PluginInfo {
 export interface PluginHandler {
   /** Rejects with why the plug-in cannot be used; it is tried again. */
   register(plugin: RegisteredPlugin): Promise<void>;
-  deregister(name: string): Promise<void>;
+  /** The plug-in's registration socket is gone. */
+  deregister(plugin: RegisteredPlugin): Promise<void>;
 }
 
 export interface RegistrationOptions {
@@ -34,7 +35,7 @@ const FIRST_RETRY_MS = 500;
 
 interface Known {
   readonly stamp: string;
-  readonly plugin?: PluginInfo;
+  readonly plugin?: RegisteredPlugin;
   readonly failures: number;
   readonly retryAtMs: number;
 }
@@ -104,10 +105,11 @@ export class PluginRegistrations {
       plugin = await sockets.info(socket);
       const handler = handlers.get(plugin.type);
       if (handler !== undefined) {
-        await handler.register({ ...plugin, socket: plugin.endpoint === '' ? socket : plugin.endpoint });
+        await handler.register(registered(plugin, socket));
         await sockets.notify(socket, '');
       }
-      this.#known.set(socket, { stamp, plugin, failures: 0, retryAtMs: Number.POSITIVE_INFINITY });
+      const done = { stamp, failures: 0, retryAtMs: Number.POSITIVE_INFINITY };
+      this.#known.set(socket, { ...done, plugin: registered(plugin, socket) });
     } catch (error) {
       const failures = (known?.failures ?? 0) + 1;
       const delay = Math.min(RESCAN_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
@@ -117,11 +119,16 @@ export class PluginRegistrations {
     }
   }
 
-  async #deregister({ type, name }: PluginInfo): Promise<void> {
+  async #deregister(plugin: RegisteredPlugin): Promise<void> {
     try {
-      await this.#options.handlers.get(type)?.deregister(name);
+      await this.#options.handlers.get(plugin.type)?.deregister(plugin);
     } catch (error) {
-      this.#options.log.warn('plug-in not deregistered', { plugin: name, error: messageOf(error) });
+      this.#options.log.warn('plug-in not deregistered', { plugin: plugin.name, error: messageOf(error) });
     }
   }
 }
+
+const registered = (plugin: PluginInfo, registration: string): RegisteredPlugin => ({
+  ...plugin,
+  socket: plugin.endpoint === '' ? registration : plugin.endpoint,
+});

@@ -23,6 +23,8 @@ interface Entry {
   timer: Timer | undefined;
   /** The status that the API refused, as text, and the monotonic time until which it is not sent again. */
   refusal: { readonly status: string; readonly untilMs: number } | undefined;
+  /** Monotonic time at which the graceful deletion was first seen. */
+  deletingMs: number | undefined;
 }
 
 const FIRST_RETRY_MS = 100;
@@ -31,6 +33,11 @@ const WRITTEN_POLL_MS = 20;
 /** What refuses a status (validation, an admission policy) may change, but not soon. */
 const REFUSED_RETRY_MS = 60_000;
 const MAX_DOUBLINGS = 16;
+/**
+ * A pod that ends at once stays visible as terminating for this long: a client that deletes gracefully and then reads
+ * expects to find it, as upstream's conformance suite does. Upstream's kubelet takes about a second.
+ */
+const TERMINATING_MS = 250;
 
 /**
  * Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source:
@@ -60,7 +67,9 @@ export class StatusManager {
 
   /** The object at the API was seen, changed or is gone. */
   setTarget(uid: string, target: Pod | undefined): void {
-    this.entry(uid).target = target;
+    const entry = this.entry(uid);
+    entry.target = target;
+    if ((target?.metadata?.deletionGracePeriodSeconds ?? 0) > 0) entry.deletingMs ??= this.clock.monotonicMs();
     this.kick(uid);
   }
 
@@ -99,6 +108,7 @@ export class StatusManager {
         failures: 0,
         timer: undefined,
         refusal: undefined,
+        deletingMs: undefined,
       };
       this.entries.set(uid, entry);
     }
@@ -120,7 +130,7 @@ export class StatusManager {
     try {
       while (entry.dirty) {
         entry.dirty = false;
-        await this.sync(entry, client);
+        await this.sync(uid, entry, client);
       }
       entry.failures = 0;
       const { refusal } = entry;
@@ -144,11 +154,15 @@ export class StatusManager {
     entry.timer = this.clock.setTimer(delayMs, () => this.kick(uid));
   }
 
-  private async sync(entry: Entry, client: ApiClient): Promise<void> {
+  private async sync(uid: string, entry: Entry, client: ApiClient): Promise<void> {
     const { target, status } = entry;
     if (target?.metadata?.name === undefined) return;
     if (status !== undefined && (await this.write(entry, target, status, client)) === 'replaced') return;
-    if (entry.finished && target.metadata.deletionTimestamp !== undefined) await remove(target, client);
+    // What was set meanwhile is written before the pod is removed.
+    if (entry.dirty || !entry.finished || target.metadata.deletionTimestamp === undefined) return;
+    const waitMs = entry.deletingMs === undefined ? 0 : entry.deletingMs + TERMINATING_MS - this.clock.monotonicMs();
+    if (waitMs > 0) this.retry(uid, entry, waitMs);
+    else await remove(target, client);
   }
 
   /** A status that the API refuses holds up neither the pod's phase nor its deletion. */

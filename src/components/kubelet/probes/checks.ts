@@ -9,6 +9,8 @@ import { MAX_PROBE_OUTPUT_BYTES, type ProbeNetwork } from './port.ts';
 export interface CheckResult {
   readonly outcome: ProbeOutcome;
   readonly output: string;
+  /** A success that the pod's events show. */
+  readonly warning?: boolean;
 }
 
 export interface CheckTarget {
@@ -94,7 +96,8 @@ async function checkHttp(target: CheckTarget, action: HTTPGetAction, timeoutMs: 
     if (answer.code >= 300 && answer.code < 400 && answer.location !== undefined) {
       const next = new URL(answer.location, current);
       if (next.hostname !== url.hostname) {
-        return { outcome: 'success', output: `Probe terminated redirects, Response body: ${answer.body}` };
+        const output = `Probe terminated redirects, Response body: ${answer.body}`;
+        return { outcome: 'success', output, warning: true };
       }
       current = next;
       continue;

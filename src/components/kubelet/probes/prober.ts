@@ -40,7 +40,7 @@ export interface ProberOptions {
   readonly random: RandomSource;
   /** A verdict changed. */
   readonly onVerdict: (uid: string) => void;
-  readonly event: (pod: Pod, container: string, message: string) => void;
+  readonly event: (pod: Pod, container: string, reason: 'Unhealthy' | 'ProbeWarning', message: string) => void;
 }
 
 const CAPITALISED = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const;
@@ -197,9 +197,12 @@ export class Prober {
     loop.running = false;
     if (target.stopped) return;
     loop.counts[result.outcome] += 1;
-    if (result.outcome === 'failure') {
-      this.options.event(target.pod, target.container.name, `${CAPITALISED[loop.kind]} probe failed: ${result.output}`);
-    }
+    const { pod, container } = target;
+    const probe = `${CAPITALISED[loop.kind]} probe`;
+    if (result.outcome === 'failure')
+      this.options.event(pod, container.name, 'Unhealthy', `${probe} failed: ${result.output}`);
+    else if (result.warning === true)
+      this.options.event(pod, container.name, 'ProbeWarning', `${probe} warning: ${result.output}`);
     const before = loop.state.verdict;
     loop.state = stepProbe(loop.kind, loop.state, result.outcome, timing);
     if (loop.state.verdict !== before) this.options.onVerdict(target.uid);

@@ -7,7 +7,7 @@ import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
 import type { Trees } from '../../../io/trees/port.ts';
 import type { KubeletFiles } from '../files-port.ts';
 import type { RegistrationSockets } from '../plugins/port.ts';
-import { PluginRegistrations } from '../plugins/registrations.ts';
+import { type PluginHandler, PluginRegistrations } from '../plugins/registrations.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { FileWatch, HostFacts, Mounter } from '../port.ts';
@@ -78,6 +78,8 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly runtime: Runtime;
   readonly host: HostFacts;
   readonly trees: Trees;
+  /** Of plug-ins that are no drivers of volumes. */
+  readonly pluginHandlers: ReadonlyMap<string, PluginHandler>;
   readonly pullImage: (pod: Pod, source: ImageSource) => Promise<ImageStatus>;
 }
 
@@ -126,7 +128,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
       directory: directories.pluginRegistry,
       sockets: options.registrations,
       fileWatch: options.fileWatch,
-      handlers: new Map([['CSIPlugin', drivers]]),
+      handlers: new Map<string, PluginHandler>([...options.pluginHandlers, ['CSIPlugin', drivers]]),
       clock,
       log: log.named('plugins'),
     }),

@@ -33,9 +33,9 @@ export interface HostProber {
   stop(): void;
 }
 
-const PERIOD_MS = 1_500;
-const AGAIN_MS = 250;
-const TIMEOUT_MS = 900;
+const PERIOD_MS = 1_200;
+const AGAIN_MS = 200;
+const TIMEOUT_MS = 600;
 /** A time-out that is noticed this much too late shows that this process had no CPU, not that the component is ill. */
 const LATE_MS = 300;
 /** So many rounds without CPU are a fault too. */

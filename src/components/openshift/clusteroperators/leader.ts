@@ -2,7 +2,7 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiClient, InformerFactory, LeaderElector } from '../../../client/types.ts';
+import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../../client/types.ts';
 import type { VerifyRelease } from '../releases-port.ts';
 import { Operators } from './operators.ts';
 import type { ProbeStore } from './port.ts';
@@ -16,6 +16,7 @@ export interface ClusterOperatorDeps {
   /** For each term a factory of its own: standbys keep no copies. */
   readonly newInformers: () => InformerFactory;
   readonly elector: LeaderElector;
+  readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
   readonly verify: VerifyRelease;
   readonly own: { readonly version: string; readonly kubernetes: string };
@@ -55,13 +56,13 @@ async function lead(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
 }
 
 async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log, client } = deps;
+  const { clock, log, client, recorder } = deps;
   const informers = deps.newInformers();
   const { kubernetes } = deps.own;
   const prober = new Prober({ client, informers, probeStore: deps.probeStore, clock, kubernetes, wanted: deps.wanted });
-  const operators = new Operators({ client, informers, clock, log });
+  const operators = new Operators({ client, informers, recorder, clock, log });
   const releases = new Releases({ informers, verify: deps.verify, log });
-  const version = new Version({ client, informers, releases, own: deps.own, clock, log });
+  const version = new Version({ client, informers, releases, recorder, own: deps.own, clock, log });
   const alarm = createAlarm(clock, signal);
   const changed = (): void => alarm.ring();
   let unsubscribe: (() => void)[] = [];

@@ -2,27 +2,39 @@
 import type { ClusterOperator, OperatorCondition } from '../../../api/kinds/config/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';
+import { RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import type { ApiClient, EventRecorder, Informer, InformerFactory } from '../../../client/types.ts';
 import {
   conditionsOf,
   OPERATOR_NAMES,
   type OperatorState,
   operatorStates,
   type ProbeFacts,
+  statusDiff,
 } from '../../../core/clusteroperators/index.ts';
+import { recordTransition } from '../transition-events.ts';
 
 export interface OperatorsDeps {
   readonly client: ApiClient;
   readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Until then hosts may not have reported, and what another leader has found stays. */
 const SETTLED_MS = 30_000;
+/** Of the Events of operators that have a namespace. */
+const NAMESPACES: ReadonlyMap<string, string> = new Map([
+  ...['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map((name): [string, string] => [
+    name,
+    `openshift-${name}`,
+  ]),
+  ['ingress', 'openshift-ingress-operator'],
+]);
 
 export class Operators {
   readonly #deps: OperatorsDeps;
@@ -83,11 +95,22 @@ export class Operators {
       this.#written.set(name, written);
       const shown = next.conditions.map(({ type, status: value }) => `${type}=${value}`).join();
       if (!semanticEqual(statuses(previous), statuses(next.conditions))) log.info('cluster operator', { name, shown });
+      this.#record(written, object.status, status);
     } catch (error) {
       // Another writer's change arrives with the informer.
       if (!(['Conflict', 'AlreadyExists', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
       this.#written.delete(name);
     }
+  }
+
+  #record(operator: ClusterOperator, before: ClusterOperator['status'], after: ClusterOperator['status']): void {
+    const { name = '' } = operator.metadata ?? {};
+    const changed = statusDiff(before, after ?? {});
+    if (changed === '') return;
+    const object = { ...operator, apiVersion: 'config.openshift.io/v1', kind: 'ClusterOperator' };
+    const to = { object, namespace: NAMESPACES.get(name) ?? RELEASE_NAMESPACE, component: `${name}-operator` };
+    const message = `Status for clusteroperator/${name} changed: ${changed}`;
+    recordTransition(this.#deps.recorder, to, { type: 'Normal', reason: 'OperatorStatusChanged', message });
   }
 
   #newest(name: string): ClusterOperator | undefined {

@@ -4,18 +4,21 @@ import type { ClusterOperator, ClusterVersion } from '../../../api/kinds/config/
 import { hostReportOf, hostUpdateOf, WANTED_ANNOTATION, wantedUpdateOf } from '../../../api/kinds/nodes/host-report.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';
+import { RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
-import type { PoolFact, ProbeFacts } from '../../../core/clusteroperators/index.ts';
+import type { ApiClient, EventRecorder, Informer, InformerFactory } from '../../../client/types.ts';
+import { type PoolFact, type ProbeFacts, statusDiff } from '../../../core/clusteroperators/index.ts';
 import { type GivenUp, planVersion, type RolloutHost } from '../../../core/updates/index.ts';
+import { recordTransition } from '../transition-events.ts';
 import type { Releases } from './releases.ts';
 
 export interface VersionDeps {
   readonly client: ApiClient;
   readonly informers: InformerFactory;
   readonly releases: Releases;
+  readonly recorder: EventRecorder;
   readonly own: { readonly version: string; readonly kubernetes: string };
   readonly clock: Clock;
   readonly log: Log;
@@ -75,7 +78,7 @@ export class Version {
       const current = semanticEqual(plan.givenUp, givenUpOf(object))
         ? object
         : await this.#giveUp(object, plan.givenUp);
-      if (!semanticEqual(current.status, plan.status)) await this.#write({ ...current, status: plan.status });
+      if (!semanticEqual(current.status, plan.status)) await this.#write(current, plan.status);
       if (plan.ask !== undefined) {
         const { host, wanted } = plan.ask;
         await this.#ask(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
@@ -101,10 +104,27 @@ export class Version {
     return this.#written;
   }
 
-  async #write(object: ClusterVersion): Promise<void> {
+  async #write(object: ClusterVersion, status: ClusterVersion['status']): Promise<void> {
+    const before = object.status;
     this.#written = await this.#deps.client
       .resource(resources.clusterVersions)
-      .update(object, { subresource: 'status' });
+      .update({ ...object, ...(status === undefined ? {} : { status }) }, { subresource: 'status' });
+    this.#record(this.#written, before);
+  }
+
+  #record(written: ClusterVersion, before: ClusterVersion['status']): void {
+    const { recorder } = this.#deps;
+    const object = { ...written, apiVersion: 'config.openshift.io/v1', kind: 'ClusterVersion' };
+    const to = { object, namespace: RELEASE_NAMESPACE, component: 'cluster-version-operator' };
+    const [now, last] = [written.status?.history?.[0], before?.history?.[0]];
+    if (now !== undefined && last !== undefined && now.version !== last.version) {
+      const message = `payload loaded version=${JSON.stringify(now.version)} image=${JSON.stringify(now.image)}`;
+      recordTransition(recorder, to, { type: 'Normal', reason: 'PayloadLoaded', message });
+    }
+    const changed = statusDiff(before, { conditions: written.status?.conditions ?? [] });
+    if (changed === '') return;
+    const message = `Status for clusterversion/${NAME} changed: ${changed}`;
+    recordTransition(recorder, to, { type: 'Normal', reason: 'OperatorStatusChanged', message });
   }
 
   async #giveUp(object: ClusterVersion, givenUp: GivenUp | undefined): Promise<ClusterVersion> {

@@ -5,8 +5,10 @@ import {
   type Disruption,
   type DisruptionPolicies,
   disruptionOf,
+  kernelArgumentsError,
   type MachineConfigSpec,
   machineConfigDifference,
+  mayCutOff,
   type ParseOptions,
   splitKernelArguments,
   type Tree,
@@ -24,7 +26,12 @@ export interface ChangeParts {
 
 export type PlannedChange =
   | { readonly unreconcilable: string }
-  | { readonly tree: Tree; readonly disruption: Disruption; readonly unreconcilable?: undefined };
+  | {
+      readonly tree: Tree;
+      readonly disruption: Disruption;
+      readonly mayCutOff: boolean;
+      readonly unreconcilable?: undefined;
+    };
 
 /** Throws CodedErrors where the host lacks an account or a unit. */
 export async function planChange(
@@ -42,25 +49,30 @@ export async function planChange(
   const units = (config.systemd?.units ?? []).map(({ name }) => name);
   const facts = await parts.files.facts(units);
   const tree = new Map([...treeOf(config, { inflate: parts.parse.inflate, ...facts }), ...kernel]);
-  return { tree, disruption: disruptionOf(changes, config, clusterPolicies(policies)) };
+  const disruption = disruptionOf(changes, config, clusterPolicies(policies));
+  return { tree, disruption, mayCutOff: mayCutOff(changes, disruption) };
 }
 
 /** The boot loader's file; a reason where this host cannot change it. */
 async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: HostKernel): Promise<Tree | string> {
   const wanted = splitKernelArguments(to.kernelArguments ?? []);
-  if (wanted.length === 0) return new Map();
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  const bad = wanted.find((argument) => /[\u0000-\u001f\u007f]/.test(argument));
-  if (bad !== undefined) return `spec.kernelArguments: ${JSON.stringify(bad)} has a control character`;
+  const present = from.spec?.kernelArguments ?? [];
+  if (wanted.length === 0 && present.length === 0) return new Map();
   const loader = await kernel.loader();
   if (!('kind' in loader)) {
+    if (wanted.length === 0) return new Map();
     const why = 'the boot loader of this host is not known';
     return `spec.kernelArguments: ${why}; edit ${loader.file} on the host: ${wanted.join(' ')}`;
   }
-  const text = withKernelArguments(loader.kind, loader.text, from.spec?.kernelArguments ?? [], wanted);
-  const { mode, uid, gid } = loader;
+  const { kind, file, mode, uid, gid } = loader;
+  // A file of its own goes with the last argument.
+  if (kind === 'grub' && wanted.length === 0) return new Map();
+  const text = withKernelArguments(kind, loader.text, present, wanted);
+  const error = wanted.length === 0 ? undefined : kernelArgumentsError(kind, text, wanted);
+  if (error !== undefined) return `spec.kernelArguments: ${file}: ${error}`;
   const bytes = new TextEncoder().encode(text);
-  return new Map([[loader.file, { kind: 'file', bytes, mode, user: uid, group: gid }]]);
+  // Packages of kernels write the other files; an original of theirs would name kernels that are gone.
+  return new Map([[file, { kind: 'file', bytes, mode, user: uid, group: gid, shared: kind !== 'grub' }]]);
 }
 
 /** Throws CodedError 'kernel-arguments' when the running kernel lacks one of the config's. */

@@ -17,14 +17,15 @@ import { resources } from '../../../api/resources.ts';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer } from '../../../client/types.ts';
-import { planChange } from './change.ts';
+import { checkRunningKernel, planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import { type DriftWatch, watchDrift } from './drift.ts';
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
-import { jsonOf, NO_NOTE, type Note, noteOf } from './note.ts';
+import { type AppliedConfig, type ConfigTrial, jsonOf, NO_NOTE, type Note, noteOf } from './note.ts';
 import { desiredPolicies } from './policies.ts';
+import { type Settling, watchSettling } from './settling.ts';
 import { carryOut } from './steps.ts';
-import { awaitReady } from './trial.ts';
+import { addressesOf, awaitReady } from './trial.ts';
 
 export interface MachineConfigDaemon {
   /** Replays an interrupted change at once; the rest waits for the API server. Never throws. */
@@ -53,6 +54,7 @@ class Daemon implements MachineConfigDaemon {
   #failures = 0;
   #drainTimer: Timer | undefined;
   #drainExpired = false;
+  #settling: Settling | undefined;
   /** Until the machine ends, nothing more is done: each wake-up would ask for another reboot. */
   #rebooting = false;
 
@@ -82,6 +84,7 @@ class Daemon implements MachineConfigDaemon {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#settling?.stop();
     for (const close of this.#closers) close();
     for (const timer of [this.#retry, this.#drainTimer]) timer?.cancel();
     await this.#running;
@@ -92,6 +95,8 @@ class Daemon implements MachineConfigDaemon {
     if (this.#running !== undefined || this.#rebooting || this.#stopping.signal.aborted) return;
     this.#running = this.#work().finally(() => {
       this.#running = undefined;
+      // Woken between its last look and here.
+      if (this.#again) this.#wake();
     });
   }
 
@@ -108,9 +113,10 @@ class Daemon implements MachineConfigDaemon {
     const node = this.#node();
     if (node === undefined) return;
     const desired = annotationOf(node, DESIRED_CONFIG);
-    const { applied, trial, failed } = this.#note;
     try {
-      if (trial !== undefined) await this.#confirm(node);
+      if (await this.#settled(node)) return;
+      const { applied, trial, failed } = this.#note;
+      if (trial !== undefined && trial.settling !== true) await this.#confirm(node);
       else if (desired === '') return;
       else if (failed?.name === desired) await this.#report(node, 'Degraded', failed.reason);
       else if (applied.name === desired) await this.#settle(node);
@@ -146,47 +152,84 @@ class Daemon implements MachineConfigDaemon {
     if (state !== 'Degraded' && state !== 'Unreconcilable') await this.#report(node, 'Working');
     if (plan.disruption.drain && !(await this.#drained(node, `drain-${desired}`))) return;
     log.info('applying machine config', { from: from.name, to: desired, steps: plan.disruption.steps.length });
-    const next: Note = { applied: to, trial: { from, bootId: await kernel.bootId(), policies } };
+    const previous = this.#note.trial;
+    const own = this.#options.addresses();
+    const trial: ConfigTrial = {
+      from: previous?.from ?? from,
+      bootId: await kernel.bootId(),
+      policies,
+      addresses: previous?.addresses ?? addressesOf(node).filter((address) => own.includes(address)),
+      mayCutOff: plan.mayCutOff || previous !== undefined,
+      ...(previous === undefined ? {} : { before: from }),
+    };
+    const next: Note = { applied: to, trial };
     await files.apply(plan.tree, jsonOf(next));
+    this.#settling?.stop();
+    this.#settling = undefined;
     this.#note = next;
     await this.#confirm(node);
   }
 
+  /** Ends the time in which a host must stay Ready; true: it did not, and has its old config again. */
+  async #settled(node: Node): Promise<boolean> {
+    const { applied, trial, failed } = this.#note;
+    if (trial?.settling !== true) return false;
+    this.#settling ??= watchSettling(this.#options, trial, () => this.#wake());
+    const { outcome } = this.#settling;
+    if (outcome === undefined) return false;
+    if (outcome.failed !== undefined) await this.#rollBack(node, outcome.failed);
+    else await this.#keep({ applied, ...(failed === undefined ? {} : { failed }) });
+    this.#settling = undefined;
+    if (outcome.failed === undefined) this.#options.log.info('machine config confirmed', { config: applied.name });
+    return outcome.failed !== undefined;
+  }
+
+  async #keep(note: Note): Promise<void> {
+    await this.#options.files.note(jsonOf(note));
+    this.#note = note;
+  }
+
   /** Ends a trial: the host is Ready with its new config, or has the old one again. */
   async #confirm(node: Node): Promise<void> {
-    const { kernel, files, log } = this.#options;
+    const { kernel, log } = this.#options;
     const { applied, trial } = this.#note;
     const { signal } = this.#stopping;
     if (trial === undefined) return;
     try {
-      const sameBoot = (await kernel.bootId()) === trial.bootId;
-      const kubeletSince = sameBoot ? await carryOut(trial.from, applied, trial.policies, this.#options) : undefined;
+      const bootId = await kernel.bootId();
+      const sameBoot =
+        bootId === trial.bootId || (trial.readyToBoot !== true && !(await hasArguments(applied, kernel)));
+      const { addresses = [], policies, before = trial.from } = trial;
+      const beforeReboot = () => this.#keep({ applied, trial: { ...trial, bootId, readyToBoot: true } });
+      const kubeletSince = sameBoot
+        ? await carryOut(before, applied, policies, this.#options, beforeReboot)
+        : undefined;
       if (kubeletSince === 'rebooting') {
         this.#rebooting = true;
         return;
       }
-      await awaitReady(this.#options, applied, { sameBoot, kubeletSince, signal });
+      await awaitReady(this.#options, applied, { sameBoot, kubeletSince, addresses, signal });
     } catch (error) {
       if (!signal.aborted) await this.#rollBack(node, messageOf(error));
       return;
     }
     if (signal.aborted) return;
-    const next: Note = { applied };
-    await files.note(jsonOf(next));
-    this.#note = next;
+    await this.#keep(trial.mayCutOff === true ? { applied, trial: { ...trial, settling: true } } : { applied });
     log.info('machine config applied', { config: applied.name });
+    if (trial.mayCutOff === true) this.#wake();
     await this.#settle(this.#node() ?? node);
   }
 
   async #rollBack(node: Node, why: string): Promise<void> {
     const { files, log } = this.#options;
-    const { applied, trial } = this.#note;
-    const { from = {}, policies = {} } = trial ?? {};
+    const { applied, trial, failed } = this.#note;
+    const { policies = {} } = trial ?? {};
+    const [from, rest] = previousOf(trial);
     const reason = `rolled back from ${applied.name} to ${from.name ?? 'no config'}: ${why}`;
     log.error('machine config rolled back', { from: applied.name, to: from.name, reason: why });
     const plan = await planChange(applied, from, policies, this.#options);
     if (plan.unreconcilable !== undefined) throw new Error(`${reason}; ${plan.unreconcilable}`);
-    const next: Note = { applied: from, failed: { name: applied.name ?? '', reason } };
+    const next: Note = { applied: from, ...rest, failed: { name: failed?.name ?? applied.name ?? '', reason } };
     await files.apply(plan.tree, jsonOf(next));
     this.#note = next;
     await carryOut(applied, from, policies, this.#options).catch((error: unknown) =>
@@ -237,3 +280,17 @@ class Daemon implements MachineConfigDaemon {
     this.#options.recorder.event({ ...node, apiVersion: 'v1', kind: 'Node' }, type, reason, message);
   }
 }
+
+/** What a host goes back to, and the trial of that. A config that never became Ready leaves the one before on trial. */
+function previousOf(trial: ConfigTrial | undefined): readonly [AppliedConfig, Pick<Note, 'trial'>] {
+  const { from = {}, before, settling } = trial ?? {};
+  if (trial === undefined || before === undefined || settling === true) return [from, {}];
+  const { before: _, ...rest } = trial;
+  return [before, { trial: { ...rest, settling: true } }];
+}
+
+const hasArguments = ({ spec }: AppliedConfig, kernel: MachineConfigDaemonOptions['kernel']): Promise<boolean> =>
+  checkRunningKernel(spec, kernel).then(
+    () => true,
+    () => false,
+  );

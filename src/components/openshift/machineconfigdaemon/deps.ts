@@ -21,6 +21,10 @@ export interface MachineConfigDaemonOptions {
   readonly reloadImages: () => Promise<void>;
   /** After a change the Node must be Ready within this time. */
   readonly readyTimeoutMs: number;
+  /** After a change that may cut it off, the Node must stay Ready so long. */
+  readonly settleMs: number;
+  /** Of links of the host that are up. */
+  readonly addresses: () => readonly string[];
   readonly clock: Clock;
   readonly log: Log;
 }

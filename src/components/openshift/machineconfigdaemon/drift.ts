@@ -38,6 +38,7 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
   return {
     async check(node) {
       const { applied } = parts.note();
+      const forced = await files.takeForce();
       const differences = await files.differences();
       if (differences.length === 0) {
         last = '';
@@ -51,7 +52,7 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
         parts.event(node, 'Warning', 'ConfigDriftDetected', reason);
       }
       last = reason;
-      if (!(await mayRepair(applied.name ?? ''))) return reason;
+      if (!(await mayRepair(applied.name ?? '')) && !forced) return reason;
       const plan = await planChange(applied, applied, {}, options);
       if (plan.unreconcilable !== undefined) return reason;
       await files.apply(plan.tree, jsonOf(parts.note()));

@@ -18,6 +18,11 @@ export interface HostFiles {
   note(note: JsonValue): Promise<void>;
   /** What differs from the applied tree, one line a file, without contents. */
   differences(): Promise<readonly string[]>;
+  /**
+   * True once after an administrator has made `/run/machine-config-daemon-force`, which is removed: files that differ
+   * are restored.
+   */
+  takeForce(): Promise<boolean>;
   /** Calls when a file of the applied tree may have changed; follows `apply`. No polling. */
   watch(listener: () => void): { close(): void };
   /** Facts that a tree depends on. */

@@ -26,7 +26,7 @@ export async function applyServedConfig(text: string, parts: ChangeParts): Promi
   const plan = await planChange({}, served, {}, parts);
   if (plan.unreconcilable !== undefined)
     throw new CodedError('unreconcilable', `${served.name}: ${plan.unreconcilable}`);
-  const trial = { from: {}, bootId: await parts.kernel.bootId(), policies: {} };
+  const trial = { from: {}, bootId: await parts.kernel.bootId(), policies: {}, mayCutOff: true };
   await parts.files.apply(plan.tree, jsonOf({ applied: served, trial }));
   return served.name;
 }
@@ -50,7 +50,7 @@ function servedConfig(text: string, { parse }: ChangeParts): AppliedConfig & { r
   return { name, spec: { ...rest, config: withoutAdded(config) } };
 }
 
-function withoutAdded(config: IgnitionConfig): IgnitionConfig {
+function withoutAdded({ kernelArguments: _, ...config }: IgnitionConfig): IgnitionConfig {
   const files = config.storage?.files?.filter(({ path }) => path !== ANNOTATIONS && path !== ENCAPSULATED) ?? [];
   return { ...config, storage: { ...config.storage, files } };
 }

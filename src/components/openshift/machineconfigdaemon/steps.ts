@@ -10,14 +10,15 @@ import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './note.ts';
 
 /**
- * When the kubelet was restarted, by the wall clock; undefined: it was not. May be repeated. Throws CodedErrors of the
- * first step that fails.
+ * When the kubelet was restarted, by the wall clock; undefined: it was not. May be repeated. `beforeReboot` is called
+ * when all is done but the reboot itself. Throws CodedErrors of the first step that fails.
  */
 export async function carryOut(
   from: AppliedConfig,
   to: AppliedConfig,
   policies: DisruptionPolicies,
   options: MachineConfigDaemonOptions,
+  beforeReboot: () => Promise<void> = async () => {},
 ): Promise<number | 'rebooting' | undefined> {
   const { changes, to: config } = machineConfigDifference(from.spec, to.spec ?? {}, options.parse);
   if (config === undefined) return undefined;
@@ -26,13 +27,17 @@ export async function carryOut(
   for (const step of steps) {
     options.log.info('machine config step', { ...step });
     if (step.kind === 'restart-kubelet') kubeletSince = options.clock.nowMs();
-    await carryOutOne(step, options);
+    await carryOutOne(step, options, beforeReboot);
     if (step.kind === 'reboot') return 'rebooting';
   }
   return kubeletSince;
 }
 
-async function carryOutOne(step: Step, options: MachineConfigDaemonOptions): Promise<void> {
+async function carryOutOne(
+  step: Step,
+  options: MachineConfigDaemonOptions,
+  beforeReboot: () => Promise<void>,
+): Promise<void> {
   const { units, kernel, log } = options;
   switch (step.kind) {
     case 'restart-kubelet':
@@ -41,6 +46,7 @@ async function carryOutOne(step: Step, options: MachineConfigDaemonOptions): Pro
       return options.reloadImages();
     case 'reboot':
       await kernel.install();
+      await beforeReboot();
       if (units === undefined) log.warn('no service manager; reboot this host for its kernel arguments');
       return units?.reboot();
     default:

@@ -1,6 +1,7 @@
-/** After a change the Node must be Ready in the eyes of the API server, or the host goes back. */
+/** After a change the Node must be Ready in the eyes of the API server, and stay so, or the host goes back. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { checkRunningKernel } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './note.ts';
@@ -10,55 +11,102 @@ class TrialFailed extends Error {}
 const PROBE_MS = 1_000;
 /** An API server that does not answer so long is not reached. */
 const ANSWER_MS = 5_000;
+/** So many answers in a row, at least, show that a host stays Ready. */
+const ANSWERS = 3;
 const LEASES = 'kube-node-lease';
 
-interface Trial {
+interface Checks {
+  /** The kubelet must have renewed its Lease after this time. */
+  readonly kubeletSince?: number | undefined;
+  /** The host must have them while its Node reports them. */
+  readonly addresses: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+interface Trial extends Checks {
   /** False: the machine has been rebooted since the change. */
   readonly sameBoot: boolean;
-  /** The kubelet must have renewed its Lease after this time. */
-  readonly kubeletSince: number | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** Throws TrialFailed, or CodedError 'kernel-arguments'. Returns when the signal is aborted, too. */
 export async function awaitReady(
   options: MachineConfigDaemonOptions,
   applied: AppliedConfig,
-  { sameBoot, kubeletSince, signal }: Trial,
+  trial: Trial,
 ): Promise<void> {
   const { clock, kernel, readyTimeoutMs } = options;
-  if (!sameBoot) await checkRunningKernel(applied.spec, kernel);
+  const { signal } = trial;
+  if (!trial.sameBoot) await checkRunningKernel(applied.spec, kernel);
   const until = clock.monotonicMs() + readyTimeoutMs;
   while (!signal.aborted) {
-    const answer = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-    const why = await notReady(options, kubeletSince, answer).catch(() => 'API server not reached');
+    const why = await probe(options, trial);
     if (why === undefined) return;
-    if (clock.monotonicMs() >= until) {
-      const seconds = Math.round(readyTimeoutMs / 1_000);
-      throw new TrialFailed(`${why} within ${Math.floor(seconds / 60)}m${seconds % 60}s of the change`);
-    }
-    await new Promise<void>((resolve) => {
-      const timer = clock.setTimer(PROBE_MS, resolve);
-      signal.addEventListener(
-        'abort',
-        () => {
-          timer.cancel();
-          resolve();
-        },
-        { once: true },
-      );
-    });
+    if (clock.monotonicMs() >= until) throw new TrialFailed(`${why} within ${minutes(readyTimeoutMs)} of the change`);
+    await pause(clock, PROBE_MS, signal);
   }
 }
 
+/**
+ * Resolves when the Node has been Ready for `settleMs`, at each probe; interruptions start that time again. Throws
+ * TrialFailed when one lasts too long. Returns when the signal is aborted, too.
+ */
+export async function awaitSettled(options: MachineConfigDaemonOptions, checks: Checks): Promise<void> {
+  const { clock, readyTimeoutMs, settleMs } = options;
+  const { signal } = checks;
+  let answers = 0;
+  let since = clock.monotonicMs();
+  let lastAnswer = since;
+  while (!signal.aborted) {
+    const why = await probe(options, checks);
+    const nowMs = clock.monotonicMs();
+    if (why === undefined) {
+      if (answers === 0) since = nowMs;
+      answers += 1;
+      lastAnswer = nowMs;
+      if (answers >= ANSWERS && nowMs - since >= settleMs) return;
+    } else {
+      answers = 0;
+      if (nowMs - lastAnswer >= readyTimeoutMs)
+        throw new TrialFailed(`${why} for ${minutes(readyTimeoutMs)}, soon after the change`);
+    }
+    await pause(clock, answers > 0 ? settleMs / ANSWERS : PROBE_MS, signal);
+  }
+}
+
+function minutes(milliseconds: number): string {
+  const seconds = Math.round(milliseconds / 1_000);
+  return `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}
+
+const pause = (clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const ended = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', ended);
+      resolve();
+    };
+    const timer = clock.setTimer(milliseconds, ended);
+    signal.addEventListener('abort', ended);
+  });
+
 /** The informers' copies may be from before the network was cut: the API server is asked. */
+async function probe(options: MachineConfigDaemonOptions, checks: Checks): Promise<string | undefined> {
+  const signal = AbortSignal.any([checks.signal, AbortSignal.timeout(ANSWER_MS)]);
+  return notReady(options, checks, signal).catch(() => 'API server not reached');
+}
+
 async function notReady(
-  { client, nodeName }: MachineConfigDaemonOptions,
-  kubeletSince: number | undefined,
+  { client, nodeName, addresses }: MachineConfigDaemonOptions,
+  { kubeletSince, addresses: expected }: Checks,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { items } = await client.resource(resources.nodes).list({ fieldSelector: `metadata.name=${nodeName}`, signal });
-  if (!isReady(items[0])) return 'node not Ready';
+  const [node] = items;
+  if (!isReady(node)) return 'node not Ready';
+  // A master reaches its own API server whatever happens to its network.
+  const present = addresses();
+  const lost = addressesOf(node).find((address) => expected.includes(address) && !present.includes(address));
+  if (lost !== undefined) return `no link has the address ${lost} of the node`;
   if (kubeletSince === undefined) return undefined;
   const lease = await client.resource(resources.leases).get(nodeName, LEASES);
   return Date.parse(lease.spec?.renewTime ?? '') >= kubeletSince ? undefined : 'kubelet not heard of';
@@ -66,3 +114,7 @@ async function notReady(
 
 const isReady = (node: Node | undefined): boolean =>
   node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+
+/** InternalIPs of the Node. */
+export const addressesOf = (node: Node | undefined): readonly string[] =>
+  (node?.status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address);

@@ -155,7 +155,9 @@ function withFiles(machineConfig: MachineConfig, name: string): JsonObject {
     file(ANNOTATIONS_FILE, JSON.stringify(annotations)),
     file(ENCAPSULATED_FILE, JSON.stringify(encapsulated)),
   ];
-  return { ...config, storage: { ...storage, files } };
+  const wanted = spec?.kernelArguments ?? [];
+  const kernel = wanted.length === 0 ? {} : { kernelArguments: { shouldExist: [...wanted] } };
+  return { ...config, ...kernel, storage: { ...storage, files } };
 }
 
 const file = (path: string, text: string): JsonObject => ({

@@ -4,7 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 
-export type IgnitionVersion = '2.2.0' | '3.1.0' | '3.2.0';
+export type IgnitionVersion = '2.2.0' | '3.1.0' | '3.2.0' | '3.3.0';
 
 const IGNITION = 'application/vnd.coreos.ignition+json';
 
@@ -35,7 +35,8 @@ export function acceptedVersion(header: string): IgnitionVersion | undefined {
 }
 
 function servedAs([major = 0, minor = 0]: readonly number[]): IgnitionVersion | undefined {
-  if (major === 3 && minor >= 2) return '3.2.0';
+  if (major === 3 && minor >= 3) return '3.3.0';
+  if (major === 3 && minor === 2) return '3.2.0';
   if (major === 3 && minor === 1) return '3.1.0';
   return major === 2 && minor >= 2 ? '2.2.0' : undefined;
 }
@@ -53,10 +54,12 @@ function parse(value: string): Accepted {
   };
 }
 
-/** `config` is of a version 3. What is rendered here has no field that 3.1.0 lacks but kernel arguments. */
+/** `config` is of a version 3. Of what is rendered here, 3.2.0 and 3.1.0 lack kernel arguments alone. */
 export function convertConfig(config: JsonObject, version: IgnitionVersion): JsonObject {
-  const { kernelArguments: _, ignition, ...rest } = config;
+  const { kernelArguments, ignition, ...rest } = config;
   const header = { ...(isObject(ignition) ? ignition : {}), version };
+  if (version === '3.3.0')
+    return { ignition: header, ...(kernelArguments === undefined ? {} : { kernelArguments }), ...rest };
   if (version !== '2.2.0') return { ignition: header, ...rest };
   const storage = isObject(rest['storage']) ? rest['storage'] : {};
   const files = Array.isArray(storage['files']) ? storage['files'].filter(isObject).map(oldFile) : [];

@@ -58,6 +58,8 @@ export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<voi
   if (visit.request.method !== 'POST') return sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
   const form = await readForm(visit);
   if (form === undefined) return sendError(visit, 400, 'invalid_request', 'the body is not a form');
+  const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
+  if (repeated !== undefined) return sendError(visit, 400, 'invalid_request', 'a parameter is given more than once');
   const value = (name: string): string => form.get(name) ?? '';
   const basic = basicCredentials(visit);
   // RFC 6749, section 2.3.1: both are encoded as in a form.

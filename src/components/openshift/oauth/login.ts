@@ -18,6 +18,7 @@ type Outcome =
   | { readonly busy: true };
 
 const MAX_CREDENTIAL = 1024;
+const MAX_OPENID_LOGINS = 32;
 
 /** Checks a password within the limits of its source and user. */
 export async function checkPassword(
@@ -75,6 +76,7 @@ export async function answerLogin(room: OAuthRoom, visit: Visit): Promise<void> 
 
 const openIdDeps = (room: OAuthRoom): OpenIdDeps => ({
   web: room.ports.web,
+  discoveries: room.discoveries,
   key: room.key(),
   nowMs: room.clock.nowMs(),
   random: room.random,
@@ -89,6 +91,12 @@ export async function answerOpenId(room: OAuthRoom, visit: Visit, step: 'begin' 
   const provider = providerAt(room, visit.path);
   if (provider === undefined || visit.origin === undefined || visit.request.method !== 'GET')
     return sendPage(visit, 404, messagePage('Not found', 'There is no such identity provider.'));
+  // Each may wait for the provider.
+  if (room.openIdLogins.size >= MAX_OPENID_LOGINS) {
+    visit.response.setHeader('retry-after', '5');
+    return sendPage(visit, 503, messagePage('Log in', 'Too many logins at once. Try again.'));
+  }
+  room.openIdLogins.add(visit);
   try {
     if (step === 'begin')
       return await beginOpenId(visit, provider, safePath(visit.query.get('then')), openIdDeps(room));
@@ -102,6 +110,8 @@ export async function answerOpenId(room: OAuthRoom, visit: Visit, step: 'begin' 
     room.log.warn('login failed', { provider: provider.name, error: messageOf(error) });
     const text = error instanceof MappingError ? 'Could not create user.' : 'The identity provider did not log you in.';
     sendPage(visit, error instanceof MappingError ? 403 : 502, messagePage('Log in', text));
+  } finally {
+    room.openIdLogins.delete(visit);
   }
 }
 

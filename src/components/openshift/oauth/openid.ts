@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { cookie, cookieOf, sameText, sign, verify } from './cookies.ts';
+import type { Discoveries } from './discovery.ts';
 import { firstValue } from './htpasswd.ts';
 import { header, redirect, type Visit } from './http.ts';
 import type { WebPort } from './port.ts';
@@ -23,15 +24,9 @@ interface Pending {
   readonly untilMs: number;
 }
 
-interface Discovery {
-  readonly issuer: string;
-  readonly authorization_endpoint: string;
-  readonly token_endpoint: string;
-  readonly jwks_uri: string;
-}
-
 export interface OpenIdDeps {
   readonly web: WebPort;
+  readonly discoveries: Discoveries;
   readonly key: Uint8Array;
   readonly nowMs: number;
   /** 32 random bytes in base64url. */
@@ -42,16 +37,6 @@ export interface OpenIdDeps {
 const callback = (visit: Visit, name: string): string =>
   `${visit.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
 
-async function discover(provider: IdentityProvider, deps: OpenIdDeps, ca: string | undefined): Promise<Discovery> {
-  const issuer = provider.openID?.issuer ?? '';
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  const answer = await deps.web.request(url, { method: 'GET', headers: {}, ca });
-  if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
-  const document = JSON.parse(answer.text) as Discovery;
-  if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
-  return document;
-}
-
 /** Sends the browser to the provider. */
 export async function beginOpenId(
   visit: Visit,
@@ -60,7 +45,8 @@ export async function beginOpenId(
   deps: OpenIdDeps,
 ): Promise<void> {
   const { openID = {}, name } = provider;
-  const { authorization_endpoint: endpoint } = await discover(provider, deps, await deps.text(provider, 'ca'));
+  const ca = await deps.text(provider, 'ca');
+  const { authorization_endpoint: endpoint } = await deps.discoveries.get(openID.issuer ?? '', ca);
   const [state, nonce, verifier] = [deps.random(), deps.random(), deps.random()];
   const pending: Pending = { provider: name, next, state, nonce, verifier, untilMs: deps.nowMs + MAX_WAIT_MS };
   const url = new URL(endpoint);
@@ -95,7 +81,8 @@ export async function finishOpenId(
   if (code === '')
     throw new Error(`the provider answered ${JSON.stringify(visit.query.get('error') ?? 'without a code')}`);
   const ca = await deps.text(provider, 'ca');
-  const { token_endpoint: endpoint, jwks_uri: keysUrl, issuer } = await discover(provider, deps, ca);
+  const found = await deps.discoveries.get(openID.issuer ?? '', ca);
+  const { token_endpoint: endpoint, jwks_uri: keysUrl, issuer } = found;
   const secret = (await deps.text(provider, 'secret')) ?? '';
   const credentials = [openID.clientID ?? '', secret].map(encodeURIComponent).join(':');
   const answer = await deps.web.request(endpoint, {
@@ -123,6 +110,11 @@ export async function finishOpenId(
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     requiredClaims: ['sub', 'exp'],
   });
+  // Section 3.1.3.7: a token for several clients, or for another one's party, is not this client's.
+  const { azp, aud } = payload;
+  if ((azp !== undefined || (Array.isArray(aud) && aud.length > 1)) && azp !== openID.clientID)
+    throw new Error('id_token: azp is another client');
+  if (typeof payload.sub !== 'string' || payload.sub === '') throw new Error('id_token: has no sub');
   if (payload['nonce'] !== pending.nonce) throw new Error('id_token: has another nonce; log in again');
   return { identity: identityOf(provider, payload), next: pending.next, cookies: [cookie(COOKIE, '')] };
 }

@@ -12,6 +12,7 @@ import type { LoginObjects, LoginServer } from '../../apiserver/login-port.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
 import { type AuthorizeRequest, grant, needsConsent, readRequest, recordConsent, refuse } from './authorize.ts';
 import { BROWSER_CLIENT, CLIENTS, ensureClients } from './clients.ts';
+import { Discoveries } from './discovery.ts';
 import { answerToken, exchangeCode } from './exchange.ts';
 import {
   basicCredentials,
@@ -63,6 +64,9 @@ export interface OAuthRoom {
   readonly limits: FailureLimits;
   readonly log: Log;
   readonly clock: Clock;
+  readonly discoveries: Discoveries;
+  /** Requests that may be waiting for an OpenID provider. */
+  readonly openIdLogins: Set<Visit>;
   /** 32 random bytes in base64url. */
   readonly random: () => string;
   /** Signs sessions; the same at all servers. Throws before it is there. */
@@ -94,6 +98,8 @@ class OAuthServer implements LoginServer {
       limits: new FailureLimits(() => clock.monotonicMs()),
       log,
       clock,
+      discoveries: new Discoveries(ports.web, clock),
+      openIdLogins: new Set(),
       random: () => Buffer.from(random.bytes(32)).toString('base64url'),
       key: () => sessionKey(objects),
     };

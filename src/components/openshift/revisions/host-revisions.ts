@@ -1,7 +1,7 @@
 /** The revisions of a master: an installer for each component, and this host's part in the leadership. */
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiClient, InformerFactory } from '../../../client/types.ts';
+import type { ApiClient, EventRecorder, InformerFactory } from '../../../client/types.ts';
 import { keepLimit, type NodeReport } from '../../../core/revisions/index.ts';
 import { RevisionInstaller, type Target } from './installer.ts';
 import { RevisionLeader } from './leader.ts';
@@ -23,6 +23,7 @@ export interface RevisionsApi {
   readonly informers: InformerFactory;
   readonly exclusively: (work: (client: ApiClient) => Promise<void>) => Promise<void>;
   readonly image: string;
+  readonly recorder: EventRecorder;
 }
 
 export class HostRevisions {

@@ -10,7 +10,7 @@ import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
+import type { ApiClient, EventRecorder, Informer, InformerFactory } from '../../../client/types.ts';
 import {
   keepLimit,
   type MasterFacts,
@@ -19,9 +19,12 @@ import {
   type RevisionPlan,
   type RevisionState,
 } from '../../../core/revisions/index.ts';
+import { recordTransition, type Transition } from '../transition-events.ts';
+import { creationEvents, progressEvents } from './events.ts';
 import {
   namespaceOf,
   OPERATOR_NAME,
+  OPERATOR_VERSION,
   operatorType,
   overlayOf,
   POD_LABEL,
@@ -45,6 +48,7 @@ export interface LeaderOptions {
   readonly host: string;
   /** Runs `work` with a client whose writes end with the Lease. */
   readonly exclusively: (work: (client: ApiClient) => Promise<void>) => Promise<void>;
+  readonly recorder: EventRecorder;
   /** An operator or a revision has changed. */
   readonly changed: () => void;
   /** Shown as the image of installer pods. */
@@ -230,6 +234,7 @@ export class RevisionLeader {
       if (this.revision(operand, each.revision) === undefined) {
         log.info('revision created', { operand, revision: each.revision, reason: each.reason });
         await maps.create(map).catch(ignore('AlreadyExists'));
+        this.#record(operand, operator, creationEvents(each));
       } else await maps.patch(map.metadata?.name ?? '', map.metadata?.namespace, 'merge', { data: map.data });
     }
     const status = statusOf(operator, plan, clock.nowMs());
@@ -238,9 +243,18 @@ export class RevisionLeader {
       await client
         .resource(operatorType(operand))
         .update({ ...structuredClone(operator), status }, { subresource: 'status' });
+      const because = plan.revisions.at(-1)?.reason ?? '';
+      this.#record(operand, operator, progressEvents(progressOf(operator), plan.progress, because));
     }
     for (const each of this.#changedPods(operand, plan)) await this.#show(client, operand, each);
     await this.#prune(client, operand, plan.pruned);
+  }
+
+  #record(operand: Operand, operator: StaticPodOperator, events: readonly Transition[]): void {
+    const { kind } = operatorType(operand);
+    const object = { ...operator, apiVersion: OPERATOR_VERSION, kind };
+    const to = { object, namespace: namespaceOf(operand), component: `${operand}-operator` };
+    for (const each of events) recordTransition(this.#options.recorder, to, each);
   }
 
   async #show(

@@ -19,6 +19,7 @@ export function operatorType(operand: Operand): ResourceType<StaticPodOperator> 
 
 export const namespaceOf = (operand: Operand): string => `openshift-${operand}`;
 export const OPERATOR_NAME = 'cluster';
+export const OPERATOR_VERSION = 'operator.openshift.io/v1';
 
 /** Labels of the objects that the leader follows. */
 export const REPORT_LABEL = 'hyperedge.dev/revision-report';

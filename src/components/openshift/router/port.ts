@@ -28,7 +28,8 @@ export interface RoutingProxy {
 }
 
 export interface ProxyFactory {
-  create(settings: ProxySettings, balancing: Balancing): RoutingProxy;
+  /** `needPods` is called for idled services, as `NAMESPACE/NAME`, that have requests. */
+  create(settings: ProxySettings, balancing: Balancing, needPods: (service: string) => void): RoutingProxy;
 }
 
 /** One sentence on what is wrong with a route's certificate; undefined: nothing. Results are remembered by text. */

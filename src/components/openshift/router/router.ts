@@ -8,14 +8,16 @@ import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../../api/kinds/routes/types.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
-import { decodeBase64 } from '../../../api/validation/base64.ts';
 import { type ApplyLoop, startApplyLoop } from '../../../base/apply-loop.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import { type LabelSelector, matchesLabels } from '../../../base/selector.ts';
+import { NamedInformers } from '../../../client/named-informers.ts';
+import type { NeedPods } from '../../../client/need-pods.ts';
 import type { Informer, InformerFactory } from '../../../client/types.ts';
 import {
   Balancer,
+  certificateOf,
   type Gateway,
   gateways,
   type HttpRoute,
@@ -37,6 +39,7 @@ export interface RouterDeps {
   readonly informers: InformerFactory;
   readonly proxies: ProxyFactory;
   readonly judge: CertificateJudge;
+  readonly needPods: NeedPods;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
@@ -61,11 +64,14 @@ const BY_SERVICE = 'router-service';
 export function createRouter(deps: RouterDeps): Router {
   const { informers, config, log, clock } = deps;
   const balancer = new Balancer(() => deps.random.random());
-  const proxy = deps.proxies.create(config, balancer);
   const routes: Informer<Route> = informers.informer(resources.routes);
   const ingresses: Informer<Ingress> = informers.informer(resources.ingresses);
   const classes: Informer<IngressClass> = informers.informer(resources.ingressClasses);
   const services: Informer<Service> = informers.informer(resources.services, { lastKnown: { set: 'services' } });
+  const proxy = deps.proxies.create(config, balancer, (key) => {
+    const service = services.get(key);
+    if (service !== undefined) deps.needPods(service);
+  });
   const slices: Informer<EndpointSlice> = informers.informer(resources.endpointSlices, {
     lastKnown: { set: 'endpoint-slices' },
   });
@@ -73,7 +79,6 @@ export function createRouter(deps: RouterDeps): Router {
   const httpRouteObjects: Informer<HttpRoute> = informers.informer(httpRoutes);
   const grantObjects: Informer<ReferenceGrant> = informers.informer(referenceGrants);
   const namespaces = config.namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces);
-  const secrets = new Map<string, { readonly informer: Informer<Secret>; readonly unsubscribe: () => void }>();
   const unsubscribe: (() => void)[] = [];
   /** Services that the table refers to: changes of others do not concern it. */
   let used: ReadonlySet<string> = new Set();
@@ -90,27 +95,13 @@ export function createRouter(deps: RouterDeps): Router {
   };
   const serviceOf = ({ metadata }: EndpointSlice): string =>
     `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`;
-  const followSecret = (key: string): void => {
-    const [namespace = '', name = ''] = key.split('/');
-    const informer: Informer<Secret> = informers.informer(resources.secrets, {
-      namespace,
-      fieldSelector: `metadata.name=${name}`,
-    });
-    const stop = informer.onChange({ added: touch, updated: touch, deleted: touch });
-    secrets.set(key, { informer, unsubscribe: stop });
-    informer.start();
-  };
-  const followSecrets = (wanted: ReadonlySet<string>): void => {
-    for (const [key, { informer, unsubscribe: stop }] of secrets) {
-      if (wanted.has(key)) continue;
-      secrets.delete(key);
-      stop();
-      void informer.stop();
-    }
-    for (const key of wanted) if (!secrets.has(key)) followSecret(key);
-  };
+  const secrets = new NamedInformers<Secret>(
+    (type, options) => informers.informer(type, options),
+    resources.secrets,
+    touch,
+  );
   const certificate = (namespace: string, name: string): Certificate | undefined =>
-    pairOf(secrets.get(`${namespace}/${name}`)?.informer.get(`${namespace}/${name}`));
+    certificateOf(secrets.get(`${namespace}/${name}`));
 
   const isOurs = ({ metadata }: KubeObject): boolean => {
     const { routeSelector, namespaceSelector } = config;
@@ -125,7 +116,7 @@ export function createRouter(deps: RouterDeps): Router {
     const own = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
     const permits = permitsOf(grantObjects.list());
     const ofGateways = gatewayObjects.list().filter(isOwnGateway);
-    followSecrets(
+    secrets.follow(
       new Set([own, ...served.flatMap(secretsOf), ...ofGateways.flatMap((each) => secretsOfGateway(each, permits))]),
     );
     const byDefault = certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
@@ -135,7 +126,7 @@ export function createRouter(deps: RouterDeps): Router {
       ingresses: served,
       ingressClasses,
       httpRoutes: httpRouteObjects.list().filter(isOurs),
-      gateway: (key) => gatewayObjects.get(key),
+      gateways: ofGateways,
       permits,
       service: (key) => services.get(key),
       slices: (service) => slices.byIndex(BY_SERVICE, service),
@@ -172,19 +163,10 @@ export function createRouter(deps: RouterDeps): Router {
       stopped = true;
       for (const each of unsubscribe) each();
       await loop?.stop();
-      for (const { unsubscribe: stop } of secrets.values()) stop();
+      secrets.stop();
       await proxy.stop();
     },
   };
 }
 
 const idsOf = (table: RoutingTable): Set<string> => new Set(table.rows.map(({ backend }) => backend.id));
-
-function pairOf(secret: Secret | undefined): Certificate | undefined {
-  const text = (key: string): string => {
-    const value = secret?.data?.[key];
-    return value === undefined ? '' : (decodeBase64(value) ?? '');
-  };
-  const [pem, key] = [text('tls.crt'), text('tls.key')];
-  return pem === '' || key === '' ? undefined : { certificate: pem, key };
-}

@@ -209,6 +209,7 @@ const controlPlane: readonly ClusterRole[] = [
     rule(READ, 'resource.k8s.io', 'deviceclasses devicetaintrules resourceslices'),
     rule(`${READ} patch update`, 'resource.k8s.io', 'resourceclaims resourceclaims/status'),
     rule('patch update', 'resource.k8s.io', 'resourceclaims/binding'),
+    rule(READ, 'rig.hyperedge.dev', 'rigs'),
   ]),
   clusterRole('system:volume-scheduler', [
     rule('get list patch update watch', 'core', 'persistentvolumeclaims persistentvolumes'),

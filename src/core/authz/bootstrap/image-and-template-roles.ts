@@ -49,6 +49,16 @@ export const IMAGE_AND_TEMPLATE_CONTROLLERS: readonly (readonly [string, readonl
     ],
   ],
   [
+    'unidling-controller',
+    [
+      rule(READ, 'core', 'events'),
+      rule('get patch', 'core', 'endpoints services'),
+      rule('get update', 'core', 'replicationcontrollers/scale'),
+      rule('get update', 'apps', 'deployments/scale replicasets/scale statefulsets/scale'),
+      eventsRule,
+    ],
+  ],
+  [
     'template-instance-controller',
     [
       rule('get list update watch', TEMPLATE, 'templateinstances'),

@@ -27,6 +27,7 @@ export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly Po
     [
       rule('create delete get list patch update watch', GROUP, 'machineconfigs'),
       rule('create get list patch update watch', GROUP, SEEN),
+      rule('delete', GROUP, 'kubeletconfigs'),
       rule(
         'patch update',
         GROUP,
@@ -39,8 +40,9 @@ export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly Po
       ),
       rule('get list patch update watch', 'core', 'nodes'),
       rule(READ, 'core', 'configmaps pods'),
+      rule('patch', 'core', 'configmaps'),
       rule('create', 'core', 'pods/eviction'),
-      rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures'),
+      rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures schedulers'),
       eventsRule,
     ],
   ],

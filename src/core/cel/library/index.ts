@@ -7,24 +7,29 @@ import { images } from './images.ts';
 import { jsonPatches } from './json-patch.ts';
 import { kubernetes } from './kubernetes.ts';
 import { operators } from './operators.ts';
-import { semvers } from './semver.ts';
+import { semverComparison, semvers } from './semver.ts';
 import { strings } from './strings.ts';
 import { times } from './time.ts';
+
+const STANDARD = [
+  operators,
+  times,
+  strings,
+  collections,
+  kubernetes,
+  addresses,
+  semvers,
+  images,
+  jsonPatches,
+  authorizers,
+] as const;
 
 let table: FunctionTable | undefined;
 
 export function standardFunctions(): FunctionTable {
-  table ??= new FunctionTable([
-    operators,
-    times,
-    strings,
-    collections,
-    kubernetes,
-    addresses,
-    semvers,
-    images,
-    jsonPatches,
-    authorizers,
-  ]);
+  table ??= new FunctionTable(STANDARD);
   return table;
 }
+
+/** Those and `semver_compare`, for constraints of operators. */
+export const constraintFunctions = (): FunctionTable => new FunctionTable([...STANDARD, semverComparison]);

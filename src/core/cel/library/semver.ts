@@ -1,6 +1,6 @@
 /** `semver`. Sources: semver.org 2.0, k8s.io/apiserver/pkg/cel/library/semverlib.go. */
 import { declare, type Overload } from '../functions.ts';
-import { Opaque } from '../values.ts';
+import { Opaque, type Value } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';
 
 const SEMVER = 'kubernetes.Semver';
@@ -74,5 +74,14 @@ export const semvers: readonly Overload[] = [
   ),
   declare('kubernetes.Semver.compareTo(kubernetes.Semver): int', (a: Opaque, b: Opaque) =>
     BigInt(compareSemver(of(a), of(b))),
+  ),
+];
+
+const textOf = (value: Value): string => (typeof value === 'string' ? value : fail('no such overload'));
+
+/** Source: operator-framework/api pkg/constraints/cel.go. */
+export const semverComparison: readonly Overload[] = [
+  declare('semver_compare(dyn, dyn): int', (a: Value, b: Value) =>
+    BigInt(compareSemver(of(semver(textOf(a), false)), of(semver(textOf(b), false)))),
   ),
 ];

@@ -3,6 +3,7 @@
  * does not honour is refused by name. Source: k8s.io/kubelet/config/v1beta1; validateUserKubeletConfig in
  * pkg/controller/kubelet-config of openshift/machine-config-operator.
  */
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { tryParseQuantity } from '../../../base/quantity.ts';
 
@@ -165,3 +166,47 @@ function isZero(value: unknown): boolean {
 
 const shown = (value: unknown): string =>
   typeof value === 'string' ? value.slice(0, 100) : (JSON.stringify(value) ?? '').slice(0, 100);
+
+export interface SplitArguments {
+  /** Of a KubeletConfiguration. */
+  readonly config: JsonObject;
+  /** What no field has; the host applies it itself. */
+  readonly rest: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The arguments of a NodeConfig as fields of a KubeletConfiguration. */
+export function kubeletFields(given: Readonly<Record<string, readonly string[]>>): SplitArguments {
+  const config: Record<string, JsonValue> = {};
+  const rest: Record<string, readonly string[]> = {};
+  for (const [argument, values] of Object.entries(given)) {
+    const [name, value] = fieldOf(argument, values) ?? [];
+    // What does not come back as it was is not taken away from the host.
+    const back = name === undefined || value === undefined ? undefined : kubeletArguments({ [name]: value });
+    if (name === undefined || value === undefined || back === undefined || 'error' in back || isZero(value))
+      rest[argument] = values;
+    else config[name] = value;
+  }
+  return { config, rest };
+}
+
+function fieldOf(argument: string, values: readonly string[]): readonly [string, JsonValue] | undefined {
+  const [first = ''] = values;
+  const parts = values.flatMap((each) => each.split(',')).filter((each) => each !== '');
+  if (argument === 'memory-swap-behavior') return ['memorySwap', { swapBehavior: first }];
+  const entry = Object.entries(FIELDS).find(([, [name]]) => name === argument);
+  if (entry === undefined) return undefined;
+  const [field, [, form]] = entry;
+  if (form === 'list') return [field, parts];
+  if (form === 'quantities' || form === 'thresholds' || form === 'durations') {
+    const separator = form === 'thresholds' ? '<' : '=';
+    const items = parts.map((each) => [
+      each.split(separator, 1)[0] ?? '',
+      each.split(separator).slice(1).join(separator),
+    ]);
+    return [field, Object.fromEntries(items) as JsonObject];
+  }
+  if (values.length !== 1) return undefined;
+  if (form === 'count') return [field, /^\d{1,9}$/.test(first) ? Number(first) : first];
+  if (form === 'flag') return [field, first === 'true' ? true : first === 'false' ? false : first];
+  return [field, first];
+}

@@ -41,7 +41,9 @@ export function kubeletFiles({ spec }: KubeletConfig): Files {
     return failed(`spec.tlsSecurityProfile: ${profile} is not supported; kubelets serve the profile Intermediate`);
   const converted = kubeletArguments(config);
   if ('error' in converted) return failed(converted.error);
-  const document = { kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1', ...config };
+  const { kind: _, apiVersion: __, ...fields } = config;
+  // Last: a comma follows each field, as scripts that read single lines expect.
+  const document = { ...fields, kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' };
   const sizing = spec?.autoSizingReserved;
   return {
     files: [

@@ -4,7 +4,9 @@
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { Condition } from 'kubernetes-types/meta/v1';
+import type { ResourceClaim } from '../../../api/devices/types.ts';
 import { objectKey } from '../../../api/meta/object.ts';
+import { claimedFixtures, fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
 import {
   type ClaimPhase,
   DEFAULT_LEASE,
@@ -25,6 +27,7 @@ export interface RigSnapshot {
   /** Those that name a claim or ask for a fixture. */
   readonly pods: readonly Pod[];
   readonly nodes: readonly Node[];
+  readonly deviceClaims: readonly ResourceClaim[];
 }
 
 export interface Eviction {
@@ -146,6 +149,7 @@ const waitingMessage = (spec: RigClaim['spec']): string =>
 
 interface Granting {
   readonly pods: readonly Pod[];
+  readonly deviceClaims: readonly ResourceClaim[];
   readonly rigs: ReadonlyMap<string, Rig>;
   readonly owners: ReadonlyMap<string, ReadonlySet<string>>;
   readonly nodes: ReadonlyMap<string, Node | undefined>;
@@ -155,7 +159,9 @@ interface Granting {
   readonly nowMs: number;
 }
 
-function grant({ rigs, owners, nodes, claims, outcomes, pods, nowMs }: Granting): void {
+function grant(granting: Granting): void {
+  const { rigs, owners, nodes, claims, outcomes, pods, nowMs } = granting;
+  const claimed = claimedRigs(granting);
   const holders = new Map<string, RigClaim>();
   for (const [key, { phase, rig = '' }] of outcomes) {
     const claim = claims.get(key);
@@ -164,7 +170,7 @@ function grant({ rigs, owners, nodes, claims, outcomes, pods, nowMs }: Granting)
   const users = usersOfRigs(pods, owners, outcomes);
   for (const name of [...rigs.keys()].sort()) {
     const rig = rigs.get(name) ?? {};
-    if (holders.has(name) || users.has(name) || nodes.get(name) === undefined) continue;
+    if (holders.has(name) || users.has(name) || claimed.has(name) || nodes.get(name) === undefined) continue;
     if (rig.metadata?.deletionTimestamp !== undefined) continue;
     const [first] = fairOrder(waitingFor(rig, claims, outcomes), undefined);
     if (first === undefined) continue;
@@ -189,9 +195,26 @@ function grant({ rigs, owners, nodes, claims, outcomes, pods, nowMs }: Granting)
       outcome.message =
         nodes.get(name) === undefined
           ? `no node has all fixtures of rig ${name}; plug them in or correct spec.fixtures`
-          : `place ${index + 1} in the queue of rig ${name}`;
+          : `place ${index + 1} in the queue of rig ${name}${claimed.get(name) ?? ''}`;
     }
   }
+}
+
+/** Rigs of which a ResourceClaim has a fixture: it was allocated before the fixture belonged to the rig. */
+function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<string, string> {
+  const held = new Map(
+    deviceClaims.flatMap((claim) =>
+      claimedFixtures(claim).map(({ node, device }) => [`${node}/${device}`, objectKey(claim)] as const),
+    ),
+  );
+  const claimed = new Map<string, string>();
+  for (const [name, { spec }] of held.size === 0 ? [] : rigs) {
+    for (const { fixture = '' } of spec?.fixtures ?? []) {
+      const claim = held.get(`${nodes.get(name)?.metadata?.name}/${fixtureDeviceName(fixture)}`);
+      if (claim !== undefined) claimed.set(name, `; fixture ${fixture} is allocated to ResourceClaim ${claim}`);
+    }
+  }
+  return claimed;
 }
 
 /** Rigs that pods still use. */

@@ -3,7 +3,10 @@
 import { claimNameOf, generatedClaim, podClaims } from '../../../api/devices/pod-claims.ts';
 import type { ResourceClaim } from '../../../api/devices/types.ts';
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
-import { allocateDevices, type DeviceLister } from '../devices.ts';
+import { fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
+import { FIXTURE_PREFIX, RIG_GROUP } from '../../../api/rigs/types.ts';
+import type { DeviceLister } from '../device-lister.ts';
+import { allocateDevices } from '../devices.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { type Filter, reject } from './filter.ts';
 
@@ -11,7 +14,20 @@ import { type Filter, reject } from './filter.ts';
 const MAX_RESERVED = 256;
 
 export const dynamicResources: Filter = (pod, view) => {
-  if (podClaims(pod.pod).length === 0) return undefined;
+  const lister = view.devices;
+  const claims = podClaims(pod.pod).length === 0 ? undefined : claimsFilter(pod, view);
+  const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
+  if (lister === undefined || fixtures.length === 0) return claims;
+  return (node) => {
+    // Its kubelet may not have reported yet that the fixture is not allocatable.
+    const taken = fixtures.find((name) => {
+      return lister.isTaken(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
+    });
+    return taken === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${taken}`, true);
+  };
+};
+
+const claimsFilter: Filter = (pod, view) => {
   const lister = view.devices;
   const found = lister === undefined ? 'the server has no resourceclaims' : claimsOf(pod, lister);
   if (typeof found === 'string' || lister === undefined) {
@@ -20,13 +36,14 @@ export const dynamicResources: Filter = (pod, view) => {
   }
   const open = found.filter(({ status }) => status?.allocation === undefined);
   const allocated = found.filter(({ status }) => status?.allocation !== undefined);
-  return ({ node }) => {
+  return (info) => {
+    const { node } = info;
     for (const { status } of allocated) {
       const terms = status?.allocation?.nodeSelector?.nodeSelectorTerms;
       if (terms !== undefined && !terms.some((term) => matchesTerm(term, node)))
         return reject('DynamicResources', 'resourceclaim not available on the node', true);
     }
-    const result = open.length === 0 ? [] : allocateDevices(open, node, lister);
+    const result = open.length === 0 ? [] : allocateDevices(open, info, lister);
     return typeof result === 'string' ? reject('DynamicResources', result, true) : undefined;
   };
 };

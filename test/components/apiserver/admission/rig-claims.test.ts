@@ -56,3 +56,24 @@ test('a gate is removed only when the claim is granted, and the claim of a pod s
   assert.doesNotThrow(update('Granted', pod('mine', [])));
   assert.doesNotThrow(update('Queued', pod('mine', [GATE])));
 });
+
+test('a fixture of a rig is not allocated to a ResourceClaim, and what was allocated before stays', () => {
+  const claim = (device?: string, more: object = {}) => ({
+    metadata: { name: 'c', namespace: 'lab' },
+    status:
+      device === undefined
+        ? {}
+        : { allocation: { devices: { results: [{ driver: 'rig.hyperedge.dev', pool: 'n', device, ...more }] } } },
+  });
+  const update = (object: object, old: object, subresource: string) => () =>
+    plugin('Queued').validate?.({
+      ...{ operation: 'UPDATE', object, old, namespace: 'lab', name: 'c', subresource },
+      kind: { plural: 'resourceclaims', definition: { group: 'resource.k8s.io' } },
+    } as never);
+  assert.throws(update(claim('board-1'), claim(), 'status'), /fixture "board-1" belongs to rig "bench"; claim the rig/);
+  assert.doesNotThrow(update(claim('board-1'), claim('board-1'), 'status'));
+  assert.doesNotThrow(update(claim('board-2'), claim(), 'status'));
+  assert.doesNotThrow(update(claim('board-1', { adminAccess: true }), claim(), 'status'));
+  assert.doesNotThrow(update(claim('board-1', { driver: 'd.example.com' }), claim(), 'status'));
+  assert.ok(plugin('Queued').resources?.includes('resourceclaims.resource.k8s.io'));
+});

@@ -438,16 +438,19 @@ describe('rights', () => {
     assert.match(approved.text, /"type":"Approved"/);
   });
 
-  it('sets owners only where the writer could delete', async () => {
-    await grant('creator', [{ verbs: ['create', 'get'], apiGroups: [''], resources: ['configmaps'] }]);
+  it('changes owners only where the writer could delete', async () => {
+    await grant('creator', [{ verbs: ['create', 'get', 'patch'], apiGroups: [''], resources: ['configmaps'] }]);
     const maps = '/api/v1/namespaces/default/configmaps';
     await untilCode(() => call('POST', maps, { as: bob, body: { metadata: { generateName: 'x-' } } }), 201);
     const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }];
-    assert.equal(
-      (await call('POST', maps, { as: bob, body: { metadata: { name: 'owned', ownerReferences } } })).code,
-      403,
-    );
-    assert.equal((await call('POST', maps, { body: { metadata: { name: 'owned', ownerReferences } } })).code, 201);
+    const owned = await call('POST', maps, { as: bob, body: { metadata: { name: 'owned', ownerReferences } } });
+    assert.equal(owned.code, 201, owned.text);
+    const type = 'application/merge-patch+json';
+    const body = { metadata: { ownerReferences: [{ ...ownerReferences[0], uid: 'v' }] } };
+    const denied = await call('PATCH', `${maps}/owned`, { as: bob, body, type });
+    assert.equal(denied.code, 403);
+    assert.match(denied.text, /cannot set an ownerRef on a resource you can't delete/);
+    assert.equal((await call('PATCH', `${maps}/owned`, { body, type })).code, 200);
   });
 });
 

@@ -21,8 +21,12 @@ describe('images of streams', { concurrency: false }, () => {
   before(async () => {
     server = await startServer({
       imageRegistries: {
-        inspect: async (name) => {
+        inspect: async (name, credentials) => {
           asked.push(name);
+          if (name.startsWith('private.lab/')) {
+            if (credentials?.password !== 'open') throw new Error('registry private.lab answered 401');
+            return { digest: DIGEST, pullSpec: `private.lab/team/app@${DIGEST}`, configuration: {}, layers: [] };
+          }
           if (name.startsWith('other.lab/')) return undefined;
           if (name.endsWith('/broken:1')) throw new Error('registry registry.lab answered 503');
           const configuration = { Config: { ExposedPorts: { '8080/tcp': {} } } };
@@ -38,7 +42,7 @@ describe('images of streams', { concurrency: false }, () => {
   });
   after(() => server.stop());
 
-  const importOf = async (name: string) => {
+  const importOf = async (name: string, more: object = {}) => {
     const answer = await server.call<Imported>(
       'POST',
       '/apis/image.openshift.io/v1/namespaces/shop/imagestreamimports',
@@ -47,7 +51,7 @@ describe('images of streams', { concurrency: false }, () => {
           apiVersion: 'image.openshift.io/v1',
           kind: 'ImageStreamImport',
           metadata: { name: 'app' },
-          spec: { import: true, images: [{ from: { kind: 'DockerImage', name }, to: { name: '1' } }] },
+          spec: { import: true, images: [{ from: { kind: 'DockerImage', name }, to: { name: '1' }, ...more }] },
         },
       },
     );
@@ -69,6 +73,69 @@ describe('images of streams', { concurrency: false }, () => {
     assert.equal((await importOf('../etc'))?.status.status, 'Failure');
     assert.deepEqual(asked, ['registry.lab/app:1', 'other.lab/app:1', 'registry.lab/broken:1']);
   });
+
+  test('are imported with the pull secrets of the namespace, by host and path', async () => {
+    assert.match((await importOf('private.lab/team/app:1'))?.status.message ?? '', /answered 401/);
+    const secret = async (name: string, type: string, key: string, value: object) => {
+      const data = { [key]: btoa(JSON.stringify(value)) };
+      const body = { metadata: { name }, type, data };
+      assert.equal((await server.call('POST', '/api/v1/namespaces/shop/secrets', { body })).code, 201);
+    };
+    const entry = (password: string) => ({ username: 'u', password, auth: btoa(`u:${password}`) });
+    await secret('new', 'kubernetes.io/dockerconfigjson', '.dockerconfigjson', {
+      auths: { 'private.lab': entry('wrong'), 'private.lab/team': entry('open') },
+    });
+    assert.equal((await importOf('private.lab/team/app:1'))?.status.status, 'Success');
+    assert.match((await importOf('private.lab/other/app:1'))?.status.message ?? '', /answered 401/);
+    await secret('old', 'kubernetes.io/dockercfg', '.dockercfg', { 'private.lab/other': entry('open') });
+    assert.equal((await importOf('private.lab/other/app:1'))?.status.status, 'Success');
+  });
+
+  test('keep the policies of their tag', async () => {
+    const policies = { importPolicy: { scheduled: true }, referencePolicy: { type: 'Local' } };
+    await importOf('registry.lab/app:1', policies);
+    await importOf('registry.lab/app:1');
+    const path = '/apis/image.openshift.io/v1/namespaces/shop/imagestreamtags/app:1';
+    const { body } = await server.call<{ tag: object }>('GET', path);
+    const { importPolicy, referencePolicy } = body.tag as typeof policies;
+    assert.deepEqual({ importPolicy, referencePolicy }, policies);
+  });
+
+  for (const plural of ['imagestreamtags', 'imagetags'])
+    test(`are watched as ${plural}`, async () => {
+      const base = '/apis/image.openshift.io/v1/namespaces/shop';
+      const put = (name: string, from: string) =>
+        server.call('PUT', `${base}/imagestreamtags/${name}`, {
+          body: { metadata: { name }, tag: { from: { kind: 'DockerImage', name: from }, reference: true } },
+        });
+      await put('seen:1', 'a.lab/x:1');
+      const events = async (query: string): Promise<string[]> => {
+        const { text } = await server.call('GET', `${base}/${plural}?watch=true&timeoutSeconds=2&${query}`);
+        return text
+          .trim()
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => {
+            const { type, object } = JSON.parse(line);
+            return `${type} ${object.metadata.name} ${(object.tag ?? object.spec)?.from?.name}`;
+          });
+      };
+      const { body } = await server.call<{ metadata: { resourceVersion: string } }>('GET', `${base}/${plural}`);
+      const all = events(`resourceVersion=${body.metadata.resourceVersion}`);
+      const one = events(`fieldSelector=${encodeURIComponent('metadata.name=seen:1')}`);
+      await put('seen:2', 'a.lab/x:2');
+      await put('seen:1', 'a.lab/x:3');
+      await server.call('DELETE', `${base}/imagestreamtags/seen:2`);
+      await server.call('DELETE', `${base}/imagestreams/seen`);
+      assert.deepEqual(await all, [
+        'ADDED seen:2 a.lab/x:2',
+        'MODIFIED seen:1 a.lab/x:3',
+        'DELETED seen:2 a.lab/x:2',
+        'DELETED seen:1 a.lab/x:3',
+      ]);
+      const [first, ...rest] = await one;
+      assert.deepEqual([first, rest.at(-1)], ['ADDED seen:1 a.lab/x:1', 'DELETED seen:1 a.lab/x:3']);
+    });
 
   test('show the host’s programs to pods of the cluster’s own namespaces alone', async () => {
     const pod = (namespace: string, image: string) =>

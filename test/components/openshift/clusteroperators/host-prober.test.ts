@@ -71,7 +71,7 @@ test('a fault is reported when it is found twice, once, and so is its end', { ti
   // While components start, faults are held back: the last result is there at once.
   await until(() => prober.report?.probes.dns === 'connection refused');
   hangs = true;
-  await until(() => prober.report?.probes.api === 'no answer within 900 ms');
+  await until(() => prober.report?.probes.api === 'no answer within 600 ms');
   prober.stop();
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { readlink, rm, stat } from 'node:fs/promises';
+import { mkdir, readlink, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileConfig, PREFIX, type World, withWorld } from './harness.ts';
@@ -136,6 +137,112 @@ test('a host that is not Ready after a change goes back, says so, and does not t
   }),
 );
 
+const networkUnit = (script: string) => ({
+  systemd: {
+    units: [
+      {
+        name: 'network.service',
+        enabled: true,
+        contents: `[Service]\nExecStart=${script}\n[Install]\nWantedBy=a.target\n`,
+      },
+    ],
+  },
+});
+
+test('a unit that takes the network down later is undone; a file that comes in between goes with it', root, () =>
+  withWorld(async (world) => {
+    world.settleMs = 2_000;
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
+    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    // The process that was killed did not hold the record of the old config in its memory alone.
+    world.steps.length = 0;
+    await world.restart();
+    await world.until(done(world, 'rendered-worker-2'));
+    world.desire('rendered-worker-3');
+    await world.until(done(world, 'rendered-worker-3'));
+    assert.deepEqual(world.steps, []);
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/a')) === '1');
+    world.reachable = true;
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(
+      world.annotation('reason'),
+      /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
+    );
+    assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
+    assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
+  }),
+);
+
+test('a config that fails on top of one that is not confirmed yet: the first stays, until it fails too', root, () =>
+  withWorld(async (world) => {
+    world.settleMs = 4_000;
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/first')));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/second')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.failing = 'restart network.service';
+    world.desire('rendered-worker-2');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /^rolled back from rendered-worker-2 to rendered-worker-1: restart/);
+    assert.equal(await world.read('etc/a'), '1');
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/a')) === undefined);
+    world.reachable = true;
+    await world.until(() => world.annotation('reason').startsWith('rolled back from rendered-worker-1 to no config'));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await world.read('etc/a'), undefined);
+  }),
+);
+
+test('a host that stayed Ready keeps its config, whatever happens to its network afterwards', root, () =>
+  withWorld(async (world) => {
+    const isConfirmed = async (): Promise<boolean> =>
+      !('trial' in JSON.parse((await world.read('var/lib/origin/machine-config/state.json')) ?? '').note);
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/true')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await isConfirmed(), true);
+    world.settleMs = 600;
+    await world.restart();
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    assert.equal(await isConfirmed(), false);
+    // An interruption starts that time again.
+    const began = performance.now();
+    world.ready = false;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    world.ready = true;
+    await world.until(isConfirmed);
+    assert.ok(performance.now() - began >= 800);
+    world.reachable = false;
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    assert.notEqual(await world.read('etc/systemd/system/network.service'), undefined);
+  }),
+);
+
+test('a master that loses its address reaches its own API server, and goes back', root, () =>
+  withWorld(async (world) => {
+    world.configs.set('rendered-master-1', fileConfig({ '/etc/netplan/50.yaml': 'network: {}' }));
+    await world.restart();
+    world.desire('rendered-master-1');
+    await world.until(async () => (await world.read('etc/netplan/50.yaml')) !== undefined);
+    world.addresses = ['127.0.0.1'];
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /no config: no link has the address 192\.0\.2\.1 of the node/);
+    assert.equal(await world.read('etc/netplan/50.yaml'), undefined);
+  }),
+);
+
 test('a step that fails takes the files back', root, () =>
   withWorld(async (world) => {
     const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
@@ -187,6 +294,93 @@ test('kernel arguments: drain, the boot loader file, a reboot, and a check of th
   }),
 );
 
+/** A reboot of the config's kernel arguments, up to the moment at which the machine goes down. */
+async function rebooting(world: World, config: string): Promise<void> {
+  world.desire(config);
+  await world.until(() => world.annotation('desiredDrain') === `drain-${config}`);
+  world.annotate({ [`${PREFIX}lastAppliedDrain`]: `drain-${config}` });
+  const before = world.steps.filter((step) => step === 'reboot').length;
+  await world.until(() => world.steps.filter((step) => step === 'reboot').length > before);
+}
+
+async function booted(world: World, config: string, cmdline: string): Promise<void> {
+  Object.assign(world, { bootId: `${world.bootId}+`, cmdline });
+  await world.restart();
+  await world.until(() => world.annotation('desiredDrain') === `uncordon-${config}`);
+  world.annotate({ [`${PREFIX}lastAppliedDrain`]: `uncordon-${config}` });
+  await world.until(done(world, config));
+}
+
+test('a kernel package that rewrites the file of the boot loader keeps its entries', root, () =>
+  withWorld(async (world) => {
+    const file = 'boot/extlinux/extlinux.conf';
+    await world.write(file, 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1\n');
+    world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
+    world.configs.set('rendered-worker-2', fileConfig({}));
+    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': 'a' }));
+    await world.restart();
+    await rebooting(world, 'rendered-worker-1');
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1 nosmt\n');
+    await booted(world, 'rendered-worker-1', 'root=/dev/sda1 nosmt');
+    await world.write(file, 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1 nosmt\n');
+    await rebooting(world, 'rendered-worker-2');
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1\n');
+    await booted(world, 'rendered-worker-2', 'root=/dev/sda1');
+    world.desire('rendered-worker-3');
+    await world.until(done(world, 'rendered-worker-3'));
+    assert.equal(await world.read(file), 'label l0\n kernel /vmlinuz-2\n append root=/dev/sda1\n');
+  }),
+);
+
+test('a power cut before the boot loader knows the arguments: the reboot is made up for', root, () =>
+  withWorld(async (world) => {
+    await world.write('boot/cmdline.txt', 'console=tty1\n');
+    world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
+    await world.restart();
+    await rebooting(world, 'rendered-worker-1');
+    const state = 'var/lib/origin/machine-config/state.json';
+    const text = (await world.read(state)) ?? '';
+    assert.match(text, /"readyToBoot":true/);
+    await world.write(state, text.replace(',"readyToBoot":true', ''));
+    world.bootId = 'after the cut';
+    await world.restart();
+    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+    await booted(world, 'rendered-worker-1', 'console=tty1 nosmt');
+    assert.equal(await world.read('boot/cmdline.txt'), 'console=tty1 nosmt\n');
+  }),
+);
+
+test('a boot partition that is read-only or full: nothing changes, and it is tried again', root, () =>
+  withWorld(async (world) => {
+    const boot = join(world.root, 'boot/firmware');
+    await mkdir(boot, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', boot]);
+    try {
+      await world.write('boot/firmware/cmdline.txt', 'console=tty1\n');
+      await world.write('boot/firmware/kernel.img', 'x'.repeat(4_096));
+      world.configs.set('rendered-worker-1', { ...fileConfig({ '/etc/a': 'a' }), kernelArguments: ['nosmt'] });
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(() => world.annotation('desiredDrain') !== '');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
+      await world.until(() => world.annotation('state') === 'Degraded');
+      assert.match(world.annotation('reason'), /^\/boot\/firmware\/cmdline\.txt: no space left on device; free space/);
+      execFileSync('mount', ['-o', 'remount,ro', boot]);
+      await world.until(() => /cmdline\.txt: read-only file system/.test(world.annotation('reason')));
+      assert.deepEqual(
+        [await world.read('boot/firmware/cmdline.txt'), await world.read('etc/a')],
+        ['console=tty1\n', undefined],
+      );
+      assert.deepEqual(world.steps, []);
+      execFileSync('mount', ['-o', 'remount,rw,size=64k', boot]);
+      await world.until(() => world.steps.includes('reboot'));
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 nosmt\n');
+    } finally {
+      execFileSync('umount', ['-l', boot]);
+    }
+  }),
+);
+
 test('drift is reported with path and difference, or repaired, within a second', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
@@ -227,6 +421,12 @@ test('drift from the time before a start is noticed at the start', root, () =>
     await rm(join(world.root, 'etc/a'));
     await world.restart();
     await world.until(() => world.annotation('reason').includes('could not stat file "/etc/a"'));
+    await world.write('run/machine-config-daemon-force', '');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.equal(await world.read('etc/a'), 'right');
+    assert.equal(await world.read('run/machine-config-daemon-force'), undefined);
+    await rm(join(world.root, 'etc/a'));
+    await world.until(() => world.annotation('state') === 'Degraded');
   }),
 );
 

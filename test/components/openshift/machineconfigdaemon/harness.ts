@@ -30,6 +30,9 @@ export interface World {
   readonly configs: Map<string, MachineConfigSpec>;
   readonly pools: Map<string, Readonly<Record<string, string>>>;
   ready: boolean;
+  settleMs: number;
+  /** Of the host; its Node has 192.0.2.1. */
+  addresses: readonly string[];
   reachable: boolean;
   bootId: string;
   cmdline: string;
@@ -67,7 +70,8 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
   const node = (): Node => (informers.get('nodes', NAME) ?? {}) as Node;
   const put = (annotations: Readonly<Record<string, string>>): void => {
     const { metadata } = node();
-    const status = { conditions: [{ type: 'Ready', status: world.ready ? 'True' : 'False' }] };
+    const addresses = [{ type: 'InternalIP', address: '192.0.2.1' }];
+    const status = { addresses, conditions: [{ type: 'Ready', status: world.ready ? 'True' : 'False' }] };
     const all = { ...metadata?.annotations, ...annotations };
     informers.set('nodes', { kind: 'Node', metadata: { name: NAME, uid: 'u', annotations: all }, status } as Node);
   };
@@ -122,6 +126,8 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
     configs: new Map(),
     pools: new Map(),
     ready: true,
+    settleMs: 30,
+    addresses: ['127.0.0.1', '192.0.2.1'],
     reachable: true,
     bootId: 'boot-1',
     cmdline: 'quiet',
@@ -152,6 +158,8 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
         restartKubelet: step('restart-kubelet'),
         reloadImages: step('reload-images'),
         readyTimeoutMs,
+        settleMs: world.settleMs,
+        addresses: () => world.addresses,
         clock: systemClock,
         log: silentLog,
       });

@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose';
+import { Discoveries } from '../../../../src/components/openshift/oauth/discovery.ts';
 import type { IdentityProvider } from '../../../../src/components/openshift/oauth/index.ts';
 import { FailureLimits } from '../../../../src/components/openshift/oauth/limits.ts';
 import { acceptedRedirect, safePath } from '../../../../src/components/openshift/oauth/redirects.ts';
+import { systemClock } from '../../../../src/roles/process.ts';
 import {
   authorize,
   CHALLENGING,
@@ -27,10 +29,14 @@ const file = (name: string, mappingMethod: string): IdentityProvider => ({
 
 /** A provider that logs in everyone as `sub`: the endpoints of the code flow with signed ID tokens. */
 async function startOpenIdProvider() {
-  const { privateKey, publicKey } = await generateKeyPair('ES256');
+  let { privateKey, publicKey } = await generateKeyPair('ES256');
+  const gone = await generateKeyPair('ES256');
   let nonce = '';
   const seen: URLSearchParams[] = [];
-  const change = { claims: {} as Record<string, unknown> };
+  const change = { claims: {} as Record<string, unknown>, signer: 'own' as 'own' | 'gone' | 'none' | 'symmetric' };
+  const rotate = async (): Promise<void> => {
+    ({ privateKey, publicKey } = await generateKeyPair('ES256'));
+  };
   const server: Server = createServer((request, response) => {
     const address = server.address();
     const issuer = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
@@ -59,20 +65,30 @@ async function startOpenIdProvider() {
     });
     request.on('end', () => {
       seen.push(new URLSearchParams(body));
-      const claims = { nonce, preferred_username: 'olga', groups: ['staff', 'system:masters'], ...change.claims };
-      void new SignJWT(claims)
-        .setProtectedHeader({ alg: 'ES256' })
-        .setSubject('4711')
-        .setIssuer(issuer)
-        .setAudience('hyperedge')
-        .setExpirationTime('5m')
-        .sign(privateKey)
-        .then((token) => json({ id_token: token }));
+      const claims = {
+        ...{ nonce, preferred_username: 'olga', groups: ['staff', 'system:masters'], sub: '4711', iss: issuer },
+        ...{ aud: 'hyperedge', exp: Math.floor(Date.now() / 1000) + 300 },
+        ...change.claims,
+      };
+      const { signer } = change;
+      if (signer === 'none') return json({ id_token: new UnsecuredJWT(claims).encode() });
+      const token = new SignJWT(claims);
+      const signed =
+        signer === 'symmetric'
+          ? exportSPKI(publicKey).then((pem) => token.setProtectedHeader({ alg: 'HS256' }).sign(Buffer.from(pem)))
+          : token.setProtectedHeader({ alg: 'ES256' }).sign(signer === 'own' ? privateKey : gone.privateKey);
+      void signed.then((text) => json({ id_token: text }));
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
-  return { issuer: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`, server, seen, change };
+  return {
+    issuer: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    server,
+    seen,
+    change,
+    rotate,
+  };
 }
 
 describe('identity providers', () => {
@@ -172,14 +188,76 @@ describe('identity providers', () => {
     );
   });
 
-  it('refuses an ID token with another nonce or of another client', async () => {
-    for (const claims of [{ nonce: 'x' }, { aud: 'other' }, { exp: 1 }]) {
+  it('refuses an ID token that is not for this login, and takes one by a rotated key', async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const cases: readonly [Record<string, unknown>, typeof openId.change.signer, number][] = [
+      [{ nonce: 'x' }, 'own', 502],
+      [{ aud: 'other' }, 'own', 502],
+      [{ aud: ['hyperedge', 'other'] }, 'own', 502],
+      [{ aud: ['hyperedge', 'other'], azp: 'hyperedge' }, 'own', 302],
+      [{ azp: 'other' }, 'own', 502],
+      [{ exp: 1 }, 'own', 502],
+      [{ exp: now - 240 }, 'own', 302],
+      [{ exp: now - 400 }, 'own', 502],
+      [{ nbf: now + 250 }, 'own', 302],
+      [{ nbf: now + 400 }, 'own', 502],
+      [{ iss: 'https://other.test' }, 'own', 502],
+      [{ sub: '' }, 'own', 502],
+      [{ sub: undefined }, 'own', 502],
+      [{}, 'gone', 502],
+      [{}, 'none', 502],
+      [{}, 'symmetric', 502],
+      [{}, 'own', 302],
+    ];
+    for (const [claims, signer, expected] of cases) {
       openId.change.claims = claims;
+      openId.change.signer = signer;
       const { cookie, path } = await browse('/');
       const done = await server.call('GET', path, { as: null, headers: { cookie } });
-      if ('nonce' in claims) assert.equal(done.code, 502);
+      assert.equal(done.code, expected, `${JSON.stringify(claims)} ${signer}`);
     }
     openId.change.claims = {};
+    await openId.rotate();
+    const { cookie, path } = await browse('/');
+    assert.equal((await server.call('GET', path, { as: null, headers: { cookie } })).code, 302, 'a rotated key');
+  });
+
+  it('reads the document of a provider over TLS alone, checks its issuer, and keeps it', async () => {
+    let asked = 0;
+    let nowMs = 0;
+    const documentOf = (issuer: string, more: object = {}) => ({
+      ...{ issuer, authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t`, jwks_uri: `${issuer}/k` },
+      ...more,
+    });
+    let document: object = {};
+    const web = {
+      request: async () => {
+        asked++;
+        return { status: 200, text: JSON.stringify(document) };
+      },
+    };
+    const discoveries = new Discoveries(web, { ...systemClock, monotonicMs: () => nowMs });
+    const bad: readonly [string, object][] = [
+      ['http://sso.test', documentOf('http://sso.test')],
+      ['ftp://sso.test', documentOf('ftp://sso.test')],
+      ['', {}],
+      ['https://sso.test', documentOf('https://other.test')],
+      ['https://sso.test', documentOf('https://sso.test/')],
+      ['https://sso.test', documentOf('https://sso.test', { token_endpoint: 'http://sso.test/t' })],
+      ['https://sso.test', documentOf('https://sso.test', { authorization_endpoint: 'javascript:alert(1)' })],
+      ['https://sso.test', documentOf('https://sso.test', { jwks_uri: undefined })],
+    ];
+    for (const [issuer, given] of bad) {
+      document = given;
+      await assert.rejects(discoveries.get(issuer, undefined), /issuer|https URL/, JSON.stringify(given));
+    }
+    document = documentOf('https://sso.test');
+    asked = 0;
+    await Promise.all([discoveries.get('https://sso.test', undefined), discoveries.get('https://sso.test', undefined)]);
+    assert.equal(asked, 1);
+    nowMs = 60_001;
+    await discoveries.get('https://sso.test', undefined);
+    assert.equal(asked, 2);
   });
 
   it('takes a user from a header of the proxy alone', async () => {

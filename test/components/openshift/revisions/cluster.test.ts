@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { StaticPodOperator } from '../../../../src/api/kinds/operator/index.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createInformerFactory, createLeaderElector } from '../../../../src/client/index.ts';
+import { createEventRecorder, createInformerFactory, createLeaderElector } from '../../../../src/client/index.ts';
 import { HostRevisions } from '../../../../src/components/openshift/revisions/index.ts';
 import { operatorType } from '../../../../src/components/openshift/revisions/objects.ts';
 import { systemClock as clock, systemRandom as random } from '../../../../src/roles/process.ts';
@@ -46,8 +46,10 @@ before(async () => {
     };
     const client = await plane.clientAs('system:admin', 'system:masters');
     const informers = createInformerFactory({ client, clock, random, log: silentLog });
+    const recorder = createEventRecorder({ client, component: 'revisions', clock, random, log: silentLog });
     revisions.start({
       client,
+      recorder,
       informers,
       image: 'hyperedge.local/installer',
       exclusively: async (work) => {
@@ -59,6 +61,7 @@ before(async () => {
     void informers.startAndSync();
     stops.push(async () => {
       await revisions.stop();
+      await recorder.stop();
       await informers.stop();
     });
   }
@@ -92,6 +95,17 @@ const allAt = (revision: number): Promise<StaticPodOperator> =>
     );
   });
 
+/** Of the operator, as soon as there are `count`. */
+async function events(namespace: string, count: number): Promise<string[]> {
+  for (const deadline = performance.now() + 10_000; ; ) {
+    const { items } = await plane.of(resources.events).list({ namespace });
+    const own = items.filter(({ involvedObject: { kind, name } }) => kind === TYPE.kind && name === 'cluster');
+    if (own.length >= count || performance.now() > deadline)
+      return own.map((each) => `${each.reason} ${each.message}`).sort();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
@@ -107,6 +121,17 @@ test('a forced revision rolls over one master after the other', { timeout: 120_0
   await allAt(2);
   assert.deepEqual(order, NAMES);
   assert.equal(mostAtOnce, 1);
+  const because = 'spec changed: spec.forceRedeploymentReason';
+  const wanted = [
+    ...NAMES.flatMap((name) => [
+      `NodeCurrentRevisionChanged Updated node "${name}" from revision 1 to 2 because static pod is ready`,
+      `NodeTargetRevisionChanged Updating node "${name}" from revision 1 to 2 because ${because}`,
+    ]),
+    `RevisionCreate Revision 2 created because ${because}`,
+    `RevisionTriggered new revision 2 triggered by "${because}"`,
+  ];
+  for (const namespace of ['default', NAMESPACE])
+    assert.deepEqual(await events(namespace, wanted.length), wanted.sort());
   const pods = await plane.of(resources.pods).list({ namespace: NAMESPACE });
   const shown = pods.items.map(({ metadata, status }) => `${metadata?.name} ${status?.phase}`).sort();
   for (const name of NAMES) assert.ok(shown.includes(`installer-2-${name} Succeeded`), shown.join());
@@ -126,6 +151,13 @@ test('a bad revision stops at the first master, which runs the last good one', {
   assert.equal(first?.lastFallbackCount, 1);
   for (const each of others) assert.equal(each.lastFailedRevision, undefined);
   assert.deepEqual(order, ['m1', 'm1']);
+  const events = await plane.of(resources.events).list({ namespace: NAMESPACE });
+  const failure = events.items.find(({ reason }) => reason === 'InstallerPodFailed');
+  assert.equal(failure?.type, 'Warning');
+  assert.match(
+    failure?.message ?? '',
+    /^Failed to install revision 3 \(attempt 1\) on node "m1", which runs revision 2: ./,
+  );
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeInstallerDegraded');
   assert.equal(degraded?.status, 'True');
   const map = await plane.of(resources.configMaps).get('revision-status-3', NAMESPACE);

@@ -31,6 +31,7 @@ test('a shard serves what its selectors of labels match, and follows labels of n
       }),
     },
     judge: () => undefined,
+    needPods: () => {},
     clock,
     random,
     log: silentLog,

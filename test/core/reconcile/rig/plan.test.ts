@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { ResourceClaim } from '../../../../src/api/devices/types.ts';
 import type { Rig, RigClaim } from '../../../../src/api/rigs/types.ts';
 import { planRigs, type RigPlan, type RigSnapshot } from '../../../../src/core/reconcile/rig/plan.ts';
 import { fairOrder, requesterOf } from '../../../../src/core/reconcile/rig/queue.ts';
@@ -34,7 +35,7 @@ const pod = (name: string, claimed: string | undefined, gated: boolean): Pod => 
   },
 });
 const plan = (given: Partial<RigSnapshot>, nowMs = NOW): RigPlan =>
-  planRigs({ rigs: [rig('rig-1', 'board-1')], claims: [], pods: [], nodes: [node], ...given }, nowMs);
+  planRigs({ rigs: [rig('rig-1', 'board-1')], claims: [], pods: [], nodes: [node], deviceClaims: [], ...given }, nowMs);
 const phases = ({ claims }: RigPlan): Record<string, string> =>
   Object.fromEntries([...claims].map(([key, { phase, position = 0 }]) => [key.slice(4), `${phase} ${position}`]));
 
@@ -170,4 +171,26 @@ test('a selector takes any rig with the labels, and the best place of all queues
   });
   assert.deepEqual(phases(found), { a: 'Granted 0', b: 'Granted 0', c: 'Queued 1' });
   assert.deepEqual([found.claims.get('lab/a')?.rig, found.claims.get('lab/b')?.rig], ['rig-1', 'rig-2']);
+});
+
+test('a rig whose fixture a ResourceClaim has is granted when the claim is released', () => {
+  const allocated = (pool: string, device: string, more: object = {}): ResourceClaim => ({
+    metadata: { name: 'dra', namespace: 'lab' },
+    status: { allocation: { devices: { results: [{ driver: 'rig.hyperedge.dev', pool, device, ...more }] } } },
+  });
+  const claims = [claim('a', 'u', 0)];
+  const waiting = plan({ claims, deviceClaims: [allocated('n1', 'board-1')] });
+  assert.deepEqual(phases(waiting), { a: 'Queued 1' });
+  assert.match(
+    waiting.claims.get('lab/a')?.conditions?.[0]?.message ?? '',
+    /place 1 in the queue of rig rig-1; fixture board-1 is allocated to ResourceClaim lab\/dra/,
+  );
+  for (const other of [
+    allocated('n2', 'board-1'),
+    allocated('n1', 'board-2'),
+    allocated('n1', 'board-1', { adminAccess: true }),
+    allocated('n1', 'board-1', { driver: 'gpu.example.com' }),
+    {},
+  ])
+    assert.deepEqual(phases(plan({ claims, deviceClaims: [other] })), { a: 'Granted 0' });
 });

@@ -63,7 +63,7 @@ export class CsiDrivers implements PluginHandler {
     this.#log.info('CSI driver registered', { driver: name, nodeId: info.nodeId });
   }
 
-  async deregister(name: string): Promise<void> {
+  async deregister({ name }: RegisteredPlugin): Promise<void> {
     this.#drivers.delete(name);
     this.#log.info('CSI driver deregistered', { driver: name });
     await this.#changeCsiNode((drivers) => drivers.filter((driver) => driver.name !== name));

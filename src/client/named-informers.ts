@@ -1,0 +1,53 @@
+/** Informers of single objects: a component that may read the objects that others name, and no others. */
+import type { KubeObject, ResourceType } from '../api/meta/object.ts';
+import type { Informer, InformerFactory } from './types.ts';
+
+export class NamedInformers<T extends KubeObject> {
+  readonly #open: InformerFactory['informer'];
+  readonly #type: ResourceType<T>;
+  readonly #changed: () => void;
+  readonly #followed = new Map<string, { readonly informer: Informer<T>; readonly unsubscribe: () => void }>();
+
+  /** `changed` is called for each change of a followed object. */
+  constructor(open: InformerFactory['informer'], type: ResourceType<T>, changed: () => void) {
+    this.#open = open;
+    this.#type = type;
+    this.#changed = changed;
+  }
+
+  /** Follows `wanted`, as `NAMESPACE/NAME`, and ends all others. */
+  follow(wanted: ReadonlySet<string>): void {
+    for (const key of this.#followed.keys()) if (!wanted.has(key)) this.#end(key);
+    for (const key of wanted) if (!this.#followed.has(key)) this.#begin(key);
+  }
+
+  /** Undefined: there is none, or it is not known yet (`synced`). */
+  get(key: string): T | undefined {
+    return this.#followed.get(key)?.informer.get(key);
+  }
+
+  /** Resolves when all that are followed now have been read. */
+  async synced(): Promise<void> {
+    await Promise.all([...this.#followed.values()].map(({ informer }) => informer.synced));
+  }
+
+  stop(): void {
+    this.follow(new Set());
+  }
+
+  #begin(key: string): void {
+    const [namespace = '', name = ''] = key.split('/');
+    const informer = this.#open(this.#type, { namespace, fieldSelector: `metadata.name=${name}` });
+    const changed = this.#changed;
+    const unsubscribe = informer.onChange({ added: changed, updated: changed, deleted: changed });
+    this.#followed.set(key, { informer, unsubscribe });
+    informer.start();
+  }
+
+  #end(key: string): void {
+    const found = this.#followed.get(key);
+    this.#followed.delete(key);
+    found?.unsubscribe();
+    void found?.informer.stop();
+  }
+}

@@ -1,0 +1,12 @@
+/** The secrets of a namespace that images of its streams are imported with. */
+import type { Secret } from 'kubernetes-types/core/v1';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+const PULL_SECRETS = new Set(['kubernetes.io/dockercfg', 'kubernetes.io/dockerconfigjson']);
+
+export const pullSecretsOf = (cache: WatchCache, namespace: string): Secret[] =>
+  cache
+    .kind('secrets')
+    .list(namespace)
+    .map((each) => each.parse<Secret>())
+    .filter(({ type = '' }) => PULL_SECRETS.has(type));

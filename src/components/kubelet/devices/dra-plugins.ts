@@ -1,0 +1,74 @@
+/** DRA plug-ins that have registered with the kubelet. Source: pkg/kubelet/cm/dra/plugin, KEP-4381. */
+import type { Log } from '../../../base/log.ts';
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
+import type { DraPluginConnection, PluginSockets } from './port.ts';
+
+const DRA_SERVICE = 'v1.DRAPlugin';
+const MAX_PLUGINS = 64;
+
+interface Known {
+  readonly driver: string;
+  readonly socket: string;
+  readonly connection: DraPluginConnection;
+}
+
+export interface DraPluginsOptions {
+  readonly sockets: Pick<PluginSockets, 'draPlugin'>;
+  readonly log: Log;
+  /** A driver has come, or the last plug-in of one has gone. */
+  readonly onChanged: () => void;
+}
+
+export class DraPlugins implements PluginHandler {
+  readonly #options: DraPluginsOptions;
+  /** In the order of their registration. */
+  #plugins: readonly Known[] = [];
+
+  constructor(options: DraPluginsOptions) {
+    this.#options = options;
+  }
+
+  /** Of several plug-ins of a driver, as during an update, the newest. */
+  plugin(driver: string): DraPluginConnection | undefined {
+    return this.#plugins.findLast((each) => each.driver === driver)?.connection;
+  }
+
+  async register(plugin: RegisteredPlugin): Promise<void> {
+    const problem = this.#problemOf(plugin);
+    if (problem !== undefined) throw new Error(problem);
+    const { name: driver, socket } = plugin;
+    this.#forget((each) => each.socket === socket);
+    const { sockets, log, onChanged } = this.#options;
+    this.#plugins = [...this.#plugins, { driver, socket, connection: sockets.draPlugin(socket) }];
+    log.info('DRA plug-in registered', { driver, endpoint: socket });
+    onChanged();
+  }
+
+  async deregister({ name: driver, socket }: RegisteredPlugin): Promise<void> {
+    this.#forget((each) => each.driver === driver && each.socket === socket);
+    this.#options.log.info('DRA plug-in unregistered', { driver, endpoint: socket });
+    this.#options.onChanged();
+  }
+
+  stop(): void {
+    this.#forget(() => true);
+  }
+
+  #forget(isMeant: (plugin: Known) => boolean): void {
+    for (const each of this.#plugins) if (isMeant(each)) each.connection.close();
+    this.#plugins = this.#plugins.filter((each) => !isMeant(each));
+  }
+
+  #problemOf({ name, versions, socket }: RegisteredPlugin): string | undefined {
+    if (dns1123SubdomainErrors(name).length > 0 || name.length > 63)
+      return `driver name ${JSON.stringify(name.slice(0, 64))} is not a DNS subdomain of at most 63 characters`;
+    if (!versions.includes(DRA_SERVICE))
+      return `none of the services ${JSON.stringify(versions.slice(0, 8))} is supported; offer "${DRA_SERVICE}"`;
+    if (!socket.startsWith('/')) return `endpoint ${JSON.stringify(socket.slice(0, 64))} is not an absolute path`;
+    const other = this.#plugins.find((each) => each.socket === socket && each.driver !== name);
+    if (other !== undefined) return `endpoint ${socket} is registered already for DRA driver ${other.driver}`;
+    if (this.#plugins.length >= MAX_PLUGINS) return `${MAX_PLUGINS} plug-ins are registered already`;
+    return undefined;
+  }
+}

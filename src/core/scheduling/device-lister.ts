@@ -1,0 +1,22 @@
+/** What the allocation of devices reads of the cluster. */
+import type { Device, DeviceClass, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
+import type { Consumed } from './shared-capacity.ts';
+
+export interface DeviceLister {
+  claim(namespace: string, name: string): ResourceClaim | undefined;
+  deviceClass(name: string): DeviceClass | undefined;
+  /** Slices that may be about the node. */
+  slicesFor(node: string): readonly ResourceSlice[];
+  /** Allocated to one claim alone, or about to be. */
+  isTaken(driver: string, pool: string, device: string): boolean;
+  /** What claims that share the device have of it; undefined: none has a share. */
+  consumed(driver: string, pool: string, device: string): Consumed | undefined;
+  /** Why no claim may have the device; undefined: claims may. */
+  withheld(driver: string, device: string): string | undefined;
+  /** A UUID for a share of a device. */
+  newShareId(): string;
+  /** The claim's devices are being chosen for another pod. */
+  isPending(claim: ResourceClaim): boolean;
+  /** Whether the device meets a CEL selector; false as well when it cannot be evaluated. */
+  meets(expression: string, driver: string, device: Device): boolean;
+}

@@ -1,0 +1,50 @@
+/** Digests of catalogs in directories, so that masters can compare their copies. */
+import { createHash } from 'node:crypto';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { chunksOf } from './file-chunks.ts';
+import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
+
+interface Known {
+  readonly stamp: string;
+  readonly digest: string;
+}
+
+const MAX_CATALOGS = 50;
+
+export class CatalogDigests {
+  readonly #directory: string;
+  #known = new Map<string, Known>();
+
+  /** `directory`: below which catalogs are, each in a directory of its own. */
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Of all catalogs that can be read; files are read only when they have changed. */
+  async all(): Promise<Readonly<Record<string, string>>> {
+    const names = (await readdir(this.#directory).catch(() => [])).filter((name) => !name.startsWith('.')).sort();
+    const kept = new Map<string, Known>();
+    for (const name of names.slice(0, MAX_CATALOGS)) {
+      const found = await this.#read(name).catch(() => undefined);
+      if (found !== undefined) kept.set(name, found);
+    }
+    this.#known = kept;
+    return Object.fromEntries([...kept].map(([name, { digest }]) => [name, digest]));
+  }
+
+  async #read(name: string): Promise<Known | undefined> {
+    if (!(await lstat(join(this.#directory, name))).isDirectory()) return undefined;
+    const files = (await filesBelow([this.#directory], name, CATALOG)).filter((each) => isCatalogFile(each.name));
+    if (files.length === 0) return undefined;
+    const stamp = files.map((each) => `${each.name} ${each.stamp}`).join('\n');
+    const known = this.#known.get(name);
+    if (known?.stamp === stamp) return known;
+    const hash = createHash('sha256');
+    for (const { name: file, path, sizeBytes } of files) {
+      hash.update(`${file}\0${sizeBytes}\0`);
+      for await (const chunk of chunksOf(path, sizeBytes)) hash.update(chunk);
+    }
+    return { stamp, digest: `sha256:${hash.digest('hex')}` };
+  }
+}

@@ -1,0 +1,272 @@
+/** One directory of registration sockets for CSI drivers, device plug-ins and DRA drivers, over real sockets. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, unlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { RpcListener } from '../../../src/components/etcd/port.ts';
+import { ClaimManager } from '../../../src/components/kubelet/devices/claims.ts';
+import { DraPlugins } from '../../../src/components/kubelet/devices/dra-plugins.ts';
+import { DeviceManager } from '../../../src/components/kubelet/devices/manager.ts';
+import { SliceWiping } from '../../../src/components/kubelet/devices/slice-wiping.ts';
+import { type PluginHandler, PluginRegistrations } from '../../../src/components/kubelet/plugins/registrations.ts';
+import { createPluginSockets, createRegistrationSockets, createRpcListener } from '../../../src/io/grpc/index.ts';
+import { openChannel } from '../../../src/io/grpc/plugin-calls.ts';
+import { createFileWatch } from '../../../src/io/host/watch.ts';
+import { systemClock as clock } from '../../../src/roles/process.ts';
+import { eventually } from '../../e2e/harness.ts';
+import { MemoryApi } from './memory-api.ts';
+
+const EMPTY = Buffer.alloc(0);
+const options = { clock, log: silentLog };
+type Answer = (message: Uint8Array) => Buffer;
+
+async function serve(path: string, methods: Readonly<Record<string, Answer>>, list?: Buffer): Promise<RpcListener> {
+  const listener = createRpcListener({ host: '', port: 0, path, log: silentLog });
+  await listener.listen({
+    hasService: () => true,
+    unary: (called) => {
+      const answer = methods[called.slice(called.lastIndexOf('/') + 1)];
+      return answer === undefined ? undefined : (message, call) => call.reply(answer(message));
+    },
+    stream: () => (call) => {
+      if (list !== undefined) call.send(list);
+      return { message: () => {}, ended: () => {}, closed: () => {}, drained: () => {} };
+    },
+    http: async () => ({ status: 404, contentType: 'text/plain', body: '' }),
+  });
+  return listener;
+}
+
+async function lab() {
+  const directory = await mkdtemp(join(tmpdir(), 'reg-'));
+  const registry = join(directory, 'plugins_registry');
+  await mkdir(registry);
+  const sockets = createPluginSockets(options);
+  const changes: string[] = [];
+  const csi: PluginHandler = {
+    register: async ({ name, socket }) => void changes.push(`+${name} ${socket}`),
+    deregister: async ({ name }) => void changes.push(`-${name}`),
+  };
+  const devices = new DeviceManager({
+    ...{ sockets, clock, log: silentLog, directory, onChanged: () => {}, warn: () => {} },
+    checkpoint: { read: async () => undefined, write: async () => {} },
+  });
+  const dra = new DraPlugins({ sockets, log: silentLog, onChanged: () => {} });
+  const registrations = new PluginRegistrations({
+    ...{ directory: registry, fileWatch: createFileWatch(), clock, log: silentLog },
+    sockets: createRegistrationSockets(options),
+    handlers: new Map([
+      ['CSIPlugin', csi],
+      ['DevicePlugin', devices],
+      ['DRAPlugin', dra],
+    ]),
+  });
+  registrations.start();
+  const listeners: RpcListener[] = [];
+  const notified = new Map<string, string>();
+  return {
+    ...{ directory, registry, changes, devices, dra, notified, sockets },
+    async plugIn(type: string, name: string, version: string, methods: Record<string, Answer>, list?: Buffer) {
+      const path = join(registry, `${name.replaceAll('/', '-')}-${listeners.length}.sock`);
+      const NotifyRegistrationStatus = (message: Uint8Array): Buffer => {
+        const reader = new Reader(message);
+        let error = '';
+        for (let field = reader.field(); field !== 0; field = reader.field()) {
+          if (field === 2) error = reader.string();
+          else reader.skip();
+        }
+        notified.set(path, error);
+        return EMPTY;
+      };
+      const info = new Writer(128).string(1, type).string(2, name).string(4, version).finish();
+      listeners.push(await serve(path, { ...methods, GetInfo: () => info, NotifyRegistrationStatus }, list));
+      return path;
+    },
+    answer: (path: string) => eventually(`answer to ${path}`, 5_000, () => notified.get(path)),
+    async stop() {
+      registrations.stop();
+      dra.stop();
+      await devices.stop();
+      for (const listener of listeners) await listener.close(0);
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+const pod = {
+  metadata: { name: 'p', namespace: 'default', uid: 'pod-1' },
+  spec: {
+    containers: [{ name: 'main', image: 'i', resources: { claims: [{ name: 'gpu' }] } }],
+    resourceClaims: [{ name: 'gpu', resourceClaimName: 'shared' }],
+  },
+} as unknown as Pod;
+
+/** Prepares whatever is asked with these devices. */
+function driver(...devices: readonly Buffer[]): Record<string, Answer> {
+  const answer = (inner: Buffer): Answer => {
+    return (message) => {
+      const request = new Reader(message);
+      request.field();
+      const claim = new Reader(request.bytes());
+      let uid = '';
+      for (let field = claim.field(); field !== 0; field = claim.field()) {
+        if (field === 2) uid = claim.string();
+        else claim.skip();
+      }
+      return new Writer(64).message(1, new Writer(64).string(1, uid).message(2, inner).finish()).finish();
+    };
+  };
+  const prepared = new Writer(64);
+  for (const device of devices) prepared.message(1, device);
+  return { NodePrepareResources: answer(prepared.finish()), NodeUnprepareResources: answer(EMPTY) };
+}
+
+function claimManager(dra: DraPlugins, shareIDs: readonly string[]): ClaimManager {
+  const api = new MemoryApi();
+  const results = shareIDs.map((shareID) => ({
+    request: 'gpu',
+    driver: 'gpu.example.com',
+    pool: 'n',
+    device: 'gpu-0',
+    shareID,
+  }));
+  api.put(resources.resourceClaims, {
+    metadata: { name: 'shared', namespace: 'default', uid: 'claim-1' },
+    spec: {},
+    status: {
+      allocation: { devices: { results } },
+      reservedFor: [{ resource: 'pods', name: 'p', uid: 'pod-1' }],
+    },
+  });
+  const manager = new ClaimManager({
+    ...{ plugins: dra, drivers: new Map(), cdi: { read: async () => [] }, log: silentLog },
+    checkpoint: { read: async () => undefined, write: async () => {} },
+  });
+  manager.connect(api.client());
+  return manager;
+}
+
+test('each type of plug-in comes to its part of the kubelet and leaves with its socket', async () => {
+  const it = await lab();
+  try {
+    const csi = await it.plugIn('CSIPlugin', 'disk.example.com', '1.0.0', {});
+    const board = new Writer(32).string(1, 'a').string(2, 'Healthy').finish();
+    const list = new Writer(32).message(1, board).finish();
+    const methods = { GetDevicePluginOptions: () => EMPTY };
+    const device = await it.plugIn('DevicePlugin', 'example.com/board', 'v1beta1', methods, list);
+    const dra = await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', {});
+    for (const path of [csi, device, dra]) assert.equal(await it.answer(path), '');
+    const amounts = () => it.devices.amounts().get('example.com/board')?.join('/');
+    await eventually('the board', 5_000, () => (amounts() === '1/1' ? true : undefined));
+    assert.ok(it.dra.plugin('gpu.example.com') !== undefined);
+    for (const path of [csi, device, dra]) await unlink(path);
+    await eventually('the end of the driver', 5_000, () =>
+      it.dra.plugin('gpu.example.com') === undefined ? true : undefined,
+    );
+    await eventually('the end of the board', 5_000, () => (amounts() === '1/0' ? true : undefined));
+    assert.deepEqual(it.changes, [`+disk.example.com ${csi}`, '-disk.example.com']);
+  } finally {
+    await it.stop();
+  }
+});
+
+test('a plug-in that cannot be used is notified of the reason', async () => {
+  const it = await lab();
+  try {
+    const old = await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1alpha3.Node', {});
+    assert.match(await it.answer(old), /none of the services \["v1alpha3.Node"\] is supported/);
+    const named = await it.plugIn('DRAPlugin', 'Gpu_Driver', 'v1.DRAPlugin', {});
+    assert.match(await it.answer(named), /"Gpu_Driver" is not a DNS subdomain/);
+    const cpu = await it.plugIn('DevicePlugin', 'cpu', 'v1beta1', {});
+    assert.match(await it.answer(cpu), /ResourceName "cpu" is invalid/);
+    const alpha = await it.plugIn('DevicePlugin', 'example.com/board', 'v1alpha', {});
+    assert.match(await it.answer(alpha), /v1beta1, is not among plugin supported versions \["v1alpha"\]/);
+    assert.equal(it.devices.amounts().size, 0);
+  } finally {
+    await it.stop();
+  }
+});
+
+test('the newer of two plug-ins of a driver prepares claims, and the older one after it has left', async () => {
+  const it = await lab();
+  try {
+    await it.answer(await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', {}));
+    const older = it.dra.plugin('gpu.example.com');
+    const second = await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', {});
+    await it.answer(second);
+    assert.notEqual(it.dra.plugin('gpu.example.com'), older);
+    await unlink(second);
+    await eventually('the older one', 5_000, () => (it.dra.plugin('gpu.example.com') === older ? true : undefined));
+  } finally {
+    await it.stop();
+  }
+});
+
+test('shares of a device are prepared by the driver and shown by the pod-resources API', async () => {
+  const it = await lab();
+  const share = (id: string) =>
+    new Writer(64).string(1, 'gpu').string(2, 'n').string(3, 'gpu-0').string(5, id).finish();
+  try {
+    const methods = driver(share('first'), share('second'));
+    await it.answer(await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', methods));
+    const container = pod.spec?.containers[0] as Container;
+    await assert.rejects(
+      claimManager(it.dra, ['first']).editsFor(pod, container),
+      /driver gpu.example.com: device n\/gpu-0 was not allocated to the claim/,
+    );
+    const manager = claimManager(it.dra, ['first', 'second']);
+    await manager.editsFor(pod, container);
+    const dynamic = manager.heldBy(pod, container);
+    assert.deepEqual(
+      dynamic.map(({ shareId }) => shareId),
+      ['first', 'second'],
+    );
+    const socket = join(it.directory, 'pod-resources.sock');
+    const list = () => [{ name: 'p', namespace: 'default', containers: [{ name: 'main', devices: [], dynamic }] }];
+    const served = await it.sockets.servePodResources(socket, { list, allocatable: () => [] });
+    const channel = openChannel(socket, clock, silentLog);
+    const answer = await channel.unary('/v1.PodResourcesLister/List', EMPTY, 2_000);
+    channel.close();
+    await served.close();
+    for (const id of ['first', 'second']) assert.ok(answer.includes(new Writer(16).string(5, id).finish()));
+    await manager.release('pod-1');
+    assert.deepEqual(manager.heldBy(pod, container), []);
+  } finally {
+    await it.stop();
+  }
+});
+
+test('slices of a driver that stays away are deleted, of this node and no other', async () => {
+  const api = new MemoryApi();
+  for (const [name, nodeName, owner] of [
+    ['here', 'n', 'gone.example.com'],
+    ['kept', 'n', 'gpu.example.com'],
+    ['other', 'm', 'gone.example.com'],
+  ] as const)
+    api.put(resources.resourceSlices, { metadata: { name }, spec: { nodeName, driver: owner } });
+  const due: (() => void)[] = [];
+  const wiping = new SliceWiping({
+    ...{ nodeName: 'n', log: silentLog, isPresent: (name) => name === 'gpu.example.com' },
+    clock: {
+      ...clock,
+      setTimer: (_, run) => {
+        due.push(run);
+        return { cancel: () => {} };
+      },
+    },
+  });
+  wiping.connect(api.client());
+  wiping.changed();
+  assert.equal(due.length, 1);
+  due[0]?.();
+  await eventually('the slice to be deleted', 5_000, () =>
+    api.get(resources.resourceSlices, 'here') === undefined ? true : undefined,
+  );
+  assert.ok(api.get(resources.resourceSlices, 'kept') !== undefined);
+  assert.ok(api.get(resources.resourceSlices, 'other') !== undefined);
+});

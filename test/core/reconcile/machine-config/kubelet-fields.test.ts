@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { kubeletArguments, kubeletFields } from '../../../../src/core/reconcile/machine-config/kubelet-fields.ts';
+
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  'max-pods': ['42'],
+  'pod-max-pids': ['1024'],
+  'seccomp-default': ['true'],
+  'container-log-max-size': ['10Mi'],
+  'container-log-max-files': ['3'],
+  'system-reserved': ['cpu=100m', 'memory=200Mi'],
+  'enforce-node-allocatable': ['pods', 'kube-reserved'],
+  'eviction-hard': ['memory.available<5%', 'nodefs.available<1Gi'],
+  'eviction-soft-grace-period': ['memory.available=1m30s'],
+  'eviction-pressure-transition-period': ['5m0s'],
+  'cpu-manager-policy': ['static'],
+  'reserved-cpus': ['0-1'],
+  'memory-swap-behavior': ['LimitedSwap'],
+};
+
+test('arguments of a node group become fields, and come back as they were', () => {
+  const { config, rest } = kubeletFields(ARGUMENTS);
+  assert.deepEqual(rest, {});
+  assert.equal(config['maxPods'], 42);
+  assert.deepEqual(config['evictionHard'], { 'memory.available': '5%', 'nodefs.available': '1Gi' });
+  assert.deepEqual(kubeletArguments(config), { arguments: ARGUMENTS });
+  const joined = kubeletFields({ 'eviction-hard': ['memory.available<5%,nodefs.available<1Gi'] });
+  assert.deepEqual(joined.config, { evictionHard: { 'memory.available': '5%', 'nodefs.available': '1Gi' } });
+});
+
+test('what no field has, and what a field would lose, stays with the host', () => {
+  const own = {
+    'manifest-url': ['https://x'],
+    'feature-gates': ['A=true'],
+    'cgroup-driver': ['systemd'],
+    'max-pods': ['many'],
+    'eviction-hard': [''],
+    'pod-max-pids': ['0'],
+    'cpu-manager-policy': ['fast'],
+    'seccomp-default': ['true', 'false'],
+  };
+  assert.deepEqual(kubeletFields(own), { config: {}, rest: own });
+});
