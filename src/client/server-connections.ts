@@ -36,9 +36,9 @@ const TCP_KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * HTTPS to one API server: a bounded keep-alive pool for requests, and for streams an HTTP/2 connection that they share.
- * When the credentials change, new requests use new connections; requests and
- * streams under way finish on the old ones, so that a renewed certificate interrupts no watch.
+ * HTTPS to one API server: a bounded keep-alive pool for requests, and for streams an HTTP/2 connection that they
+ * share. When the credentials change, new requests use new connections; requests and streams under way finish on the
+ * old ones, so that a renewed certificate interrupts no watch.
  */
 export class ServerConnections {
   readonly #options: ServerConnectionOptions;

@@ -154,7 +154,7 @@ export class SharedStreams {
       });
       stream.once('response', ({ ':status': statusCode = 0, ...headers }) => {
         late.cancel();
-        resolve({ statusCode, headers, body: stream });
+        resolve({ statusCode, headers, body: wholly(stream) });
       });
       // Stays: a reader that has left does not listen.
       stream.on('error', (error) => {
@@ -163,8 +163,16 @@ export class SharedStreams {
       });
       stream.once('close', () => {
         late.cancel();
-        reject(Object.assign(new Error('the server has closed the connection'), { code: 'ECONNRESET' }));
+        reject(cutOff());
       });
     });
   }
 }
+
+/** A connection that breaks ends its streams as if they were complete. */
+async function* wholly(stream: ClientHttp2Stream): AsyncGenerator<Uint8Array> {
+  yield* stream;
+  if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw cutOff();
+}
+
+const cutOff = (): Error => Object.assign(new Error('the server has closed the connection'), { code: 'ECONNRESET' });

@@ -52,9 +52,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
 
   // Looked at every few seconds, and changed every few months.
   const reader = new KeepingReader();
-  let last: { readonly files: ReadonlyMap<string, Input>; inputs?: Inputs; effects?: ReadonlyMap<string, Effect> } = {
-    files: new Map(),
-  };
+  let last: ReadonlyMap<string, Input> = new Map();
 
   async function live(): Promise<ReadonlyMap<string, Input>> {
     const found = new Map<string, Input>();
@@ -64,44 +62,17 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
     }
     const pod = await reader.read(manifest);
     if (pod !== undefined) found.set(POD, pod);
-    if (!sameFiles(found, last.files)) last = { files: found };
-    return last.files;
+    if (!sameFiles(found, last)) last = found;
+    return last;
   }
 
-  const inputsOf = (files: ReadonlyMap<string, Input>): Inputs => {
-    const known = last.files === files ? last : undefined;
-    const inputs = known?.inputs ?? digested(files);
-    if (known !== undefined) known.inputs = inputs;
-    return inputs;
-  };
-
-  const effectsOf = (files: ReadonlyMap<string, Input>): ReadonlyMap<string, Effect> => {
-    const known = last.files === files ? last : undefined;
-    const effects = known?.effects ?? classified(files);
-    if (known !== undefined) known.effects = effects;
-    return effects;
-  };
-
-  const digested = (files: ReadonlyMap<string, Input>): Inputs => {
-    const effects = effectsOf(files);
-    const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
-    const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
-    const digest = (wanted: (effect: Effect) => boolean): string =>
-      sha256(
-        counted
-          .filter(([, effect]) => wanted(effect))
-          .map(([name]) => `${name}\0${digests.get(name)}\n`)
-          .join(''),
-      );
-    return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
-  };
-
-  function classified(files: ReadonlyMap<string, Input>): Map<string, Effect> {
+  const effectsOf = remembered((files) => {
     const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
     // The kubelet restarts the pod of a changed manifest by itself.
     if (files.has(POD)) effects.set(POD, 'reload');
     return effects;
-  }
+  });
+  const inputsOf = remembered((files) => digestsOf(files, effectsOf(files)));
 
   return {
     readState: () => keptState(resources, operand),
@@ -195,6 +166,29 @@ export async function keptFiles(
 export async function keptState(resources: string, operand: string): Promise<HostState> {
   const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
   return text === undefined ? NO_STATE : parseState(text);
+}
+
+/** Asked again with the same files, it answers the same. */
+function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: ReadonlyMap<string, Input>) => T {
+  const known = new WeakMap<ReadonlyMap<string, Input>, { readonly made: T }>();
+  return (files) => {
+    const { made } = known.get(files) ?? { made: make(files) };
+    known.set(files, { made });
+    return made;
+  };
+}
+
+function digestsOf(files: ReadonlyMap<string, Input>, effects: ReadonlyMap<string, Effect>): Inputs {
+  const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
+  const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
+  const digest = (wanted: (effect: Effect) => boolean): string =>
+    sha256(
+      counted
+        .filter(([, effect]) => wanted(effect))
+        .map(([name]) => `${name}\0${digests.get(name)}\n`)
+        .join(''),
+    );
+  return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
 }
 
 const sameFiles = (left: ReadonlyMap<string, Input>, right: ReadonlyMap<string, Input>): boolean =>
