@@ -1,18 +1,22 @@
 /**
- * `npm run bench:node [-- PODS KILLS]`: a deployment of PODS pods (100) at once, from `kubectl create` to all Ready, beside the
- * same number of bare `runc run` on this machine in the same run; then KILLS (10) times `kill -9` of the host process under these
- * pods, after which no container may have another PID. Prints a line for each figure; exit code 1 when a PID changed.
+ * `npm run bench:node [-- PODS KILLS SINGLE]`: SINGLE (30) pods, one a second, from creation to Running; containers of the
+ * embedded runtime in turn with runc alone; a deployment of PODS pods (110) at once, from `kubectl create` to all Ready, beside
+ * bare `runc run` in the same run; then KILLS (10) times `kill -9` of the host process under these pods, after which no container
+ * may have another PID. Prints a line for each figure, with the CPU time of our processes; exit code 1 when a PID changed.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
-import { Appliance, eventually, run } from '../e2e/harness.ts';
+import { Appliance, eventually, run, sleep } from '../e2e/harness.ts';
 import { helloImage, importHelloImage } from '../e2e/images.ts';
+import { cpuByProcess } from './scheduling/cpu-by-process.ts';
 
-const count = Number(process.argv[2] ?? 100);
+const count = Number(process.argv[2] ?? 110);
 const kills = Number(process.argv[3] ?? 10);
+const single = Number(process.argv[4] ?? 30);
 const BARE_STARTS = 20;
+const SETTLE_MS = 5_000;
 
 /** Median milliseconds of creating, starting and deleting one container with the runtime alone. */
 async function bareContainerMs(scratch: string): Promise<number> {
@@ -32,7 +36,57 @@ async function bareContainerMs(scratch: string): Promise<number> {
     if (ran.code !== 0) throw new Error(`runc run: ${ran.stderr}`);
     times.push(performance.now() - begin);
   }
-  return times.sort((a, b) => a - b)[times.length >> 1] ?? Number.NaN;
+  spec.process.args = ['/bin/busybox', 'sleep', '1000'];
+  await writeFile(path, JSON.stringify(spec));
+  return quantile(times, 0.5);
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** Milliseconds of CPU of our processes for `work`, each divided by `pods`. */
+async function cpuOf(pods: number, work: () => Promise<void>): Promise<string> {
+  const before = await cpuByProcess(appliance.root);
+  await work();
+  const after = await cpuByProcess(appliance.root);
+  return [...after].map(([name, ms]) => `${name} ${((ms - (before.get(name) ?? 0)) / pods).toFixed(1)}`).join(', ');
+}
+
+/** What a program of this benchmark prints, run in a network namespace by `command`. */
+async function inChild<T>(command: readonly string[], file: string, args: readonly string[]): Promise<T> {
+  const [program = '', ...before] = command;
+  const child = join(import.meta.dirname, 'node', file);
+  const ran = await run(program, [...before, process.execPath, child, ...args], { timeoutMs: 300_000 });
+  if (ran.code !== 0) throw new Error(`${file}: ${ran.stderr}`);
+  return JSON.parse(ran.stdout) as T;
+}
+
+const ms = (value: number): string => `${value.toFixed(0)} ms`;
+
+async function podsOneASecond(): Promise<void> {
+  const bare = await bareContainerMs(scratch);
+  let times: number[] = [];
+  const cpu = await cpuOf(single, async () => {
+    const inside = ['nsenter', '-t', String(appliance.holderPid), '-n'];
+    const args = [appliance.kubeconfig, helloImage, String(single)];
+    times = await inChild<number[]>(inside, 'one-a-second.child.ts', args);
+  });
+  const [p50, p99] = [quantile(times, 0.5), quantile(times, 0.99)];
+  console.log(`pod create to Running, one a second: p50 ${ms(p50)}, p99 ${ms(p99)}; bare runc run ${ms(bare)}`);
+  console.log(`CPU ms a pod, one a second: ${cpu}`);
+}
+
+async function containerStarts(): Promise<void> {
+  const args = [join(scratch, 'bundle'), join(scratch, 'runc'), String(BARE_STARTS)];
+  const { own, bare } = await inChild<{ own: number[]; bare: number[] }>(
+    ['unshare', '--net'],
+    'container-start.child.ts',
+    args,
+  );
+  const [ours, alone] = [quantile(own, 0.5), quantile(bare, 0.5)];
+  console.log(`container start: ${ms(ours)}, runc alone ${ms(alone)}, our share ${ms(ours - alone)} (medians)`);
 }
 
 const scratch = await mkdtemp(join(tmpdir(), 'he-bench-node-'));
@@ -41,7 +95,15 @@ let changed = 0;
 try {
   await importHelloImage(appliance, scratch);
   await appliance.start();
+  await sleep(SETTLE_MS);
+  console.log(
+    `load ${loadavg()
+      .map((each) => each.toFixed(1))
+      .join(' ')}`,
+  );
+  if (single > 0) await podsOneASecond();
   const bareMs = await bareContainerMs(scratch);
+  await containerStarts();
   const labels = { app: 'many' };
   const deployment = {
     apiVersion: 'apps/v1',
@@ -60,12 +122,15 @@ try {
     },
   };
   const begin = performance.now();
-  await appliance.must(['create', '-f', '-'], { input: JSON.stringify(deployment) });
-  await appliance.must(['rollout', 'status', 'deploy/many', '--timeout=300s'], { timeoutMs: 310_000 });
+  const cpu = await cpuOf(count, async () => {
+    await appliance.must(['create', '-f', '-'], { input: JSON.stringify(deployment) });
+    await appliance.must(['rollout', 'status', 'deploy/many', '--timeout=300s'], { timeoutMs: 310_000 });
+  });
   const readyMs = performance.now() - begin;
   const bare = (readyMs / count / bareMs).toFixed(2);
   console.log(`${count} pods at once Ready: ${(readyMs / 1000).toFixed(1)} s`);
   console.log(`per pod: ${(readyMs / count).toFixed(0)} ms, ${bare} of a bare runc run (${bareMs.toFixed(0)} ms)`);
+  console.log(`CPU ms a pod, at once: ${cpu}`);
 
   const before = await pids();
   for (let kill = 1; kill <= kills; kill++) {

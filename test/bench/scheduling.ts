@@ -5,18 +5,27 @@
  * figures are worth as much as the machine is idle.
  */
 import { loadavg } from 'node:os';
-import { Appliance, eventually, executable } from '../e2e/harness.ts';
+import { Appliance, eventually, executable, sleep } from '../e2e/harness.ts';
 import { bareLoopMs, costPerPod, type Shape } from './scheduling/core.ts';
 
 const NODES = [10, 100, 1_000, 5_000];
 const SHAPES: readonly Shape[] = ['plain', 'spread', 'anti-affinity', 'preferred'];
 const PODS = 1_500;
+const SETTLE_MS = 5_000;
 const numbers = process.argv.slice(2).map(Number).filter(Number.isFinite);
 const [hollow = 1_000, replicas = 1_000] = numbers;
 const load = (): string =>
   loadavg()
     .map((each) => each.toFixed(1))
     .join(' ');
+
+interface Figures {
+  readonly bare: number;
+  readonly seconds: number;
+  readonly rate: number;
+  /** By sub-command: cores before, and milliseconds a pod until the last one was bound. */
+  readonly cpu: Readonly<Record<string, { readonly idle: number; readonly pod: number }>>;
+}
 
 function core(): void {
   console.log(`core: CPU time of a pod, load ${load()}`);
@@ -52,16 +61,25 @@ async function throughApi(): Promise<void> {
       const ready = (await appliance.kubectl(['get', 'nodes', '--no-headers'])).stdout.match(/^hollow-\d+ +Ready /gm);
       return ready?.length === hollow ? true : undefined;
     });
+    // Controllers and hosts still work on the new nodes.
+    await sleep(SETTLE_MS);
     const child = `${import.meta.dirname}/scheduling/through-api.child.ts`;
     const begin = load();
-    const ran = await appliance.inside(process.execPath, [child, appliance.kubeconfig, String(replicas)], {
-      timeoutMs: 600_000,
-    });
+    const ran = await appliance.inside(
+      process.execPath,
+      [child, appliance.kubeconfig, appliance.root, String(replicas)],
+      {
+        timeoutMs: 600_000,
+      },
+    );
     if (ran.code !== 0) throw new Error(ran.stderr);
-    const { bare, seconds, rate } = JSON.parse(ran.stdout) as { bare: number; seconds: number; rate: number };
+    const { bare, seconds, rate, cpu } = JSON.parse(ran.stdout) as Figures;
     console.log(`api: ${hollow} hollow nodes, load ${begin} before, ${load()} after`);
     console.log(`deployment of ${replicas} scheduled in ${seconds.toFixed(1)} s`);
     console.log(`${rate.toFixed(0)} pods/s; bindings by hand ${bare.toFixed(0)}/s; ratio ${(rate / bare).toFixed(2)}`);
+    for (const [name, { idle, pod }] of Object.entries(cpu)) {
+      console.log(`CPU of ${name}: ${pod.toFixed(2)} ms a pod; idle before ${(idle * 100).toFixed(1)} % of a core`);
+    }
   } finally {
     for (const child of children) child.kill();
     await appliance.stop();

@@ -2,13 +2,13 @@
 import { createServer } from 'node:http';
 
 interface Arguments {
-  readonly nodenames?: readonly string[];
+  readonly NodeNames?: readonly string[];
 }
 
 const server = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const { nodenames = [] } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Arguments;
+  const { NodeNames: nodenames = [] } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Arguments;
   const isEven = (name: string): boolean => Number(name.at(-1)) % 2 === 0;
   const answer = request.url?.endsWith('/prioritize')
     ? nodenames.map((host) => ({ host, score: host === 'hollow-2' ? 10 : 0 }))

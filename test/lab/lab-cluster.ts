@@ -72,13 +72,13 @@ export class LabCluster {
   }
 
   /** Blank hosts that have booted. */
-  static async create(count: number, title: string): Promise<LabCluster> {
+  static async create(count: number, title: string, options: { readonly ssh?: boolean } = {}): Promise<LabCluster> {
     const lan = await Lan.create();
     const hosts: NspawnHost[] = [];
     const cluster = new LabCluster(lan, hosts, new TimeLine(title));
     try {
       for (let each = 0; each < count; each++)
-        hosts.push(await NspawnHost.create((line) => console.log(line), lan, { blank: true }));
+        hosts.push(await NspawnHost.create((line) => console.log(line), lan, { blank: true, ...options }));
       await cluster.line.step(`${count} blank hosts booted`, () => Promise.all(hosts.map((host) => host.boot())));
     } catch (error) {
       await cluster.stop();

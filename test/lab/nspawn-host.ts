@@ -70,15 +70,16 @@ export class NspawnHost {
 
   /**
    * An installed host that has not been booted, on `lan`; without one alone on its own. `blank`: it has only a
-   * copy of the executable in /root, and none of the programs that it needs.
+   * copy of the executable in /root, and none of the programs that it needs. `ssh`: as blank, with OpenSSH.
    */
   static async create(
     say: (line: string) => void,
     lan?: Lan,
-    options: { readonly blank?: boolean } = {},
+    options: { readonly blank?: boolean; readonly ssh?: boolean } = {},
   ): Promise<NspawnHost> {
-    const blank = options.blank === true;
-    const lower = await labRootfs(blank ? 'blank' : 'container', say);
+    const ssh = options.ssh === true;
+    const blank = options.blank === true || ssh;
+    const lower = await labRootfs(ssh ? 'ssh' : blank ? 'blank' : 'container', say);
     const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')), lan ?? (await Lan.create()));
     host.#ownsLan = lan === undefined;
     stopWhenInterrupted(host);

@@ -20,11 +20,12 @@ const BUILD_TIMEOUT_MS = 10 * 60_000;
 /** A cache that outlives the tests; below the temporary directory where the machine's cache is not ours to write. */
 const cache = (): string => join(process.getuid?.() === 0 ? '/var/cache' : tmpdir(), 'hyperedge-lab');
 
-export type RootfsKind = 'container' | 'blank' | 'machine';
+export type RootfsKind = 'container' | 'blank' | 'ssh' | 'machine';
 
 const KINDS: Readonly<Record<RootfsKind, { readonly name: string; readonly packages: readonly string[] }>> = {
   container: { name: `${SUITE}-1`, packages: PACKAGES },
   blank: { name: `${SUITE}-blank-1`, packages: BLANK_PACKAGES },
+  ssh: { name: `${SUITE}-ssh-1`, packages: [...BLANK_PACKAGES, 'openssh-server', 'openssh-client'] },
   machine: { name: `${SUITE}-vm-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES] },
 };
 

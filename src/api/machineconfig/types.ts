@@ -38,6 +38,9 @@ export const NAME_SUFFIX = `${MACHINE_CONFIG_GROUP}/mc-name-suffix`;
 /** Annotation of a pool: `report` (default) or `repair`. */
 export const ON_DRIFT = 'hyperedge.dev/on-drift';
 
+/** Annotation of KubeletConfigs and pools that are made of a node group: the group's name. */
+export const OF_GROUP = 'hyperedge.dev/node-group';
+
 /** Taint of nodes that are still to be updated. */
 export const UPDATE_TAINT = { key: 'UpdateInProgress', effect: 'PreferNoSchedule' } as const;
 

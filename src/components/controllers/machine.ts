@@ -6,7 +6,7 @@ import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Informer } from '../../client/types.ts';
-import { type MachineSnapshot, planMachine } from '../../core/reconcile/machines/machine.ts';
+import { type MachineSnapshot, planMachine, type StepFailure } from '../../core/reconcile/machines/machine.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 import { createMachineSteps } from './machine-steps.ts';
@@ -37,7 +37,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   return (scope) => {
     if (provisioner === undefined) return;
     const steps = createMachineSteps(handle, provisioner);
-    const failures = new Map<string, { attempts: number; message: string }>();
+    const failures = new Map<string, StepFailure>();
 
     const membersFor = async (machine: Machine): Promise<MachineSnapshot['members']> => {
       const roles = machine.spec?.providerSpec?.value?.roles ?? [];
@@ -79,9 +79,11 @@ function prepare(handle: ControllerHandle): ControllerRun {
       } catch (error) {
         if (!steps.isRemote(step)) throw error;
         const attempts = (failures.get(key)?.attempts ?? 0) + 1;
-        failures.set(key, { attempts, message: messageOf(error) });
+        const delayMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** (attempts - 1));
+        failures.set(key, { attempts, message: messageOf(error), retryAtMs: handle.plan().nowMs + delayMs });
         handle.recorder.event(machine, 'Warning', 'FailedProvision', messageOf(error));
-        queue.addAfter(key, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** (attempts - 1)));
+        // At once: the reason becomes a condition.
+        queue.add(key);
       }
     }, WORKERS);
 

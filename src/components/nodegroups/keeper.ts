@@ -93,7 +93,13 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
       });
   };
   const closers = [
-    nodes.onChange({ added: run, updated: run }),
+    nodes.onChange({
+      added: run,
+      // Conditions and addresses have no part in it.
+      updated: (node, old) => {
+        if (marksOf(node) !== marksOf(old)) run();
+      },
+    }),
     groups.onChange({ added: run, updated: run, deleted: run }),
   ];
   for (const informer of [nodes, groups]) informer.start();
@@ -104,6 +110,9 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
     for (const close of closers) close();
   };
 }
+
+const marksOf = ({ metadata }: Node): string =>
+  JSON.stringify([metadata?.uid, metadata?.labels, metadata?.annotations?.[GROUP_CLAIM]]);
 
 /** The memory is of an earlier Node of this name: one that is being deleted has its label still. */
 function isOfAnother(left: Readonly<Record<string, string>>, { name = '', uid = '' }: NonNullable<Node['metadata']>) {

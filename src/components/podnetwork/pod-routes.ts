@@ -77,7 +77,14 @@ class NodePodRoutes implements PodRoutes {
   start(): void {
     const wake = (): void => this.#schedule(COALESCE_MS);
     this.#closers.push(
-      this.#nodes.onChange({ added: wake, updated: wake, deleted: wake }),
+      this.#nodes.onChange({
+        added: wake,
+        // Nodes report their conditions all the time.
+        updated: (node, old) => {
+          if (JSON.stringify(peerOf(node)) !== JSON.stringify(peerOf(old))) wake();
+        },
+        deleted: wake,
+      }),
       this.#deps.kernel.watch(wake),
     );
     this.#nodes.start();

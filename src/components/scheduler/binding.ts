@@ -6,6 +6,7 @@ import type { FilterName } from '../../core/scheduling/filters/filter.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import { reservePod, unreservePod } from '../../core/scheduling/reserve.ts';
 import type { Unschedulable } from '../../core/scheduling/schedule.ts';
+import { WAITS_FOR_VICTIMS } from './gang-preemption.ts';
 import { preBindPod } from './plugins.ts';
 import type { EpochState } from './state.ts';
 
@@ -131,7 +132,7 @@ export class Binding {
       return;
     }
     const wasNominated = cluster.nominatedNode(info.uid) !== undefined;
-    const isStillPromised = decision.message.includes('not eligible due to a terminating pod');
+    const isStillPromised = decision.message.includes(WAITS_FOR_VICTIMS);
     if (wasNominated && !isStillPromised) cluster.clearNomination(info.uid);
     const nominated = wasNominated && !isStillPromised ? '' : undefined;
     this.#state.track(this.#report(info, 'Unschedulable', decision.message, nominated));

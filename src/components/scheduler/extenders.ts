@@ -1,10 +1,13 @@
-/** Consults the extenders of the configuration. Source: pkg/scheduler/extender.go. */
+/**
+ * Consults the extenders of the configuration. Source: pkg/scheduler/extender.go. Upstream's types have no JSON tags:
+ * names of fields are Go's, and answers are read whatever their case, as Go reads them.
+ */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';
 import type { NodeInfo } from '../../core/scheduling/node-info.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
-import type { PreemptionCandidate } from '../../core/scheduling/preemption.ts';
+import { byImportance, type PreemptionCandidate } from '../../core/scheduling/preemption.ts';
 import type { FoundNodes } from '../../core/scheduling/schedule.ts';
 import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
 
@@ -37,9 +40,10 @@ export class Extenders {
       const { filterVerb } = extender;
       if (filterVerb === undefined || !isInterested(extender, pod)) continue;
       const nodes = feasible;
-      const answer = await this.#ask(extender, filterVerb, { pod: pod.pod, ...nodesFor(extender, nodes) });
-      if (answer === undefined) continue;
-      const { kept, refused } = readFilterResult(answer, extender, nodes);
+      const body = { Pod: pod.pod, ...nodesFor(extender, nodes) };
+      const result = await this.#ask(extender, filterVerb, body, (answer) => readFilterResult(answer, extender, nodes));
+      if (result === undefined) continue;
+      const { kept, refused } = result;
       for (const [name, rejection] of refused) rejections.set(name, rejection);
       feasible = nodes.filter(({ name }) => kept.has(name) && !refused.has(name));
       for (const { name } of nodes) {
@@ -57,7 +61,7 @@ export class Extenders {
       const { prioritizeVerb, weight } = extender;
       if (prioritizeVerb === undefined || !isInterested(extender, pod)) return;
       try {
-        const answer = await this.#post(extender, prioritizeVerb, { pod: pod.pod, ...nodesFor(extender, nodes) });
+        const answer = await this.#post(extender, prioritizeVerb, { Pod: pod.pod, ...nodesFor(extender, nodes) });
         for (const { host, score } of readPriorities(answer)) {
           scores.set(host, (scores.get(host) ?? 0) + score * SCORE_SCALE * weight);
         }
@@ -75,17 +79,9 @@ export class Extenders {
     for (const extender of this.#settings) {
       const { preemptVerb } = extender;
       if (preemptVerb === undefined || left.length === 0 || !isInterested(extender, pod)) continue;
-      const answer = await this.#ask(extender, preemptVerb, { pod: pod.pod, ...victimsFor(extender, left) });
-      if (answer === undefined) continue;
-      const victims = record(record(answer)['nodeNameToMetaVictims']);
-      left = left.flatMap((candidate) => {
-        const { name } = candidate.node;
-        if (!Object.hasOwn(victims, name)) return [];
-        const answered = record(victims[name]);
-        const uids = new Set(list(answered['pods']).map((each) => String(record(each)['uid'])));
-        const pods = [...candidate.node.pods.values()].filter(({ uid }) => uids.has(uid));
-        return [{ ...candidate, victims: pods, violations: Number(answered['numPDBViolations'] ?? 0) || 0 }];
-      });
+      const sent = left;
+      const body = { Pod: pod.pod, ...victimsFor(extender, sent) };
+      left = (await this.#ask(extender, preemptVerb, body, (answer) => readVictims(answer, extender, sent))) ?? sent;
     }
     return left;
   }
@@ -97,13 +93,24 @@ export class Extenders {
     if (extender === undefined || verb === undefined) return undefined;
     return async (node) => {
       const { name: podName = '', namespace: podNamespace = '' } = pod.pod.metadata ?? {};
-      await this.#post(extender, verb, { podName, podNamespace, podUID: pod.uid, node });
+      await this.#post(extender, verb, {
+        PodName: podName,
+        PodNamespace: podNamespace,
+        PodUID: pod.uid,
+        Node: node,
+      });
     };
   }
 
-  async #ask(extender: ExtenderSettings, verb: string, body: unknown): Promise<unknown> {
+  /** Undefined: the extender failed, or its answer makes no sense, and it is ignorable. */
+  async #ask<T>(
+    extender: ExtenderSettings,
+    verb: string,
+    body: unknown,
+    read: (answer: unknown) => T,
+  ): Promise<T | undefined> {
     try {
-      return await this.#post(extender, verb, body);
+      return read(await this.#post(extender, verb, body));
     } catch (error) {
       if (!extender.ignorable) throw error;
       this.#log.warn('extender ignored', { extender: extender.urlPrefix, error: messageOf(error) });
@@ -113,7 +120,7 @@ export class Extenders {
 
   async #post(extender: ExtenderSettings, verb: string, body: unknown): Promise<unknown> {
     const answer = await this.#caller.post(extender, verb, body);
-    const error = Array.isArray(answer) ? undefined : record(answer)['error'];
+    const error = fieldOf(answer, 'Error');
     if (typeof error === 'string' && error !== '') throw new Error(`extender ${extender.urlPrefix}/${verb}: ${error}`);
     return answer;
   }
@@ -125,19 +132,19 @@ function isInterested({ managedResources }: ExtenderSettings, pod: PodInfo): boo
 
 function nodesFor({ nodeCacheCapable }: ExtenderSettings, nodes: readonly NodeInfo[]): object {
   return nodeCacheCapable
-    ? { nodenames: nodes.map(({ name }) => name) }
-    : { nodes: { apiVersion: 'v1', kind: 'NodeList', items: nodes.map(({ node }) => node) } };
+    ? { NodeNames: nodes.map(({ name }) => name) }
+    : { Nodes: { apiVersion: 'v1', kind: 'NodeList', items: nodes.map(({ node }) => node) } };
 }
 
 function victimsFor({ nodeCacheCapable }: ExtenderSettings, candidates: readonly PreemptionCandidate[]): object {
   const entries = candidates.map(({ node, victims, violations }) => [
     node.name,
     {
-      pods: victims.map(({ uid, pod }) => (nodeCacheCapable ? { uid } : pod)),
-      numPDBViolations: violations,
+      Pods: victims.map(({ uid, pod }) => (nodeCacheCapable ? { UID: uid } : pod)),
+      NumPDBViolations: violations,
     },
   ]);
-  return { [nodeCacheCapable ? 'nodeNameToMetaVictims' : 'nodeNameToVictims']: Object.fromEntries(entries) };
+  return { [nodeCacheCapable ? 'NodeNameToMetaVictims' : 'NodeNameToVictims']: Object.fromEntries(entries) };
 }
 
 function readFilterResult(
@@ -145,27 +152,48 @@ function readFilterResult(
   { nodeCacheCapable }: ExtenderSettings,
   nodes: readonly NodeInfo[],
 ): { readonly kept: ReadonlySet<string>; readonly refused: ReadonlyMap<string, Rejection> } {
-  const result = record(answer);
+  const sent = fieldOf(answer, 'Nodes') ?? undefined;
   const names = nodeCacheCapable
-    ? result['nodenames']
-    : (result['nodes'] ?? undefined) &&
-      list(record(result['nodes'])['items']).map((node) => record(record(node)['metadata'])['name']);
+    ? fieldOf(answer, 'NodeNames')
+    : sent && list(record(sent)['items']).map((node) => record(record(node)['metadata'])['name']);
   // An answer without nodes keeps those that were sent, except for the failed ones.
   const kept = new Set(Array.isArray(names) ? names.map(String) : nodes.map(({ name }) => name));
   const refused = new Map<string, Rejection>();
   const refuse = (field: string, unresolvable: boolean): void => {
-    for (const [name, reason] of Object.entries(record(result[field]))) {
+    for (const [name, reason] of Object.entries(record(fieldOf(answer, field)))) {
       refused.set(name, reject('Extender', String(reason), unresolvable));
     }
   };
-  refuse('failedNodes', false);
-  refuse('failedAndUnresolvableNodes', true);
+  refuse('FailedNodes', false);
+  refuse('FailedAndUnresolvableNodes', true);
   return { kept, refused };
+}
+
+/** Candidates that the extender keeps, with the victims it names. */
+function readVictims(
+  answer: unknown,
+  { urlPrefix }: ExtenderSettings,
+  candidates: readonly PreemptionCandidate[],
+): readonly PreemptionCandidate[] {
+  const byNode = record(fieldOf(answer, 'NodeNameToMetaVictims'));
+  return candidates.flatMap((candidate) => {
+    const { name, pods } = candidate.node;
+    if (!Object.hasOwn(byNode, name)) return [];
+    const victims = list(fieldOf(byNode[name], 'Pods')).map((each) => {
+      const uid = String(fieldOf(each, 'UID'));
+      const victim = pods.get(uid);
+      if (victim === undefined) throw new Error(`extender ${urlPrefix}: pod (UID: ${uid}) is not on node "${name}"`);
+      return victim;
+    });
+    if (victims.length === 0) throw new Error(`extender ${urlPrefix}: expected at least one victim pod on "${name}"`);
+    const violations = Number(fieldOf(byNode[name], 'NumPDBViolations') ?? 0) || 0;
+    return [{ ...candidate, victims: victims.sort(byImportance), violations }];
+  });
 }
 
 function readPriorities(answer: unknown): { readonly host: string; readonly score: number }[] {
   return list(answer).map((each) => {
-    const { host, score } = record(each);
+    const [host, score] = [fieldOf(each, 'Host'), fieldOf(each, 'Score')];
     if (typeof host !== 'string' || typeof score !== 'number') throw new Error('host and score are expected');
     return { host, score: Math.min(MAX_EXTENDER_SCORE, Math.max(0, score)) };
   });
@@ -175,6 +203,14 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Readonly<Record<string, unknown>>)
     : {};
+}
+
+/** Of an object of Go's: its own spelling, or another case. */
+function fieldOf(value: unknown, name: string): unknown {
+  const fields = record(value);
+  if (Object.hasOwn(fields, name)) return fields[name];
+  const key = Object.keys(fields).find((each) => each.toLowerCase() === name.toLowerCase());
+  return key === undefined ? undefined : fields[key];
 }
 
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -3,7 +3,7 @@ import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1'
 import type { ClusterEvent } from '../../core/scheduling/hints.ts';
 import { podGroupKey } from '../../core/scheduling/pod-group.ts';
 import { podInfoOf } from '../../core/scheduling/pod-info.ts';
-import { podRequests } from '../../core/scheduling/resources.ts';
+import { podRequests, sameAmounts } from '../../core/scheduling/resources.ts';
 import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import type { OptionalSources } from './sources.ts';
 import type { EpochState } from './state.ts';
@@ -112,11 +112,12 @@ export class ClusterFeed {
       this.#podAdded(pod);
       return;
     }
+    const { cluster } = this.#state;
     const isRelabelled = differs(pod.metadata?.labels, old.metadata?.labels);
     const isLeaving = pod.metadata?.deletionTimestamp !== old.metadata?.deletionTimestamp;
-    const isResized = differs([...podRequests(pod)], [...podRequests(old)]);
-    if (!isRelabelled && !isLeaving && !isResized && pod.status?.startTime === old.status?.startTime) return;
-    const info = this.#state.cluster.setPod(pod);
+    const before = cluster.placedPod(pod.metadata?.uid ?? '')?.requests ?? podRequests(old);
+    const info = cluster.setPod(pod);
+    const isResized = !sameAmounts(info.requests, before);
     if (isRelabelled || isLeaving) this.#happened({ kind: 'PodLabelsChanged', pod: info });
     if (isResized) this.#happened({ kind: 'PodLeft', pod: info });
   }

@@ -1,7 +1,8 @@
 /**
  * Pod groups: all pending members are placed in one step, and nothing is taken unless at least `minMember` of them fit,
  * so that two groups never hold half of the room each. Placed members are bound when enough of them are ready; when
- * that takes longer than the group's time-out, all are released. Source: scheduler-plugins' Coscheduling.
+ * that takes longer than the group's time-out, all are released. A group evicts less important pods only when enough
+ * members would fit without them. Source: scheduler-plugins' Coscheduling.
  */
 import type { Timer } from '../../base/clock.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../../core/scheduling/pod-group.ts';
@@ -9,6 +10,7 @@ import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { Unschedulable } from '../../core/scheduling/schedule.ts';
 import type { Binding, Permit } from './binding.ts';
 import { decide } from './cycle.ts';
+import { roomForGroup } from './gang-preemption.ts';
 import type { EpochState } from './state.ts';
 
 interface Placed {
@@ -50,11 +52,21 @@ export async function placeGroup(
     if (decision.kind === 'bind') placed.push({ info, node: decision.node });
     else refused.push({ info, decision });
   }
-  if (before + placed.length < minMember) {
+  const missing = minMember - before - placed.length;
+  if (missing > 0) {
+    // Members for which an earlier attempt has evicted pods come first: a new member must not cause further evictions.
+    const wasPromised = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
+    const candidates = refused.map(({ info }) => info).sort((a, b) => wasPromised(a) - wasPromised(b));
+    const { preemptions, message } = roomForGroup(state, candidates, missing, uids);
     for (const { info, node } of placed) binding.release(info, node);
-    const why = refused[0]?.decision.message ?? 'members are gated';
-    const fitting = `${before + placed.length} of ${minMember} members of pod group "${key}" fit`;
-    for (const { info } of [...placed, ...refused]) binding.giveUp(info, refusal(`${fitting}: ${why}`));
+    const why = message ?? refused[0]?.decision.message ?? 'members are gated';
+    const decision = refusal(`${minMember - missing} of ${minMember} members of pod group "${key}" fit: ${why}`);
+    // Members that fit keep their places for the time in which the victims of the others leave.
+    for (const { info, node } of placed) {
+      const kept = preemptions.size === 0 ? undefined : { node, victims: [], displaced: [] };
+      binding.giveUp(info, { ...decision, preemption: kept });
+    }
+    for (const info of candidates) binding.giveUp(info, { ...decision, preemption: preemptions.get(info.uid) });
     return;
   }
   for (const { info, decision } of refused) binding.giveUp(info, decision);

@@ -9,6 +9,7 @@ import { NodeInfo } from './node-info.ts';
 import { IncrementalPodCounts, type PodCounts } from './pod-counts.ts';
 import { type PodInfo, podInfoOf } from './pod-info.ts';
 import type { VolumeLister } from './pod-volumes.ts';
+import { sameAmounts } from './resources.ts';
 
 /** What filters and scorers may look at. */
 export interface ClusterView {
@@ -108,9 +109,23 @@ export class Cluster {
   setPod(pod: Pod): PodInfo {
     const info = podInfoOf(pod);
     this.#assumed.delete(info.uid);
-    this.#place(info, pod.spec?.nodeName ?? '');
+    const node = pod.spec?.nodeName ?? '';
+    if (!this.#replaced(info, node)) this.#place(info, node);
     this.clearNomination(info.uid);
     return info;
+  }
+
+  /** A bound or assumed pod as it counts now. */
+  placedPod(uid: string): PodInfo | undefined {
+    return this.#nodes.get(this.#nodeOf.get(uid) ?? '')?.pods.get(uid);
+  }
+
+  /** Most changes of a bound pod, and the binding of an assumed one, change nothing that is counted. */
+  #replaced(info: PodInfo, node: string): boolean {
+    const known = this.placedPod(info.uid);
+    if (known === undefined || this.#nodeOf.get(info.uid) !== node || !countsAs(known, info)) return false;
+    this.#nodes.get(node)?.pods.set(info.uid, info);
+    return true;
   }
 
   removePod(uid: string): void {
@@ -129,6 +144,15 @@ export class Cluster {
   forget(uid: string): void {
     if (!this.#assumed.delete(uid)) return;
     this.#displace(uid);
+  }
+
+  /** Takes a placed pod away for a trial; the returned function puts it back. */
+  without(uid: string): () => void {
+    const node = this.#nodeOf.get(uid);
+    const info = this.placedPod(uid);
+    if (node === undefined || info === undefined) return () => {};
+    this.#displace(uid);
+    return () => this.#place(info, node);
   }
 
   /** Bound or assumed. */
@@ -214,6 +238,17 @@ export class Cluster {
     waiting?.delete(uid);
     if (waiting?.size === 0) this.#homeless.delete(node);
   }
+}
+
+/** What of a bound pod's specification counts and may change are its requests. */
+function countsAs(known: PodInfo, info: PodInfo): boolean {
+  const [before, now] = [known.pod.metadata, info.pod.metadata];
+  return (
+    before?.deletionTimestamp === now?.deletionTimestamp &&
+    sameAmounts(known.requests, info.requests) &&
+    sameAmounts(known.assumed, info.assumed) &&
+    (before?.labels === now?.labels || JSON.stringify(before?.labels) === JSON.stringify(now?.labels))
+  );
 }
 
 /** As upstream's node tree: a search that ends early has seen every zone. */

@@ -181,7 +181,7 @@ function splitByBudget(
 }
 
 /** More important first: higher priority, then longer running. */
-function byImportance(a: PodInfo, b: PodInfo): number {
+export function byImportance(a: PodInfo, b: PodInfo): number {
   return b.priority - a.priority || startedMs(a) - startedMs(b);
 }
 

@@ -30,6 +30,13 @@ export function amountsOf(list: ResourceList | undefined): MutableAmounts {
   return amounts;
 }
 
+export function sameAmounts(a: Amounts, b: Amounts): boolean {
+  if (a === b) return true;
+  if (a.size !== b.size) return false;
+  for (const [name, amount] of a) if (b.get(name) !== amount) return false;
+  return true;
+}
+
 export function add(target: MutableAmounts, amounts: Amounts, sign: 1 | -1 = 1): void {
   for (const [name, amount] of amounts) target.set(name, (target.get(name) ?? 0) + sign * amount);
 }

@@ -71,7 +71,7 @@ export class Containers {
       const record = this.#table.get(id);
       if (record.startedAtMs > 0) return;
       try {
-        await this.#context.handlers.of(record).runc.start(id);
+        await this.#context.handlers.of(record).runc.start(id, () => isRunning(record.pid, record.pidStart));
       } catch (error) {
         throw new RuntimeError('start-failed', messageOf(error), { cause: error });
       }

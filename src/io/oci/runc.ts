@@ -4,6 +4,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LinuxResources } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
+import { openGate } from './exec-gate.ts';
 import { type CgroupDriver, linuxResources } from './spec.ts';
 
 export interface Runc {
@@ -15,7 +16,8 @@ export interface Runc {
   mountOptions(): Promise<readonly string[]>;
   /** All that the program prints for `--version`. */
   versionText(): Promise<string>;
-  start(id: string): Promise<void>;
+  /** `isAlive`: whether the container's first process, which waits for this, is still there. */
+  start(id: string, isAlive: () => Promise<boolean>): Promise<void>;
   /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
   deleteForce(id: string): Promise<void>;
   /** Runs a bundle's container detached; for the pid namespace holder, which needs no monitor. */
@@ -28,6 +30,8 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
   const run = (...args: string[]): Promise<string> => runCommand(path, [...globalArgs, ...args]);
   // Asked with each status of the node.
   let known: { readonly program: string; readonly version: string } | undefined;
+  /** Other runtimes have a fifo of the same name and another use for it. */
+  let isRunc: Promise<boolean> | undefined;
   return {
     path,
     globalArgs,
@@ -49,8 +53,12 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
         return [];
       }
     },
-    async start(id) {
-      await run('start', id);
+    async start(id, isAlive) {
+      isRunc ??= runCommand(path, ['--version']).then(
+        (text) => text.startsWith('runc version'),
+        () => false,
+      );
+      if (!(await isRunc) || !(await openGate(join(root, id), isAlive))) await run('start', id);
     },
     async deleteForce(id) {
       await run('delete', '--force', id);

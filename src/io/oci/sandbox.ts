@@ -60,9 +60,12 @@ export async function setUp(paths: RuntimePaths, id: string, config: SandboxConf
   await Promise.all([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
   const files = namespaceFiles(paths, { ...config, id });
   const shm = shmDirectory(paths, { id, hostIpc: config.hostIpc });
+  const mountShm = config.hostIpc ? undefined : shmMount(shm, config.userNamespace);
+  if (mountShm !== undefined) await mkdir(shm);
   await Promise.all([
-    config.userNamespace === undefined ? unshare(files) : pinNamespaces(pinned(files), config.userNamespace),
-    config.hostIpc ? undefined : mkdir(shm).then(() => mountShm(shm, config.userNamespace)),
+    config.userNamespace === undefined
+      ? unshare(files, mountShm)
+      : Promise.all([pinNamespaces(pinned(files), config.userNamespace), mountShm && runCommand(...mountShm)]),
     writeNameService(stateDirectory, config),
     mkdir(config.logDirectory, { recursive: true, mode: 0o755 }),
   ]);
@@ -71,18 +74,23 @@ export async function setUp(paths: RuntimePaths, id: string, config: SandboxConf
 const pinned = (files: Omit<JoinedNamespaces, 'pid'>): ReadonlyMap<string, string> =>
   new Map(Object.entries(files).flatMap(([kind, file]) => (file === undefined ? [] : [[kind, file] as const])));
 
-async function unshare(files: Omit<JoinedNamespaces, 'pid'>): Promise<void> {
+type Command = readonly [file: string, args: readonly string[]];
+
+/** `then` runs in the new namespaces, none of which is a mount namespace: one process less for each pod. */
+async function unshare(files: Omit<JoinedNamespaces, 'pid'>, then: Command = ['true', []]): Promise<void> {
   const args: string[] = [];
   for (const [kind, file] of pinned(files)) {
     await writeFile(file, '', { flag: 'wx', mode: 0o600 });
     args.push(`--${kind}=${file}`);
   }
-  if (args.length > 0) await runCommand('unshare', [...args, 'true']);
+  const [file, own] = then;
+  if (args.length > 0) await runCommand('unshare', [...args, file, ...own]);
+  else await runCommand(...then);
 }
 
-async function mountShm(path: string, { hostId }: Pick<IdMapping, 'hostId'> = { hostId: 0 }): Promise<void> {
+function shmMount(path: string, { hostId }: Pick<IdMapping, 'hostId'> = { hostId: 0 }): Command {
   const options = `nosuid,nodev,noexec,mode=1777,uid=${hostId},gid=${hostId},size=${SHM_SIZE}`;
-  await runCommand('mount', ['-t', 'tmpfs', '-o', options, 'shm', path]);
+  return ['mount', ['-t', 'tmpfs', '-o', options, 'shm', path]];
 }
 
 async function writeNameService(directory: string, config: SandboxConfig): Promise<void> {

@@ -5,11 +5,12 @@ export {
   createSelfSigned,
   generateKey,
   issue,
+  type KeyPair,
   lifetimeFrom,
   loadAuthority,
   RELEASED_MS,
 } from './certificate.ts';
-export { readIfPresent, writeIfDifferent, writeWhole } from './files.ts';
+export { readIfPresent, readSecretIfPresent, writeIfDifferent, writeWhole } from './files.ts';
 export { canonicalIp, installEtcd, installMaster, installNode } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';

@@ -28,6 +28,8 @@ export interface MasterInstall {
   readonly etcd: EtcdFiles;
   /** Names and addresses of the API server. */
   readonly serverNames: AlternativeNames;
+  /** Names of the default certificate of routes. */
+  readonly routerNames: readonly string[];
   /** What admin.kubeconfig points to. */
   readonly publicUrl: string;
   /** What the host's own components use. */
@@ -68,6 +70,16 @@ export async function installMaster(install: MasterInstall, context: InstallCont
       files.server,
       authority,
       { subject: { commonName: 'kube-apiserver' }, usages: ['server'], names: install.serverNames },
+      context,
+    ),
+    ensureLeaf(
+      files.router,
+      authority,
+      {
+        subject: { commonName: install.routerNames[0] ?? 'openshift-router' },
+        usages: ['server'],
+        names: { dns: install.routerNames, ips: [] },
+      },
       context,
     ),
     installEtcdClient(install, context),

@@ -38,6 +38,8 @@ export interface MasterFiles {
   readonly frontProxyCa: PairFiles;
   readonly frontProxyCaBundle: string;
   readonly aggregatorFrontProxy: PairFiles;
+  /** Default certificate of routes. */
+  readonly router: PairFiles;
   readonly admin: PairFiles;
   readonly adminKubeconfig: string;
   readonly controllers: PairFiles;
@@ -64,6 +66,7 @@ export function masterFiles(root: string): MasterFiles {
     frontProxyCa: pair(directory, 'front-proxy-ca'),
     frontProxyCaBundle: join(directory, 'front-proxy-ca-bundle.crt'),
     aggregatorFrontProxy: pair(directory, 'aggregator-front-proxy'),
+    router: pair(directory, 'openshift-router'),
     admin: pair(directory, 'admin'),
     adminKubeconfig: join(directory, 'admin.kubeconfig'),
     controllers: pair(directory, 'openshift-master'),

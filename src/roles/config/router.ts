@@ -1,7 +1,7 @@
 /** `router` of the bootstrap file: the proxy of routes and ingresses on this host. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type LabelSelector, parseLabelSelector } from '../../base/selector.ts';
-import { boolean, checkedString, integer, object, type Parsed } from './strict-yaml.ts';
+import { boolean, checkedString, integer, object, type Parsed, string } from './strict-yaml.ts';
 
 const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
@@ -17,6 +17,8 @@ const selector = () =>
     }
   });
 
+const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path' });
+
 export const routerField = () =>
   object({
     enabled: boolean(),
@@ -27,6 +29,7 @@ export const routerField = () =>
     accessLog: boolean(),
     routeSelector: selector(),
     namespaceSelector: selector(),
+    defaultCertificate: object({ certFile: absolutePath(), keyFile: absolutePath() }, ['certFile', 'keyFile']),
   });
 
 type RouterFile = Parsed<{ router: ReturnType<typeof routerField> }, 'router'>['router'];
@@ -42,6 +45,8 @@ export interface RouterSettings {
   readonly accessLog: boolean;
   readonly routeSelector: LabelSelector | undefined;
   readonly namespaceSelector: LabelSelector | undefined;
+  /** Files of the pair that is served in place of the cluster's default certificate. */
+  readonly defaultCertificate?: { readonly certFile: string; readonly keyFile: string };
 }
 
 const selectorOf = (text: string | undefined): LabelSelector | undefined =>
@@ -56,6 +61,7 @@ export const routerOf = (file: RouterFile | undefined): RouterSettings => ({
   accessLog: file?.accessLog ?? false,
   routeSelector: selectorOf(file?.routeSelector),
   namespaceSelector: selectorOf(file?.namespaceSelector),
+  ...(file?.defaultCertificate === undefined ? {} : { defaultCertificate: file.defaultCertificate }),
 });
 
 /** For `hyperedge config show`. */

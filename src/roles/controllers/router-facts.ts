@@ -1,36 +1,66 @@
 /** The default certificate of routes, and the judge of theirs, for the controllers. */
 import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { RouterFacts } from '../../components/controllers/ingress-router-port.ts';
-import { issue, lifetimeFrom, type loadAuthority } from '../../io/pki/index.ts';
+import {
+  issue,
+  type KeyPair,
+  lifetimeFrom,
+  type loadAuthority,
+  masterFiles,
+  readSecretIfPresent,
+} from '../../io/pki/index.ts';
 import { createCertificateJudge } from '../../io/routing/index.ts';
 import { systemClock as clock } from '../process.ts';
 
 const LIFETIME_DAYS = 730;
 const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
 
-export function routerFacts(domain: string, authority: ReturnType<typeof loadAuthority>): RouterFacts {
+/** `installed`: the pair that this host's installation has made; one that does not fit is not used. */
+export function routerFacts(
+  domain: string,
+  authority: ReturnType<typeof loadAuthority>,
+  installed: () => Promise<KeyPair | undefined> = async () => undefined,
+): RouterFacts {
+  const needsRenewal = (pem: string, dns: readonly string[]): boolean => {
+    try {
+      const certificate = new X509Certificate(pem);
+      const names = (certificate.subjectAltName ?? '').split(', ');
+      return (
+        !dns.every((name) => names.includes(`DNS:${name}`)) ||
+        !certificate.checkIssued(authority.certificate) ||
+        certificate.validToDate.getTime() - clock.nowMs() < RENEW_BEFORE_MS
+      );
+    } catch {
+      return true;
+    }
+  };
   return {
     domain,
     judge: createCertificateJudge(),
-    issue: (dns) =>
-      issue(authority, {
-        subject: { commonName: dns[0] ?? domain },
-        usages: ['server'],
-        names: { dns, ips: [] },
-        validity: lifetimeFrom(clock.nowMs(), LIFETIME_DAYS),
-      }).then(({ certPem, keyPem }) => ({ certPem: `${certPem.trim()}\n${authority.certPem}`, keyPem })),
-    needsRenewal: (pem, dns) => {
-      try {
-        const certificate = new X509Certificate(pem);
-        const names = (certificate.subjectAltName ?? '').split(', ');
-        return (
-          !dns.every((name) => names.includes(`DNS:${name}`)) ||
-          !certificate.checkIssued(authority.certificate) ||
-          certificate.validToDate.getTime() - clock.nowMs() < RENEW_BEFORE_MS
-        );
-      } catch {
-        return true;
-      }
+    issue: async (dns) => {
+      const present = await installed().catch(() => undefined);
+      const { certPem, keyPem } =
+        present !== undefined && !needsRenewal(present.certPem, dns)
+          ? present
+          : await issue(authority, {
+              subject: { commonName: dns[0] ?? domain },
+              usages: ['server'],
+              names: { dns, ips: [] },
+              validity: lifetimeFrom(clock.nowMs(), LIFETIME_DAYS),
+            });
+      return { certPem: `${certPem.trim()}\n${authority.certPem}`, keyPem };
     },
+    needsRenewal,
   };
+}
+
+/** The pair of this host's installation in the directory of the master's certificates; undefined: there is none. */
+export async function installedPair(directory: string): Promise<KeyPair | undefined> {
+  const { cert, key } = masterFiles('/').router;
+  const keyPem = await readSecretIfPresent(join(directory, basename(key)));
+  return keyPem === undefined
+    ? undefined
+    : { certPem: await readFile(join(directory, basename(cert)), 'utf8'), keyPem };
 }

@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
 import { GatedServer } from '../../base/connections/gated-server.ts';
@@ -35,7 +36,7 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { type CatalogPlaces, catalogFiles } from './catalogs.ts';
 import { machineConfigFacts } from './machine-config.ts';
 import { machineProvisioner } from './machines.ts';
-import { routerFacts } from './router-facts.ts';
+import { installedPair, routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
 
 export interface Component {
@@ -124,7 +125,9 @@ export async function startControllers({
     options: optionsOf(config),
     machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
-    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem)),
+    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem), () =>
+      installedPair(dirname(at(signer.certFile))),
+    ),
     machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });
   const scheduler = createScheduler({

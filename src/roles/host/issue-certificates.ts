@@ -35,6 +35,7 @@ export async function issueCertificates(settings: Settings, context: InstallCont
         files: master,
         etcd: etcdFiles(root),
         serverNames: serverNames(settings, names),
+        routerNames: [`*.${settings.openshift.domain}`, settings.openshift.domain],
         publicUrl: urlOf(settings.nodeIp, settings.ports.api),
         localUrl,
       },

@@ -1,11 +1,11 @@
 /** The router of this host: routes, ingresses and HTTP routes on its ports 80 and 443. */
 import { readFile } from 'node:fs/promises';
-import { messageOf } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { EventRecorder, InformerFactory } from '../../client/index.ts';
 import { createNeedPods } from '../../client/need-pods.ts';
 import { createRouter } from '../../components/openshift/router/index.ts';
-import { nodeFiles } from '../../io/pki/index.ts';
+import { nodeFiles, readSecretIfPresent } from '../../io/pki/index.ts';
 import { createCertificateJudge, proxyFactory } from '../../io/routing/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
@@ -19,6 +19,7 @@ export function startRouter(
 ): () => Promise<void> {
   const { router: config, root, nodeIp } = settings;
   if (!config.enabled) return async () => {};
+  const own = config.defaultCertificate;
   const router = createRouter({
     informers,
     proxies: proxyFactory(log, nodeIp.includes(':') || settings.ipFamilies.length > 1 ? '::' : '0.0.0.0'),
@@ -30,9 +31,18 @@ export function startRouter(
     config: {
       ...config,
       statsPort: config.statsPort === 0 ? undefined : config.statsPort,
+      ...(own === undefined ? {} : { ownCertificate: () => pairAt(own) }),
       clusterCa: () => readFile(nodeFiles(root).clientCa, 'utf8'),
     },
   });
   router.start().catch((error: unknown) => log.error('router not started', { error: messageOf(error) }));
   return () => router.stop();
+}
+
+/** Throws CodedErrors for a key that others can read. */
+async function pairAt({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }) {
+  const [certificate, key] = await Promise.all([readFile(certFile, 'utf8'), readSecretIfPresent(keyFile)]);
+  if (key === undefined)
+    throw new CodedError('bad-config', `router.defaultCertificate: ${keyFile} is missing; restore it`);
+  return { certificate, key };
 }

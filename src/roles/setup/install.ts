@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MACHINE_NAMESPACE } from '../../api/machines/types.ts';
 import { CodedError } from '../../base/errors.ts';
+import { masterFiles } from '../../io/pki/index.ts';
 import { packaged } from '../assets.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { openHelpers } from '../helpers.ts';
@@ -92,6 +93,8 @@ export async function install(options: InstallOptions): Promise<number> {
     return 0;
   }
   const status = await waitUntilReady(root, running && upgraded ? before?.pid : undefined, options.timeoutMs, progress);
+  const { router } = masterFiles(settings.root);
+  if (existsSync(router.cert)) progress.step(`default certificate of routes is in ${router.cert}`);
   progress.step(`node ${status.node} is Ready`);
   options.write(next(settings, status));
   return 0;

@@ -21,6 +21,7 @@ import {
   createControllers,
 } from '../../../src/components/controllers/index.ts';
 import type { MachineProvisioner } from '../../../src/components/controllers/machines-port.ts';
+import type { SchedulerDeps } from '../../../src/components/scheduler/deps.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
 import { createCatalogFiles } from '../../../src/io/catalogs/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
@@ -57,6 +58,8 @@ export interface ControlPlaneOptions {
   readonly catalogs?: string;
   /** Whether certificates of services are issued. Default false. */
   readonly router?: boolean;
+  /** A configuration of the scheduler, and what calls its extenders. */
+  readonly scheduler?: Pick<SchedulerDeps, 'settings' | 'extenders'>;
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -127,6 +130,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     log: log.named('scheduler'),
     clock,
     random,
+    ...options.scheduler,
   });
   await controllers.start();
   await scheduler.start();

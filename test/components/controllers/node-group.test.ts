@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
 import { GROUP_BY_POOLS, GROUP_LABEL } from '../../../src/api/kinds/nodes/own-labels.ts';
-import { CONFIG_STATE, CURRENT_CONFIG, DESIRED_CONFIG } from '../../../src/api/machineconfig/types.ts';
+import { CONFIG_STATE, CURRENT_CONFIG, DESIRED_CONFIG, ROLE_LABEL } from '../../../src/api/machineconfig/types.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
@@ -103,6 +103,26 @@ test('arguments of a group become a KubeletConfig of a pool of its workers, and 
       ),
     'no KubeletConfig',
   );
+});
+
+test('a pool of an administrator has a node before the pool of its group', async () => {
+  await edit('node-config-compute', "max-pods: ['44']");
+  await eventually(async () => (await kubeletConfigOf('node-config-compute'))?.['maxPods'] === 44, 'the new value');
+  const nodeSelector = { matchLabels: { special: '' } };
+  const role = { key: ROLE_LABEL, operator: 'In', values: ['worker', 'special'] };
+  const machineConfigSelector = { matchExpressions: [role] };
+  const pools = plane.of(resources.machineConfigPools);
+  await pools.create({ metadata: { name: 'special' }, spec: { machineConfigSelector, nodeSelector } });
+  await plane.of(resources.nodes).patch('n1', undefined, 'merge', { metadata: { labels: { special: '' } } });
+  await eventually(async () => (await poolOfNode('n1')) === 'special', 'the node in its pool');
+  await event('node-config-compute', /in pool special/);
+  await eventually(async () => !(await byPools('node-config-compute')), 'a group that hosts apply');
+  const labels = { 'node-group.hyperedge.dev/node-config-compute': '' };
+  await pools.patch('special', undefined, 'merge', { metadata: { labels } });
+  await eventually(() => byPools('node-config-compute'), 'a group that the pool applies');
+  const rendered = annotation(await plane.of(resources.nodes).get('n1'), CURRENT_CONFIG);
+  const { spec } = await plane.of(resources.machineConfigs).get(rendered);
+  assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 44')));
 });
 
 test('arguments that hosts have applied are handed to the pool when it has them; masters stay in theirs', async () => {

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import type { Node } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import type { InformerFactory } from '../../../src/client/types.ts';
+import type { ChangeHandler, InformerFactory } from '../../../src/client/types.ts';
 import { createPodRoutes } from '../../../src/components/podnetwork/index.ts';
 import { createBridgeNetwork, createOverlayKernel } from '../../../src/io/links/index.ts';
 import { chooseNodeIps, podLinksOf } from '../../../src/roles/config/node-addresses.ts';
@@ -25,7 +25,7 @@ const network = createBridgeNetwork({
 });
 
 let nodes: Node[] = [];
-const handlers = new Set<() => void>();
+const handlers = new Set<Required<ChangeHandler<Node>>>();
 let setSynced: () => void = () => {};
 const informer = {
   hasSynced: false,
@@ -34,9 +34,9 @@ const informer = {
   }),
   start: () => {},
   list: () => nodes,
-  onChange: ({ updated }: { updated: () => void }) => {
-    handlers.add(updated);
-    return () => handlers.delete(updated);
+  onChange: (handler: Required<ChangeHandler<Node>>) => {
+    handlers.add(handler);
+    return () => handlers.delete(handler);
   },
 };
 
@@ -80,10 +80,9 @@ async function answer(request: HostRequest): Promise<unknown> {
       routes.start();
       return addresses;
     case 'nodes':
-      nodes = request.nodes;
+      replaceNodes(request.nodes);
       informer.hasSynced = true;
       setSynced();
-      for (const handler of handlers) handler();
       return undefined;
     case 'attach':
       return (
@@ -105,3 +104,18 @@ process.on('message', ({ id, request }: { id: number; request: HostRequest }) =>
     (error: unknown) => process.send?.({ id, error: messageOf(error) }),
   );
 });
+
+function replaceNodes(next: Node[]): void {
+  const before = new Map(nodes.map((node) => [node.metadata?.name, node]));
+  nodes = next;
+  for (const handler of handlers) {
+    for (const node of nodes) {
+      const old = before.get(node.metadata?.name);
+      if (old === undefined) handler.added(node);
+      else handler.updated(node, old);
+    }
+    for (const [name, old] of before) {
+      if (!nodes.some(({ metadata }) => metadata?.name === name)) handler.deleted(old);
+    }
+  }
+}

@@ -103,6 +103,43 @@ test('200 power cuts: after the replay the host is old or new, and the note says
   assert.ok(undone > 20 && undone < 190, String(undone));
 });
 
+test('100 power cuts: the file of the boot loader and the others are of one config, on FAT too', async () => {
+  const random = generator(100);
+  const line = (text: string): Entry => ({ ...file(text), shared: true }) as Entry;
+  const trees: readonly Tree[] = ['quiet', 'nosmt'].map(
+    (text) =>
+      new Map([
+        ['/boot/cmdline.txt', line(text)],
+        ['/etc/motd', file(text)],
+      ]),
+  );
+  const outcomes = new Set<string>();
+  for (let cuts = 0; cuts < 100; ) {
+    const disk = await newHost();
+    disk.hardLinks = cuts % 2 === 0;
+    await disk.makeDirectory('/boot', OWNER);
+    await disk.write('/boot/cmdline.txt', new TextEncoder().encode('of the host'), OWNER);
+    for (const path of ['/', '/boot']) await disk.sync(path);
+    const files = open(disk);
+    await files.open();
+    await files.apply(trees[0] ?? new Map(), 'quiet');
+    disk.operations = 0;
+    disk.cutAfter = Math.floor(random() * 30);
+    const cut = await files.apply(trees[1] ?? new Map(), 'nosmt').then(
+      () => false,
+      () => true,
+    );
+    disk.powerOn(random);
+    const note = await open(disk).open();
+    const found = disk.snapshot();
+    for (const path of ['/boot/cmdline.txt', '/etc/motd'])
+      assert.ok(found.get(path)?.endsWith(` ${String(note)}`), `${path}: ${found.get(path)}, note ${String(note)}`);
+    if (cut) cuts += 1;
+    outcomes.add(String(note));
+  }
+  assert.deepEqual([...outcomes].sort(), ['nosmt', 'quiet']);
+});
+
 test('an I/O error at any step changes nothing, or is finished', async () => {
   for (let step = 0; step < 60; step += 1) {
     const disk = await newHost();

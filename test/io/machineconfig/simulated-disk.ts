@@ -37,6 +37,8 @@ export class SimulatedDisk implements Disk {
   /** Bytes that may still be written. */
   space = Number.POSITIVE_INFINITY;
   operations = 0;
+  /** A boot partition with FAT has none. */
+  hardLinks = true;
   #off = false;
 
   async stat(path: string): Promise<Stat | undefined> {
@@ -68,8 +70,10 @@ export class SimulatedDisk implements Disk {
   }
 
   async keep(path: string, as: string): Promise<void> {
+    const found = this.#expect(path);
+    if (!this.hardLinks) return this.write(as, found.bytes, found.owner);
     this.#step();
-    this.#change(as, this.#expect(path));
+    this.#change(as, found);
   }
 
   async rename(from: string, to: string): Promise<void> {

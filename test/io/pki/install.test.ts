@@ -40,6 +40,7 @@ async function install(root: string, nowMs: number, ips = ['10.0.0.7', '127.0.0.
       files: masterFiles(root),
       etcd: etcdFiles(root),
       serverNames: names,
+      routerNames: ['*.apps.test', 'apps.test'],
       publicUrl: 'https://10.0.0.7:8443',
       localUrl: 'https://127.0.0.1:8443',
     },
@@ -84,6 +85,8 @@ test('a first start makes what OKD names, keys private; a second one changes not
       'master.kubelet-client.key',
       'admin.kubeconfig',
       'openshift-master.kubeconfig',
+      'openshift-router.crt',
+      'openshift-router.key',
       'serviceaccounts.private.key',
       'serviceaccounts.public.key',
     ]) {

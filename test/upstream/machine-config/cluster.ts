@@ -31,7 +31,7 @@ export interface Pool {
 
 export interface FoundNode {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
-  readonly status: { readonly allocatable: { readonly memory: string } };
+  readonly status: { readonly allocatable: { readonly memory: string; readonly pods: string } };
 }
 
 export class PoolCluster {
@@ -71,6 +71,11 @@ export class PoolCluster {
       await lan.stop();
       throw error;
     }
+  }
+
+  /** Pulls or plugs the worker's cable. */
+  cable(state: 'up' | 'down'): Promise<void> {
+    return this.#lan.cable(WORKER, state);
   }
 
   stop(): Promise<void> {

@@ -400,6 +400,46 @@ test('bad input: a directory that is a symbolic link', CASE, async () => {
   await cluster.moved('worker');
 });
 
+const GROUP_MAP = ['-n', 'openshift-node', 'configmap', 'node-config-compute'];
+
+test('a node group becomes a KubeletConfig of a pool of its workers', CASE, async () => {
+  const text = "apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ['77']}\n";
+  const patch = JSON.stringify({ data: { 'node-config.yaml': text } });
+  await eventually('a group that pools apply', WAIT_MS, async () =>
+    /applied-by-pools/.test(await cluster.oc(['get', ...GROUP_MAP, '-o', 'yaml'])) ? true : undefined,
+  );
+  await cluster.oc(['patch', ...GROUP_MAP, '--type=merge', '-p', patch]);
+  await eventually('maxPods', WAIT_MS, async () => ((await maxPods()) === '77,' ? true : undefined));
+  await cluster.moved('compute');
+  assert.equal((await cluster.node()).status.allocatable.pods, '77');
+  assert.doesNotMatch(await cluster.read('/etc/origin/node/node-config.yaml'), /"77"/);
+  assert.equal(await cluster.read('/etc/mytestconf'), 'test');
+});
+
+test('bad input: a config that removes the network ten seconds after it was Done', {
+  timeout: 600_000,
+}, async (context) => {
+  await cluster.fragment('bad-network', 'worker', files({ '/etc/netplan/50-bad.yaml': 'network: {}' }));
+  await cluster.rendered('compute', 'bad-network');
+  await cluster.moved('compute');
+  assert.notEqual(await cluster.read('/etc/netplan/50-bad.yaml'), '');
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  await cluster.cable('down');
+  const began = performance.now();
+  await eventually('the old files', 400_000, async () =>
+    (await cluster.read('/etc/netplan/50-bad.yaml')) === '' ? true : undefined,
+  );
+  context.diagnostic(`undone ${Math.round((performance.now() - began) / 1_000)} s after the loss`);
+  await cluster.cable('up');
+  await eventually('Degraded', WAIT_MS, async () =>
+    /^rolled back from .*: API server not reached for 5m0s, soon after/.test(await cluster.annotation('reason'))
+      ? true
+      : undefined,
+  );
+  await drop('bad-network');
+  await cluster.moved('compute');
+});
+
 const NOT_HERE: Readonly<Record<string, string>> = {
   TestMCDToken: 'the daemon is part of the host process: it has no pod and no token',
   TestOperatorLabel: 'there is no DaemonSet machine-config-daemon',

@@ -140,7 +140,7 @@ export class Authorization {
 
   #followKind<T extends KubeObject>(
     kind: KindCache,
-    set: (object: T) => void,
+    set: (object: Readonly<T>) => void,
     remove: (namespace: string, name: string) => void,
   ): void {
     const present = new Map<string, readonly [string, string]>();
@@ -163,7 +163,7 @@ export class Authorization {
                 remove(object.namespace, object.name);
               } else {
                 present.set(object.key, [object.namespace, object.name]);
-                set(object.parse<T>());
+                set(object.peek<T>());
               }
             }
           },

@@ -177,10 +177,10 @@ export class ObjectStore {
     });
     if (typeof revision !== 'number') return revision;
     const namespace = placeNamespace(place);
-    const made = (bytes: Buffer): CachedObject =>
-      new CachedObject(namespace, place.name, bytes, revision, previous?.createRevision ?? revision);
+    const made = (bytes: Buffer, current?: KubeObject): CachedObject =>
+      new CachedObject(namespace, place.name, bytes, revision, previous?.createRevision ?? revision, current);
     const written = this.#cache.written(definition.storagePrefix, { namespace, name: place.name }, revision, () =>
-      made(spliceRevision(value, revision, true)),
+      made(spliceRevision(value, revision, true), stored ?? object),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
     // The answer has the requested version, with the defaults of the stored version, as later reads return it.

@@ -85,8 +85,18 @@ export class CachedObject {
   #labels: Labels | undefined;
   #fields: Map<string, string> | undefined;
   #retained: KubeObject | undefined;
+  #current: KubeObject | undefined;
 
-  constructor(namespace: string, name: string, bytes: Buffer, revision: number, createRevision: number) {
+  /** `written`: what `bytes` were made of, no longer changed; see `peek`. */
+  constructor(
+    namespace: string,
+    name: string,
+    bytes: Buffer,
+    revision: number,
+    createRevision: number,
+    written?: KubeObject,
+  ) {
+    this.#current = written;
     this.namespace = namespace;
     this.name = name;
     this.bytes = bytes;
@@ -108,6 +118,20 @@ export class CachedObject {
   shared<T extends KubeObject = KubeObject>(): Readonly<T> {
     this.#retained ??= this.parse();
     return this.#retained as T;
+  }
+
+  /**
+   * A parse that is shared until the event of this object has been delivered; of an object that this server wrote, what
+   * was written, which has no `resourceVersion`. Do not change it.
+   */
+  peek<T extends KubeObject = KubeObject>(): Readonly<T> {
+    this.#current ??= this.#retained ?? this.parse();
+    return this.#current as T;
+  }
+
+  /** Its event has been delivered. */
+  delivered(): void {
+    this.#current = undefined;
   }
 
   /**
@@ -154,7 +178,7 @@ export class CachedObject {
     if (name === 'metadata.name') return this.name;
     if (name === 'metadata.namespace') return this.namespace;
     if (this.#fields === undefined) {
-      const object = this.#retained ?? this.parse();
+      const object = this.#retained ?? this.#current ?? this.parse();
       this.#fields = new Map();
       for (const [field, read] of Object.entries(readers)) {
         this.#fields.set(field, (read as (object: KubeObject) => string)(object));

@@ -42,9 +42,10 @@ export class CacheEvent {
     return this.#line;
   }
 
-  /** Lets the line go once its watchers have had it; late resumers make it again. */
+  /** Lets the line and the parsed object go once the watchers have had them; late resumers make them again. */
   release(): void {
     this.#line = undefined;
+    this.object.delivered();
   }
 }
 

@@ -1,4 +1,7 @@
-/** Documents of OpenID providers, kept for a while: anonymous visitors begin logins. Source: OpenID Connect Discovery 1.0. */
+/**
+ * Documents of OpenID providers, kept for a while: anonymous visitors begin logins. Source: OpenID Connect Discovery
+ * 1.0.
+ */
 import type { Clock } from '../../../base/clock.ts';
 import type { WebPort } from './port.ts';
 

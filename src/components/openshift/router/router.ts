@@ -33,6 +33,7 @@ import {
   secretsOfGateway,
 } from '../../../core/routing/index.ts';
 import type { Certificate } from '../../../core/routing/port.ts';
+import { OwnCertificate } from './own-certificate.ts';
 import type { CertificateJudge, ProxyFactory, ProxySettings } from './port.ts';
 
 export interface RouterDeps {
@@ -47,6 +48,8 @@ export interface RouterDeps {
     /** Routes that this host serves; everything by default. */
     readonly routeSelector: LabelSelector | undefined;
     readonly namespaceSelector: LabelSelector | undefined;
+    /** The host's own default certificate; undefined: the cluster's. Read again and again. */
+    readonly ownCertificate?: () => Promise<Certificate>;
   };
 }
 
@@ -103,6 +106,8 @@ export function createRouter(deps: RouterDeps): Router {
   const certificate = (namespace: string, name: string): Certificate | undefined =>
     certificateOf(secrets.get(`${namespace}/${name}`));
 
+  const own = new OwnCertificate({ ...deps, read: config.ownCertificate, changed: touch });
+
   const isOurs = ({ metadata }: KubeObject): boolean => {
     const { routeSelector, namespaceSelector } = config;
     if (routeSelector !== undefined && !matchesLabels(routeSelector, metadata?.labels)) return false;
@@ -113,13 +118,17 @@ export function createRouter(deps: RouterDeps): Router {
   const apply = async (): Promise<void> => {
     const ingressClasses = classes.list();
     const served = ingresses.list().filter((ingress) => isServed(ingress, ingressClasses) && isOurs(ingress));
-    const own = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
+    const byCluster = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
     const permits = permitsOf(grantObjects.list());
     const ofGateways = gatewayObjects.list().filter(isOwnGateway);
     secrets.follow(
-      new Set([own, ...served.flatMap(secretsOf), ...ofGateways.flatMap((each) => secretsOfGateway(each, permits))]),
+      new Set([
+        byCluster,
+        ...served.flatMap(secretsOf),
+        ...ofGateways.flatMap((each) => secretsOfGateway(each, permits)),
+      ]),
     );
-    const byDefault = certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
+    const byDefault = own.current ?? certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
     if (byDefault !== undefined) proxy.useDefaultCertificate(byDefault);
     const { table } = planRouting({
       routes: routes.list().filter(isOurs),
@@ -153,6 +162,7 @@ export function createRouter(deps: RouterDeps): Router {
       follow(httpRouteObjects);
       follow(grantObjects);
       if (namespaces !== undefined) follow(namespaces);
+      await own.start();
       await proxy.start();
       // A table without its servers would answer 503 for routes that a former process served.
       await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
@@ -161,6 +171,7 @@ export function createRouter(deps: RouterDeps): Router {
     metrics: () => proxy.metrics(),
     async stop() {
       stopped = true;
+      own.stop();
       for (const each of unsubscribe) each();
       await loop?.stop();
       secrets.stop();

@@ -32,6 +32,8 @@ const FIELDS: Readonly<Record<string, readonly [argument: string, form: Form]>> 
   topologyManagerScope: ['topology-manager-scope', 'text'],
   memoryManagerPolicy: ['memory-manager-policy', 'text'],
   memoryThrottlingFactor: ['memory-throttling-factor', 'text'],
+  shutdownGracePeriod: ['shutdown-grace-period', 'duration'],
+  shutdownGracePeriodCriticalPods: ['shutdown-grace-period-critical-pods', 'duration'],
   allowedUnsafeSysctls: ['allowed-unsafe-sysctls', 'list'],
 };
 

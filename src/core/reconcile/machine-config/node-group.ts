@@ -9,6 +9,7 @@ import {
   MACHINE_CONFIG_GROUP,
   MASTER_POOL,
   type MachineConfigPool,
+  OF_GROUP,
   ROLE_LABEL,
   WORKER_POOL,
 } from '../../../api/machineconfig/types.ts';
@@ -16,8 +17,6 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { nameOf, poolOfNode } from './pools.ts';
 
-/** Annotation of a KubeletConfig that is made of a group: the group's name. */
-export const OF_GROUP = 'hyperedge.dev/node-group';
 const POOL_LABEL = 'node-group.hyperedge.dev/';
 const PREFIX = 'node-config-';
 const MAX_LABEL_NAME = 63;
@@ -97,7 +96,11 @@ function poolOf(group: string, label: string): MachineConfigPool {
   return {
     apiVersion: API_VERSION,
     kind: 'MachineConfigPool',
-    metadata: { name, labels: { [label]: '', [`pools.operator.${MACHINE_CONFIG_GROUP}/${name}`]: '' } },
+    metadata: {
+      name,
+      annotations: { [OF_GROUP]: group },
+      labels: { [label]: '', [`pools.operator.${MACHINE_CONFIG_GROUP}/${name}`]: '' },
+    },
     spec: {
       machineConfigSelector: { matchExpressions: [{ key: ROLE_LABEL, operator: 'In', values: [WORKER_POOL, name] }] },
       nodeSelector: { matchLabels: { [GROUP_LABEL]: group } },

@@ -1,10 +1,11 @@
 /**
  * Which nodes belong to which pool. As in later releases of upstream, a master that a custom pool selects too stays a
- * master. Source: getPoolsForNode in pkg/controller/node of openshift/machine-config-operator.
+ * master. A pool that is made of a node group yields to others. Source: getPoolsForNode in pkg/controller/node of
+ * openshift/machine-config-operator.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
-import { MASTER_POOL, type MachineConfigPool, WORKER_POOL } from '../../../api/machineconfig/types.ts';
+import { MASTER_POOL, type MachineConfigPool, OF_GROUP, WORKER_POOL } from '../../../api/machineconfig/types.ts';
 import { isEverything, labelSelectorOf, matchesLabels, nothing } from '../../../base/selector.ts';
 
 type Selecting = LabelSelector | null | undefined;
@@ -35,7 +36,9 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
   const claiming = pools.filter(({ spec }) => selects(spec?.nodeSelector, labels));
   const master = claiming.find((pool) => nameOf(pool) === MASTER_POOL);
   if (master !== undefined) return { pool: master };
-  const custom = claiming.filter((pool) => nameOf(pool) !== WORKER_POOL);
+  const all = claiming.filter((pool) => nameOf(pool) !== WORKER_POOL);
+  const given = all.filter(({ metadata }) => metadata?.annotations?.[OF_GROUP] === undefined);
+  const custom = given.length > 0 ? given : all;
   if (custom.length > 1) {
     const names = custom.map(nameOf).sort().join(', ');
     const error = `node ${nameOf(node)} belongs to ${custom.length} custom roles, cannot proceed with this Node: ${names}`;

@@ -32,7 +32,14 @@ export interface MachineSnapshot {
   /** Of the store, when a master is being deleted; 'unknown': the store has not answered. */
   readonly members: readonly StoreMember[] | 'unknown' | undefined;
   /** What the last attempt of a step over SSH ended with. */
-  readonly failure: { readonly attempts: number; readonly message: string } | undefined;
+  readonly failure: StepFailure | undefined;
+}
+
+export interface StepFailure {
+  readonly attempts: number;
+  readonly message: string;
+  /** The host is not reached again before. */
+  readonly retryAtMs: number;
 }
 
 export type MachineStep =
@@ -78,6 +85,8 @@ interface Outcome {
 }
 
 const EXISTS = isTrue('InstanceExists');
+/** Shown once an installation over SSH has failed. */
+const CREATED = isTrue('MachineCreation');
 const DRAINABLE = isTrue('Drainable');
 const TERMINABLE = isTrue('Terminable');
 
@@ -109,15 +118,20 @@ function planLife({ machine, hosts, host, node, failure }: MachineSnapshot, nowM
     if (free === undefined) return { phase: 'Provisioning', conditions, againMs: SLOW_POLL_MS };
     return { phase: 'Provisioning', conditions, step: { do: 'claim', host: free } };
   }
+  const wasRefused = machine.status?.conditions?.some(({ type }) => type === CREATED.type) === true;
+  const created = wasRefused ? [CREATED] : [];
   const conditions = [...holds, EXISTS];
   if (node === undefined) {
     if (failure !== undefined && failure.attempts >= MOST_ATTEMPTS)
       return { phase: 'Failed', conditions, error: { reason: 'CreateError', message: failure.message } };
     const joins = isOffered(host) ? !reportsBlank(host) : phase === 'Provisioned';
-    if (joins) return { phase: 'Provisioned', conditions, againMs: POLL_MS };
+    if (joins) return { phase: 'Provisioned', conditions: [...conditions, ...created], againMs: POLL_MS };
+    if (failure !== undefined) conditions.push(isFalse(CREATED.type, 'MachineCreationFailed', failure.message));
+    if (failure !== undefined && failure.retryAtMs > nowMs)
+      return { phase: 'Provisioning', conditions, againMs: failure.retryAtMs - nowMs };
     return { phase: 'Provisioning', conditions, step: { do: 'provision', host }, againMs: POLL_MS };
   }
-  return { phase: 'Running', conditions, step: { do: 'link', node } };
+  return { phase: 'Running', conditions: [...conditions, ...created], step: { do: 'link', node } };
 }
 
 function planEnd(snapshot: MachineSnapshot, nowMs: number): Outcome {
@@ -174,7 +188,10 @@ function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: numbe
   const isMember = Array.isArray(members) && members.some((each) => each.name === name);
   if (host !== undefined) {
     const ordered = host.status?.provisioning?.state === 'deprovisioning';
-    if (!ordered) return { step: { do: 'wipe', host }, againMs: POLL_MS };
+    const isEarly = failure !== undefined && failure.retryAtMs > nowMs && failure.attempts < MOST_ATTEMPTS;
+    if (isEarly) return { againMs: failure.retryAtMs - nowMs };
+    const gaveUp = failure !== undefined && failure.attempts >= MOST_ATTEMPTS && !isOffered(host);
+    if (!ordered && !gaveUp) return { step: { do: 'wipe', host }, againMs: POLL_MS };
     const answers = isOffered(host)
       ? !isSilent(host, nowMs)
       : failure === undefined || failure.attempts < MOST_ATTEMPTS;

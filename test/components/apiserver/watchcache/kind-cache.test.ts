@@ -23,6 +23,29 @@ function newCache(): KindCache {
   return new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
 }
 
+describe('a written object', () => {
+  it('is shared as it was written until its event has been delivered', () => {
+    const written = { metadata: { name: 'b', namespace: 'a' }, size: 'large' };
+    const bytes = spliceRevision(Buffer.from(JSON.stringify(written)), 7);
+    const cache = new KindCache({
+      prefix: PREFIX,
+      namespaced: true,
+      fieldReaders: { size: ({ size }: { readonly size: string }) => size },
+    });
+    const object = new CachedObject('a', 'b', bytes, 7, 7, written);
+    cache.expect(object);
+    const seen: unknown[] = [];
+    cache.subscribe({ deliver: ({ events }) => seen.push(events[0]?.object.peek()), reset: () => {} }, undefined, 0);
+    cache.applyPut(`${PREFIX}a/b`, bytes, 7, 7);
+    cache.flush(7);
+    assert.equal(seen[0], written);
+    assert.equal(object.field('size', cache.options.fieldReaders), 'large');
+    const again = object.peek();
+    assert.notEqual(again, written);
+    assert.equal(again.metadata?.resourceVersion, '7');
+  });
+});
+
 describe('spliced revision', () => {
   it('stands right after the opening of metadata and changes nothing else', () => {
     const value = storedValue('a', 'b', 'c');

@@ -4,7 +4,10 @@ import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
 import { parseLabelSelector } from '../../../../src/base/selector.ts';
 import { createRouter } from '../../../../src/components/openshift/router/index.ts';
+import { OwnCertificate } from '../../../../src/components/openshift/router/own-certificate.ts';
 import type { RoutingView } from '../../../../src/core/routing/port.ts';
+import { createAuthority, issue, lifetimeFrom, loadAuthority } from '../../../../src/io/pki/index.ts';
+import { routerFacts } from '../../../../src/roles/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../../../src/roles/process.ts';
 import { localInformers } from '../../local-informers.ts';
 
@@ -68,4 +71,70 @@ test('a shard serves what its selectors of labels match, and follows labels of n
   local.set('routes', route('hidden', 'shop', {}));
   await settles(['open', 'hidden', 'other']);
   await router.stop();
+});
+
+test('a default certificate of the host is followed; one that cannot be used leaves the former', async () => {
+  const found = { certificate: 'one', key: 'key' };
+  const warnings: string[] = [];
+  let due: (() => void) | undefined;
+  let changes = 0;
+  const own = new OwnCertificate({
+    read: async () => {
+      if (found.certificate === '') throw new Error('no such file');
+      return { ...found };
+    },
+    judge: ({ certificate }) => (certificate === 'bad' ? 'private key does not match public key' : undefined),
+    clock: {
+      ...clock,
+      setTimer: (_delayMs, callback) => {
+        due = callback;
+        return { cancel: () => {} };
+      },
+    },
+    log: { ...silentLog, warn: (_phrase, fields) => void warnings.push(String(fields?.['error'])) },
+    changed: () => void changes++,
+  });
+  const next = async (certificate: string): Promise<string | undefined> => {
+    found.certificate = certificate;
+    due?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    return own.current?.certificate;
+  };
+  await own.start();
+  assert.equal(own.current?.certificate, 'one');
+  assert.equal(await next('one'), 'one');
+  assert.equal(await next('two'), 'two');
+  assert.equal(await next('bad'), 'two');
+  assert.equal(await next('bad'), 'two');
+  assert.equal(await next(''), 'two');
+  assert.equal(await next('three'), 'three');
+  assert.equal(changes, 3);
+  assert.deepEqual(warnings, ['private key does not match public key', 'no such file']);
+  own.stop();
+});
+
+test('the pair of the installation becomes the default certificate while it fits', async () => {
+  const day = lifetimeFrom(Date.now(), 365);
+  const authority = await createAuthority('openshift-signer', day);
+  const loaded = loadAuthority(authority.certPem, authority.keyPem);
+  const leaf = (domain: string) =>
+    issue(loaded, {
+      subject: { commonName: domain },
+      usages: ['server'],
+      names: { dns: [`*.${domain}`, domain], ips: [] },
+      validity: day,
+    });
+  const own = await leaf('apps.test');
+  const names = ['*.apps.test', 'apps.test'];
+  const taken = await routerFacts('apps.test', loaded, async () => own).issue(names);
+  assert.equal(taken.keyPem, own.keyPem);
+  assert.ok(taken.certPem.startsWith(own.certPem.trim()) && taken.certPem.includes(authority.certPem.trim()));
+  const other = await leaf('other.test');
+  const failing = async (): Promise<never> => {
+    throw new Error('open to others');
+  };
+  for (const installed of [async () => other, async () => undefined, failing]) {
+    const made = await routerFacts('apps.test', loaded, installed).issue(names);
+    assert.ok(made.keyPem !== other.keyPem && made.keyPem !== own.keyPem);
+  }
 });

@@ -15,6 +15,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'eviction-pressure-transition-period': ['5m0s'],
   'cpu-manager-policy': ['static'],
   'reserved-cpus': ['0-1'],
+  'shutdown-grace-period': ['30s'],
+  'shutdown-grace-period-critical-pods': ['10s'],
   'memory-swap-behavior': ['LimitedSwap'],
 };
 

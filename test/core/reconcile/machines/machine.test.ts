@@ -78,8 +78,18 @@ test('a machine whose host is gone, or cannot be installed, has failed and stays
   const plan = planMachine(snapshot({ machine: gone }), NOW);
   assert.deepEqual([plan.status.phase, plan.status.errorReason], ['Failed', 'UpdateError']);
   const host: BareMetalHost = { metadata: { name: 'h' }, spec: { bmc: { address: 'ssh://10.0.0.7' } } };
-  const tried = (attempts: number) =>
-    planMachine(snapshot({ host, failure: { attempts, message: 'ssh: no route' } }), NOW);
+  const tried = (attempts: number, retryAtMs = NOW) =>
+    planMachine(snapshot({ host, failure: { attempts, message: 'ssh: no route', retryAtMs } }), NOW);
+  const waiting = tried(1, NOW + 7_000);
+  assert.deepEqual([waiting.status.phase, waiting.step, waiting.againMs], ['Provisioning', undefined, 7_000]);
+  const creation = waiting.status.conditions?.find(({ type }) => type === 'MachineCreation');
+  assert.deepEqual(
+    [creation?.status, creation?.reason, creation?.message],
+    ['False', 'MachineCreationFailed', 'ssh: no route'],
+  );
+  const status = { ...waiting.status, phase: 'Provisioned' as const };
+  const installed = planMachine(snapshot({ host, machine: machineOf({ status }) }), NOW);
+  assert.equal(installed.status.conditions?.find(({ type }) => type === 'MachineCreation')?.status, 'True');
   assert.equal(tried(MOST_ATTEMPTS - 1).step?.do, 'provision');
   const failed = tried(MOST_ATTEMPTS);
   assert.deepEqual(
@@ -88,6 +98,18 @@ test('a machine whose host is gone, or cannot be installed, has failed and stays
   );
   const later = planMachine(snapshot({ host, machine: machineOf({ status: failed.status }) }), NOW);
   assert.deepEqual([later.status.phase, later.step], ['Failed', undefined]);
+});
+
+test('a host that does not answer over SSH is released without a wipe, after several attempts', () => {
+  const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
+  const host: BareMetalHost = { metadata: { name: 'h' }, spec: { bmc: { address: 'ssh://10.0.0.7' } } };
+  const step = (attempts: number, retryAtMs = NOW) => {
+    const failure = { attempts, message: 'ssh: no route', retryAtMs };
+    return planMachine(snapshot({ host, machine: machineOf({ metadata }), failure }), NOW).step?.do;
+  };
+  assert.equal(step(1), 'wipe');
+  assert.equal(step(1, NOW + 5_000), undefined);
+  assert.equal(step(MOST_ATTEMPTS), 'release');
 });
 
 const pod = (name: string, change: Partial<Pod> = {}): Pod => ({ metadata: { name, namespace: 'd' }, ...change });

@@ -1,0 +1,77 @@
+/**
+ * Runs in a network namespace of its own: containers of the embedded runtime, created and started in a sandbox that is
+ * there, in turn with the same by runc alone. Prints the milliseconds of both as JSON. Arguments: bundle, state
+ * directory for runc, containers.
+ */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createRuntimeLab } from '../../io/oci/lab.ts';
+
+const [bundle = '', runcRoot = '', count = '20'] = process.argv.slice(2);
+const run = promisify(execFile);
+const lab = await createRuntimeLab();
+const own: number[] = [];
+const bare: number[] = [];
+try {
+  const runtime = lab.runtime();
+  const imageId = (await runtime.images.status(lab.image))?.id ?? '';
+  const sandbox = await runtime.runPodSandbox({
+    name: 'bench',
+    namespace: 'bench',
+    uid: 'bench',
+    attempt: 0,
+    hostname: 'bench',
+    labels: {},
+    annotations: {},
+    logDirectory: join(lab.logRoot, 'bench'),
+    cgroupParent: lab.cgroupParent('bench'),
+    hostNetwork: false,
+    hostPid: false,
+    hostIpc: false,
+    shareProcessNamespace: false,
+    portMappings: [],
+    sysctls: {},
+  });
+  for (let index = 0; index < Number(count); index++) {
+    const begin = performance.now();
+    const id = await runtime.createContainer(sandbox, {
+      name: `c-${index}`,
+      attempt: 0,
+      image: lab.image,
+      imageId,
+      command: ['/bin/sleep', '1000'],
+      env: [],
+      mounts: [],
+      devices: [],
+      labels: {},
+      annotations: {},
+      logPath: `c-${index}.log`,
+      stdin: false,
+      stdinOnce: false,
+      tty: false,
+      resources: { cpuShares: 2, cpuQuota: 0, cpuPeriod: 0, memoryLimitBytes: 0, oomScoreAdj: 500, pidsLimit: 0 },
+      security: {
+        privileged: false,
+        supplementalGroups: [],
+        readOnlyRootFilesystem: false,
+        allowPrivilegeEscalation: true,
+        addCapabilities: [],
+        dropCapabilities: [],
+        seccomp: 'runtime/default',
+        procMount: 'default',
+      },
+    });
+    await runtime.startContainer(id);
+    own.push(performance.now() - begin);
+    await runtime.removeContainer(id);
+    const bareBegin = performance.now();
+    const name = `bare-${process.pid}-${index}`;
+    await run('runc', ['--root', runcRoot, 'run', '--detach', '--bundle', bundle, name]);
+    bare.push(performance.now() - bareBegin);
+    await run('runc', ['--root', runcRoot, 'delete', '--force', name]);
+  }
+} finally {
+  await lab.cleanUp();
+}
+console.log(JSON.stringify({ own, bare }));

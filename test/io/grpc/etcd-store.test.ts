@@ -1,0 +1,87 @@
+/** What the store's client does when the member that it asks is lost. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Writer } from '../../../src/api/etcd/wire.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { RpcListener, RpcService, UnaryCall } from '../../../src/components/etcd/port.ts';
+import { StoreError } from '../../../src/core/mvcc/port.ts';
+import { createEtcdStore, createRpcListener } from '../../../src/io/grpc/index.ts';
+import { clock } from '../../components/etcd/harness.ts';
+
+const answer = (): Buffer => {
+  const out = new Writer(64);
+  const mark = out.begin(1);
+  return out.int(3, 7).end(mark).finish();
+};
+
+interface Member {
+  readonly listener: RpcListener;
+  readonly endpoint: string;
+  readonly calls: string[];
+}
+
+async function member(serve: (call: UnaryCall, listener: RpcListener) => void): Promise<Member> {
+  const listener = createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog });
+  const calls: string[] = [];
+  const service: RpcService = {
+    hasService: () => true,
+    unary: (path) => (_message, call) => {
+      calls.push(path.split('/').at(-1) ?? '');
+      serve(call, listener);
+    },
+    stream: () => undefined,
+    http: async () => ({ status: 404, contentType: 'text/plain', body: '' }),
+  };
+  const { port } = await listener.listen(service);
+  return { listener, endpoint: `http://127.0.0.1:${port}`, calls };
+}
+
+test('a read is repeated on another member, a write whose outcome is unknown is not', async (t) => {
+  for (const kind of ['read', 'write'] as const) {
+    // Dies before it answers.
+    const first = await member((_call, listener) => void listener.close(0));
+    const second = await member((call) => call.reply(answer()));
+    const store = createEtcdStore({ endpoints: [first.endpoint, second.endpoint], clock, log: silentLog });
+    t.after(async () => {
+      await store.close();
+      await second.listener.close(0);
+    });
+    if (kind === 'read') {
+      const { revision } = await store.get('/a');
+      assert.equal(revision, 7);
+      assert.deepEqual([first.calls, second.calls], [['Range'], ['Range']]);
+    } else {
+      const put = store.commit({ guards: [], puts: [{ key: '/a', value: Buffer.from('1') }] });
+      await assert.rejects(put, (error) => error instanceof StoreError && error.code === 'unavailable');
+      assert.deepEqual([first.calls, second.calls], [['Put'], []]);
+    }
+  }
+});
+
+test('a member that drains answers what it has, and new calls go to another one', async (t) => {
+  let held: UnaryCall | undefined;
+  const first = await member((call) => {
+    held = call;
+  });
+  const second = await member((call) => call.reply(answer()));
+  const store = createEtcdStore({ endpoints: [first.endpoint, second.endpoint], clock, log: silentLog });
+  t.after(async () => {
+    await store.close();
+    await first.listener.close(0);
+    await second.listener.close(0);
+  });
+  const commit = (): Promise<unknown> => store.commit({ guards: [], puts: [{ key: '/a', value: Buffer.from('1') }] });
+  const early = commit();
+  while (held === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  const drained = first.listener.drain(5_000);
+  let isDrained = false;
+  void drained.then(() => {
+    isDrained = true;
+  });
+  await commit();
+  assert.equal(isDrained, false, 'a call is in progress');
+  held.reply(answer());
+  await early;
+  await drained;
+  assert.deepEqual([first.calls, second.calls], [['Put'], ['Put']]);
+});
