@@ -15,6 +15,15 @@ const POOL_LABEL = 'pools.operator.machineconfiguration.openshift.io/worker';
 let plane: ControlPlane;
 before(async () => {
   plane = await startControlPlane();
+  // The controllers make it; a KubeletConfig that precedes it is refused until then.
+  await eventually(
+    () =>
+      plane
+        .of(resources.machineConfigPools)
+        .get('worker')
+        .catch(() => undefined),
+    'pool worker',
+  );
 });
 after(() => plane.stop());
 

@@ -100,7 +100,10 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
     await eventually('lock released', () => login.locks === 0 || undefined);
     const ended = ({ status }: Pod): number =>
       Date.parse(status?.containerStatuses?.[0]?.state?.terminated?.finishedAt ?? '');
-    const [low, high] = [first, second].map((each) => ended(pod(each.metadata?.name ?? '') ?? each));
+    const [low, high] = await eventually('times of both', () => {
+      const times = [first, second].map((each) => ended(pod(each.metadata?.name ?? '') ?? each));
+      return times.some(Number.isNaN) ? undefined : times;
+    });
     assert.ok((low ?? 0) <= (high ?? 0), `${low} before ${high}`);
     assert.ok(api.events.some(({ reason, object }) => reason === 'NodeShutdown' && object.includes(NODE)));
   });
