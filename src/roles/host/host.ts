@@ -50,6 +50,7 @@ import { hostLogsOf } from './host-logs.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
+import { showKubeletConfig } from './kubelet-conf.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
 import { replayMachineConfig } from './machine-config.ts';
@@ -369,8 +370,10 @@ async function hostKubelet({
   const nodeConfig = await withPoolSettings(own, settings.root, isFirst ? log : undefined);
   const mounts = createMounter();
   const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
+  const config = kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot);
+  if (settings.openshift.profile === 'okd') await showKubeletConfig(settings.root, config, log);
   return createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot),
+    config,
     runtime: prepared.runtime.runtime,
     cgroups: prepared.cgroups,
     slices: prepared.serviceManager,

@@ -60,6 +60,9 @@ export class SuiteCluster {
     await this.oc('patch', 'clusterversion', 'version', '--type=merge', '-p', JSON.stringify({ spec }));
     // The suite selects masters by an empty value, as OpenShift 4 has it.
     await this.oc('label', 'node', master.name, '--overwrite', `${ROLE}/master=`);
+    // OpenShift's installer gives hosts a key, without which there is no file of keys that cases read.
+    const passwd = { users: [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 installer'] }] };
+    for (const role of ['master', 'worker']) await this.#fragment(`99-${role}-ssh`, role, { passwd });
   }
 
   get #master(): NspawnHost {
@@ -109,19 +112,14 @@ export class SuiteCluster {
     }
     await left('kubeletconfigs', /^$/);
     await left('containerruntimeconfigs', /^$/);
-    await left('machineconfigs', /^(rendered-|0\d-(master|worker))/);
+    await left('machineconfigs', /^(rendered-|00-(master|worker)$|99-(master|worker)-ssh$)/);
     const pools = ['master', 'worker'];
     await this.#settled(pools);
     const wantsInfra = IN_INFRA.has(name) && !this.#single;
     await left('machineconfigpools', wantsInfra ? /^(master|worker|infra)$/ : /^(master|worker)$/);
     if (!wantsInfra) return;
-    const labels = { [`${GROUP}/role`]: 'infra' };
-    const config = { ignition: { version: '3.2.0' } };
+    await this.#fragment('old-infra', 'infra', {});
     const apiVersion = `${GROUP}/v1`;
-    await this.#ocWith(
-      { apiVersion, kind: 'MachineConfig', metadata: { name: 'old-infra', labels }, spec: { config } },
-      [...['apply', '-f', '-']],
-    );
     const machineConfigSelector = {
       matchExpressions: [{ key: `${GROUP}/role`, operator: 'In', values: ['worker', 'infra'] }],
     };
@@ -129,6 +127,12 @@ export class SuiteCluster {
     const pool = { apiVersion, kind: 'MachineConfigPool', metadata: { name: 'infra', labels: { infra: '' } } };
     await this.#ocWith({ ...pool, spec: { machineConfigSelector, nodeSelector } }, ['apply', '-f', '-']);
     await this.#settled([...pools, 'infra']);
+  }
+
+  async #fragment(name: string, role: string, config: object): Promise<void> {
+    const metadata = { name, labels: { [`${GROUP}/role`]: role } };
+    const spec = { config: { ignition: { version: '3.2.0' }, ...config } };
+    await this.#ocWith({ apiVersion: `${GROUP}/v1`, kind: 'MachineConfig', metadata, spec }, ['apply', '-f', '-']);
   }
 
   async #settled(pools: readonly string[]): Promise<void> {
