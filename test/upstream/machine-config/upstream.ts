@@ -1,12 +1,14 @@
 /**
  * A suite of openshift/machine-config-operator (branch release-4.10), each case by itself, against lab hosts with a real
  * systemd: a master and a worker for `test/e2e`, a master alone (`--single`) for `test/e2e-single-node`. The suite's
- * program is given; nothing fetches it. Not part of `npm test`:
+ * program is given; nothing fetches it. Without one the cases of `suite.test.ts` run. Not part of `npm test`:
  *
  *   npm run test:upstream:machine-config -- --suite PROGRAM --oc OC [--single] [--run REGEXP] [--logs DIR] [--keep]
  *
  * Exit code 1 when a case failed that is not in `LACKING`.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -41,7 +43,7 @@ const LACKING_SECONDS = 60;
 type Result = 'passed' | 'skipped' | 'failed';
 
 async function main(): Promise<void> {
-  const missing = flags.suite === '' ? '--suite is missing' : await whyNoNspawn();
+  const missing = await whyNoNspawn();
   if (missing !== undefined) throw new Error(missing);
   const listed = await run(flags.suite, ['-test.list', flags.run]);
   const names = listed.stdout.split('\n').filter((line) => line.startsWith('Test'));
@@ -82,4 +84,12 @@ async function runCase(cluster: SuiteCluster, name: string): Promise<Result> {
   return result;
 }
 
-await main();
+/** Resolves with the exit code. */
+async function runOwnCases(): Promise<number> {
+  const file = join(import.meta.dirname, 'suite.test.ts');
+  const [code] = await once(spawn(process.execPath, ['--test', file], { stdio: 'inherit' }), 'exit');
+  return typeof code === 'number' ? code : 1;
+}
+
+if (flags.suite === '') process.exitCode = await runOwnCases();
+else await main();

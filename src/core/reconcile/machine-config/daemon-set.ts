@@ -1,6 +1,6 @@
 /**
- * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process; a pod on each node shows its log
- * and the host below `/rootfs`, where tools of OpenShift look for both. It costs one idle process of the host's own
+ * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process; a pod on each node shows its
+ * log and the host below `/rootfs`, where tools of OpenShift look for both. It costs one idle process of the host's own
  * `tail`. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
  */
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
