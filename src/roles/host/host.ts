@@ -50,7 +50,6 @@ import { hostLogsOf } from './host-logs.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
-import { showKubeletConfig } from './kubelet-conf.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
 import { replayMachineConfig } from './machine-config.ts';
@@ -71,6 +70,7 @@ import { type ControlPlaneRevisions, prepareRevisions } from './revisions.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
+import { showSettings } from './shown-settings.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
@@ -371,7 +371,8 @@ async function hostKubelet({
   const mounts = createMounter();
   const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   const config = kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot);
-  if (settings.openshift.profile === 'okd') await showKubeletConfig(settings.root, config, log);
+  if (settings.openshift.profile === 'okd') await showSettings(settings.root, config, log);
+  await prepared.runtime.followLogLevel();
   return createKubelet({
     config,
     runtime: prepared.runtime.runtime,

@@ -8,7 +8,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../../src/components/kubelet/index.ts';
 import type { NodeConfig } from '../../../src/roles/config/node-config.ts';
 import { withPoolSettings } from '../../../src/roles/config/pool-settings.ts';
-import { showKubeletConfig } from '../../../src/roles/host/kubelet-conf.ts';
+import { showSettings } from '../../../src/roles/host/shown-settings.ts';
 
 const config = {
   ...DEFAULT_KUBELET_CONFIG,
@@ -31,23 +31,24 @@ test('kubelet.conf shows the configuration, is not read back, and yields to the 
   });
   try {
     const path = join(root, 'etc/kubernetes/kubelet.conf');
-    await showKubeletConfig(root, config, log);
+    await showSettings(root, config, log);
     const shown = await readFile(path, 'utf8');
     assert.match(shown, /^maxPods: 77$/m);
+    assert.match(await readFile(join(root, 'etc/crio/crio.conf.d/00-default'), 'utf8'), /log_level = "info"/);
     assert.equal(parse(shown).kind, 'KubeletConfiguration');
     assert.deepEqual(await withPoolSettings(own, root), own);
-    await showKubeletConfig(root, { ...config, maxPods: 78 }, log);
+    await showSettings(root, { ...config, maxPods: 78 }, log);
     assert.match(await readFile(path, 'utf8'), /^maxPods: 78$/m);
 
     await writeFile(path, '{"kind": "KubeletConfiguration", "maxPods": 100}');
-    await showKubeletConfig(root, config, log);
+    await showSettings(root, config, log);
     assert.match(await readFile(path, 'utf8'), /"maxPods": 100/);
     assert.deepEqual((await withPoolSettings(own, root)).kubeletArguments?.['max-pods'], ['100']);
 
     await rm(path);
     await mkdir(path);
-    await showKubeletConfig(root, config, log);
-    assert.match(lines.join(), /configuration of the kubelet not shown/);
+    await showSettings(root, config, log);
+    assert.match(lines.join(), /settings of the host not shown/);
   } finally {
     await rm(root, { recursive: true });
   }
