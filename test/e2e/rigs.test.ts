@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { startDraDriver } from '../dra/driver.ts';
 import { eventually, executable } from './harness.ts';
 import { idle, PodLab, pod } from './pods/lab.ts';
 
@@ -270,4 +271,64 @@ test('the console echoes and is recorded, power runs the command of the host, an
   await eventually('the console to close', GOAL_MS, async () => (session.exitCode === null ? undefined : true));
   assert.match((await rig('list')).stdout, /bench +\S+ +default\/waiting +0 /);
   assert.equal((await rig('release', 'waiting')).code, 0);
+});
+
+test("a vendor's device is shared by the claims of two pods, and the third waits for its capacity", {
+  timeout: 120_000,
+}, async () => {
+  const [node] = JSON.parse(await lab.kubectl('get', 'nodes', '-o', 'json')).items;
+  const nodeName = node.metadata.name;
+  const name = 'gpu.example.com';
+  const registry = join(lab.appliance.root, 'var/lib/kubelet/plugins_registry');
+  const driver = await startDraDriver(registry, { name, pool: nodeName, device: 'gpu-0' });
+  const api = 'resource.k8s.io/v1';
+  const requestPolicy = { default: '10Gi', validRange: { min: '10Gi', step: '10Gi' } };
+  const device = {
+    ...{ name: 'gpu-0', allowMultipleAllocations: true },
+    capacity: { memory: { value: '40Gi', requestPolicy } },
+  };
+  const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
+  await lab.apply(
+    { apiVersion: api, kind: 'DeviceClass', metadata: { name }, spec: {} },
+    {
+      ...{ apiVersion: api, kind: 'ResourceSlice', metadata: { name: 'gpus' } },
+      spec: { nodeName, driver: name, pool, devices: [device] },
+    },
+  );
+  const share = async (claim: string, memory: string): Promise<void> => {
+    const selectors = [{ cel: { expression: `device.driver == "${name}"` } }];
+    const exactly = { deviceClassName: name, selectors, capacity: { requests: { memory } } };
+    const spec = { devices: { requests: [{ name: 'gpu', exactly }] } };
+    const resourceClaims = [{ name: 'gpu', resourceClaimName: claim }];
+    const containers = [{ ...idle(), resources: { claims: [{ name: 'gpu' }] } }];
+    await lab.apply(
+      { apiVersion: api, kind: 'ResourceClaim', metadata: { name: claim, namespace: 'default' }, spec },
+      pod(claim, { containers, resourceClaims, terminationGracePeriodSeconds: 1 } as never),
+    );
+  };
+  const resultOf = async (claim: string) => (await statusOf('resourceclaim', claim)).allocation.devices.results[0];
+  try {
+    await share('share-a', '11Gi');
+    await share('share-b', '20Gi');
+    await lab.ready('share-a');
+    await lab.ready('share-b');
+    await share('share-c', '1Gi');
+    const [first, second] = [await resultOf('share-a'), await resultOf('share-b')];
+    assert.deepEqual([first.device, first.consumedCapacity], ['gpu-0', { memory: '20Gi' }]);
+    assert.deepEqual([second.device, second.consumedCapacity], ['gpu-0', { memory: '20Gi' }]);
+    assert.match(first.shareID, /^[0-9a-f-]{36}$/);
+    assert.notEqual(first.shareID, second.shareID);
+    await eventually('the third to wait', GOAL_MS, async () =>
+      /1 of 1 matching devices in use, 1 needed/.test(await conditionOf('share-c')) ? true : undefined,
+    );
+    await lab.kubectl('delete', 'pod', 'share-a', '--wait=true');
+    await lab.ready('share-c');
+    assert.deepEqual((await resultOf('share-c')).consumedCapacity, { memory: '10Gi' });
+    assert.deepEqual([...driver.calls].sort(), [
+      ...['prepare share-a', 'prepare share-b', 'prepare share-c', 'unprepare share-a'],
+    ]);
+    await lab.kubectl('delete', 'pod', 'share-b', 'share-c', '--wait=true');
+  } finally {
+    await driver.stop();
+  }
 });

@@ -1,7 +1,7 @@
 /** Revisions of the control plane over three masters, while a client counts. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { eventually } from '../e2e/harness.ts';
+import { eventually, sleep } from '../e2e/harness.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 
@@ -10,6 +10,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const ROLL_MS = 180_000;
 const FALL_BACK_MS = 60_000;
+const REST_MS = 10_000;
 
 interface Status {
   readonly latestAvailableRevision?: number;
@@ -46,7 +47,12 @@ describe('revisions under load', { skip: missing ?? false }, () => {
       return isReached && latestAvailableRevision > old ? latestAvailableRevision : undefined;
     });
 
-  for (const kind of ['kubeapiserver', 'kubecontrollermanager', 'etcds.operator.openshift.io']) {
+  const NAMESPACES = {
+    kubeapiserver: 'openshift-kube-apiserver',
+    kubecontrollermanager: 'openshift-kube-controller-manager',
+    'etcds.operator.openshift.io': 'openshift-etcd',
+  } as const;
+  for (const [kind, namespace] of Object.entries(NAMESPACES)) {
     test(`${kind}: a forced revision rolls over the masters, and no request fails`, async () => {
       const old = await rolled(kind, 0);
       const report = await cluster.underLoad(`revision of ${kind}`, { client: node, by: a }, () =>
@@ -56,8 +62,29 @@ describe('revisions under load', { skip: missing ?? false }, () => {
         }),
       );
       assert.deepEqual(report.errors, []);
+      const described = await a.mustKubectl(['describe', kind, 'cluster']);
+      const said = await a.mustKubectl(['get', 'events', '-n', namespace, '-o', 'jsonpath={.items[*].message}']);
+      for (const { name } of cluster.hosts.slice(0, 3)) {
+        const wanted = new RegExp(`Updated node "${name}" from revision \\d+ to \\d+ because static pod is ready`);
+        assert.match(described, wanted);
+        assert.match(said, wanted);
+      }
     });
   }
+
+  test('a cluster at rest records no events of operators', async () => {
+    const count = async (): Promise<number> => {
+      const kinds = await a.mustKubectl(['get', 'events', '-A', '-o', 'jsonpath={.items[*].involvedObject.kind}']);
+      return kinds.split(' ').filter((kind) => /^(Cluster(Operator|Version)|Etcd|Kube\w+)$/.test(kind)).length;
+    };
+    // Progressing and Degraded of the revisions before.
+    await sleep(REST_MS);
+    const before = await count();
+    await sleep(REST_MS);
+    cluster.line.note(`${before} events of operators`);
+    assert.equal(await count(), before);
+    assert.ok(before < 300, `${before} events`);
+  });
 
   test('a bad revision: one master goes back within a minute, and no request fails', async () => {
     const old = await rolled('kubeapiserver', 0);

@@ -68,8 +68,8 @@ test('what a job may not be', () => {
 });
 
 test('what may change in a job', () => {
-  const changed = (spec: Fields, change: (spec: Record<string, unknown>) => void): string[] => {
-    const old = job(spec);
+  const changed = (spec: Fields, change: (spec: Record<string, unknown>) => void, status: Fields = {}): string[] => {
+    const old = Object.assign(job(spec), { status });
     const next = structuredClone(old);
     change(at(next, 'spec'));
     return texts(kindNamed('Job').strategy.validateUpdate?.(next, old));
@@ -85,6 +85,21 @@ test('what may change in a job', () => {
     changed({ suspend: true }, (spec) => (at(spec, 'template', 'spec')['affinity'] = affinity)).length;
   assert.equal(placed({ nodeAffinity: nodes }), 0);
   assert.equal(placed({ nodeAffinity: nodes, podAffinity: {} }), 1);
+  const resized = (spec: Fields, status: Fields): number =>
+    changed(
+      spec,
+      (next) => {
+        at(next, 'template', 'spec', 'containers', 0)['resources'] = { requests: { cpu: '2' } };
+      },
+      status,
+    ).length;
+  const startTime = '2030-01-01T00:00:00Z';
+  const conditions = [{ type: 'Suspended', status: 'True' }];
+  assert.equal(resized({ suspend: true }, {}), 0);
+  assert.equal(resized({ suspend: true }, { startTime, conditions }), 0);
+  assert.equal(resized({ suspend: true }, { startTime }), 1, 'the controller has not ended its pods yet');
+  assert.equal(resized({ suspend: true }, { conditions, active: 1 }), 1);
+  assert.equal(resized({ suspend: false }, {}), 1);
 });
 
 const is = (...types: string[]): Fields[] => types.map((type) => ({ type, status: 'True' }));

@@ -42,7 +42,7 @@ for (const { label, path } of kubectls()) {
   describe(`all kinds with kubectl (${label})`, () => {
     let server: TestServer;
     before(async () => {
-      server = await startServer();
+      server = await startServer({ config: { runtimeConfig: new Map([['api/all', true]]) } });
       await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'ns' } } });
       await server.call('POST', '/api/v1/namespaces/ns/serviceaccounts', { body: { metadata: { name: 'default' } } });
     });

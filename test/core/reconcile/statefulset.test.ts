@@ -220,6 +220,24 @@ test('claims are created before their pod, kept, and owned as the retention poli
   const setRef = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'web', uid: 'sts' };
   const kept = plan(set, [member(set, 0)], [claim('data-web-0', [setRef])]).actions;
   assert.deepEqual(kept[0]?.type === 'own' && kept[0].ownerReferences, []);
+  // A reference of ours that is no controller's is set right; a claim of another controller gets and keeps none of ours.
+  const controller = { ...setRef, controller: true, blockOwnerDeletion: true };
+  const other = { apiVersion: 'example.com/v1', kind: 'Keeper', name: 'k', uid: 'k' };
+  const keeper = { ...other, controller: true };
+  const owned = (...references: object[]): unknown => {
+    const [action] = plan(
+      { ...deleting, spec: { ...deleting.spec, replicas: 1 } } as typeof deleting,
+      pods.slice(0, 1),
+      [claim('data-web-0', references as never)],
+    ).actions;
+    return action?.type === 'own' ? action.ownerReferences : undefined;
+  };
+  assert.equal(owned(controller), undefined);
+  assert.deepEqual(owned({ ...controller, controller: false }), [controller]);
+  assert.deepEqual(owned(other), [other, controller]);
+  assert.equal(owned(keeper), undefined);
+  assert.deepEqual(owned(keeper, controller), [keeper]);
+  assert.equal(owned({ ...controller, uid: 'earlier' }), undefined);
 });
 
 test('revisions: created, found again after an undo, limited', () => {

@@ -39,7 +39,11 @@ const server = await startServer({
   store: connect(endpoint, undefined),
   log,
   http: noted(createHttp()),
-  config: { compactionIntervalSeconds: 2, requestTimeoutSeconds: 20 },
+  config: {
+    compactionIntervalSeconds: 2,
+    requestTimeoutSeconds: 20,
+    runtimeConfig: new Map([['api/all', true]]),
+  },
 });
 const user = await server.user('mallory', 'nobodies');
 

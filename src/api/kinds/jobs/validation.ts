@@ -1,5 +1,7 @@
 /** Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
+
 import type { Job, JobSpec } from 'kubernetes-types/batch/v1';
+import type { PodSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors } from '../../../base/names.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { semanticEqual } from '../../meta/equality.ts';
@@ -207,11 +209,16 @@ function validateCompletionsChange(spec: JobSpec | undefined, old: JobSpec | und
   return [fieldError.invalid('spec.completions', spec.completions, why)];
 }
 
-/** Where pods go may still be said before the first of them has been made. */
+/**
+ * Where pods go and what they ask for may change while a suspended job has none. Source: KEP-2926, KEP-5440;
+ * pkg/registry/batch/job/strategy.go shouldAllowMutablePodTemplate.
+ */
 function validateTemplateChange(job: Job, old: Job): FieldError[] {
-  const suspended = old.spec?.suspend === true && old.status?.startTime === undefined;
+  const { startTime, conditions = [], active = 0 } = old.status ?? {};
+  const seen = conditions.some(({ type, status }) => type === 'Suspended' && status === 'True');
+  const mutable = old.spec?.suspend === true && (startTime === undefined || seen) && active === 0;
   const shown = (template: JobSpec['template'] | undefined): unknown => {
-    if (!suspended || template === undefined) return template;
+    if (!mutable || template === undefined) return template;
     const { labels: _labels, annotations: _annotations, ...metadata } = template.metadata ?? {};
     const {
       affinity,
@@ -223,7 +230,11 @@ function validateTemplateChange(job: Job, old: Job): FieldError[] {
       containers: [],
     };
     const { nodeAffinity: _nodes, ...others } = affinity ?? {};
-    return { ...template, metadata, spec: { ...spec, affinity: others } };
+    const withoutResources = (containers: PodSpec['containers'] | undefined): unknown =>
+      containers?.map(({ resources: _r, ...container }) => container);
+    const containers = withoutResources(spec.containers);
+    const initContainers = withoutResources(spec.initContainers);
+    return { ...template, metadata, spec: { ...spec, containers, initContainers, affinity: others } };
   };
   return semanticEqual(shown(job.spec?.template), shown(old.spec?.template))
     ? []

@@ -51,6 +51,8 @@ const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
 /** How long to wait for a leadership change before checking again. */
 const LOOK_AGAIN_MS = 50;
+/** Within which a leader that was replaced learns of it and answers. */
+const ANSWER_MS = 300;
 /** Calls that this member answers itself after a linearizable check. */
 const READS: ReadonlySet<string> = new Set([
   ...['Range', 'Txn'].map((name) => `/etcdserverpb.KV/${name}`),
@@ -232,15 +234,15 @@ export class Router {
 
   /**
    * A leader that was replaced answers what it has received, since the next leader decides it; one that is stalled does
-   * not, and its requests are aborted after an election timeout.
+   * not, and its requests are aborted a moment later.
    */
   leaderChanged(): void {
     const { engine, clock } = this.#deps;
-    const { leader, electionMs } = engine.replica;
+    const { leader } = engine.replica;
     if (leader === undefined) return;
     const left = [...this.#underWay].filter((each) => each.leader !== leader);
     if (left.length === 0) return;
-    clock.setTimer(electionMs, () => {
+    clock.setTimer(ANSWER_MS, () => {
       for (const each of left)
         each.abort(new CodedError('leader-failed', `${each.leader} was replaced before it answered`));
     });

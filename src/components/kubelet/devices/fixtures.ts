@@ -81,11 +81,13 @@ export class Fixtures implements OwnDriver {
     return known?.plugged === true ? known.fixture : undefined;
   }
 
-  prepare(claim: ClaimReference, { device = '' }: AllocationResult): DeviceEdits {
+  /** An administrator has the fixture beside its holder. */
+  prepare(claim: ClaimReference, { device = '', adminAccess }: AllocationResult): DeviceEdits {
     const known = [...this.#known.values()].find(({ fixture }) => deviceNameOf(fixture) === device);
     if (known === undefined) throw new Error(`fixture ${device} is not on this node; remove the claim's allocation`);
     const { fixture, plugged } = known;
     if (!plugged) throw new Error(`fixture ${fixture.name} is unplugged; plug it in`);
+    if (adminAccess === true) return editsOf(fixture);
     const holder = this.#options.manager.holder(resourceOf(fixture), fixture.name);
     if (holder !== undefined) throw new Error(`fixture ${fixture.name} is in use by pod ${holder}`);
     const other = this.#claimed.get(device);

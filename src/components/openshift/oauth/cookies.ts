@@ -1,8 +1,9 @@
 /** Signed values in cookies and in the state of OpenID Connect; every server of the cluster has the key. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-export const SESSION = 'ssn';
-export const CSRF = 'csrf';
+/** The prefix keeps other hosts of the domain from setting them, such as routes (RFC 6265bis §4.1.3.2). */
+export const SESSION = '__Host-ssn';
+export const CSRF = '__Host-csrf';
 
 const mac = (key: Uint8Array, purpose: string, body: string): Buffer =>
   createHmac('sha256', key).update(`${purpose}\0${body}`).digest();

@@ -10,7 +10,7 @@ import { header, redirect, type Visit } from './http.ts';
 import type { WebPort } from './port.ts';
 import type { IdentityProvider, LoginIdentity } from './types.ts';
 
-const COOKIE = 'openid';
+const COOKIE = '__Host-openid';
 const MAX_WAIT_MS = 600_000;
 /** A host without a real-time clock may be minutes off. */
 const CLOCK_TOLERANCE_SECONDS = 300;

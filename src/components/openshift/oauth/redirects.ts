@@ -31,8 +31,9 @@ export function acceptedRedirect(
   if (url.protocol !== 'http:' || !LOOPBACK.has(url.hostname) || url.username !== '' || url.password !== '')
     return undefined;
   const matches = registered.some((each) => {
-    const known = new URL(each);
+    const known = URL.parse(each);
     return (
+      known !== null &&
       known.protocol === 'http:' &&
       known.hostname === url.hostname &&
       known.pathname === url.pathname &&

@@ -12,7 +12,8 @@ const POD = { group: '', version: 'v1', kind: 'Pod' } as const;
 
 /**
  * The references that the claim should have; undefined when they are right. `condemned`: its pod is beyond the
- * replicas. A claim that another controller owns is left alone.
+ * replicas. A claim with another controller, or of an earlier set or pod of the same name, gets none of ours: the
+ * garbage collector decides about it.
  */
 export function retainedBy(
   set: StatefulSet,
@@ -21,20 +22,35 @@ export function retainedBy(
   condemned: boolean,
 ): OwnerReference[] | undefined {
   const present = claim.metadata?.ownerReferences ?? [];
+  const names = (reference: OwnerReference): boolean =>
+    matches(reference, STATEFUL_SET, 'apps/v1', set) || (pod !== undefined && matches(reference, POD, 'v1', pod));
   const isOurs = (reference: OwnerReference): boolean =>
     reference.uid === set.metadata?.uid || (pod !== undefined && reference.uid === pod.metadata?.uid);
-  if (present.some((reference) => reference.controller === true && !isOurs(reference))) return undefined;
+  if (present.some((reference) => names(reference) && !isOurs(reference))) return undefined;
   const policy = set.spec?.persistentVolumeClaimRetentionPolicy;
+  const ours = present.filter(isOurs);
+  const others = present.filter((reference) => !names(reference));
   const byPod = policy?.whenScaled === 'Delete' && condemned && pod !== undefined;
   const bySet = policy?.whenDeleted === 'Delete' && !byPod;
+  const foreign =
+    (policy?.whenScaled === 'Delete' || policy?.whenDeleted === 'Delete') &&
+    present.some((reference) => reference.controller === true && !isOurs(reference));
+  if (foreign) return ours.length === 0 ? undefined : others;
   const wanted = [
     ...(bySet ? [controllerReference(set, STATEFUL_SET)] : []),
     ...(byPod && pod !== undefined ? [controllerReference(pod, POD)] : []),
   ];
-  const ours = present.filter(isOurs);
-  if (ours.length === wanted.length && wanted.every((each) => ours.some((own) => own.uid === each.uid)))
-    return undefined;
-  return [...present.filter((reference) => !isOurs(reference)), ...wanted];
+  const right = (each: OwnerReference): boolean => ours.some((own) => own.uid === each.uid && own.controller === true);
+  return ours.length === wanted.length && wanted.every(right) ? undefined : [...others, ...wanted];
+}
+
+function matches(
+  reference: OwnerReference,
+  { kind }: { readonly kind: string },
+  apiVersion: string,
+  { metadata }: StatefulSet | Pod,
+): boolean {
+  return reference.apiVersion === apiVersion && reference.kind === kind && reference.name === metadata?.name;
 }
 
 /** Owned by an earlier pod of the same name: the claim is about to be deleted and must not be used. */

@@ -222,8 +222,15 @@ describe('oc login', () => {
     assert.equal(first.headers.location, `/login?${new URLSearchParams([['then', then]]).toString()}`);
     const page = await server.call('GET', String(first.headers.location), { as: null });
     const cookie = String(page.headers['set-cookie']).split(';')[0] ?? '';
-    const csrf = cookie.slice('csrf='.length);
+    const csrf = cookie.slice(cookie.indexOf('=') + 1);
     assert.ok(page.text.includes(csrf) && !/<script/i.test(page.text));
+    // Another host of the domain, such as a route, cannot set a cookie of this name.
+    assert.match(String(page.headers['set-cookie']), /^__Host-csrf=[^;]+; Path=\/; Secure; HttpOnly; SameSite=Lax$/);
+    const tossed = form(
+      { then, username: 'dev', password: 'password1', csrf: 'A'.repeat(43) },
+      { cookie: `csrf=${'A'.repeat(43)}` },
+    );
+    assert.equal((await server.call('POST', '/login', tossed)).code, 403);
     const post = (fields: Record<string, string>, to = then) =>
       server.call(
         'POST',
@@ -238,6 +245,7 @@ describe('oc login', () => {
       assert.match(String((await post({ csrf }, evil)).headers.location), /^\/(?![/\\])/, evil);
     const done = await post({ csrf });
     assert.deepEqual([done.code, done.headers.location], [302, then]);
+    assert.match(String(done.headers['set-cookie']), /^__Host-ssn=[^;]+; Path=\/; Secure; HttpOnly; SameSite=Lax$/);
     const session = String(done.headers['set-cookie']).split(';')[0] ?? '';
     const granted = await server.call('GET', then, { as: null, headers: { cookie: session } });
     const target = new URL(String(granted.headers.location));
@@ -254,6 +262,11 @@ describe('oc login', () => {
       }),
     );
     assert.equal(await whoami(server, token.body.access_token), 'dev');
+    const twice = {
+      ...form({}),
+      raw: 'grant_type=authorization_code&client_id=a&client_id=openshift-cli-client&code=x',
+    };
+    assert.equal((await server.call<{ error: string }>('POST', '/oauth/token', twice)).body.error, 'invalid_request');
   });
 
   it('ends tokens that are not used for the time that the cluster or the client allows', async () => {

@@ -174,7 +174,7 @@ describe('identity providers', () => {
     const shown = await server.call(
       'POST',
       '/oauth/token/display',
-      form({ code: display.searchParams.get('code') ?? '', csrf: csrf.slice('csrf='.length) }, { cookie: csrf }),
+      form({ code: display.searchParams.get('code') ?? '', csrf: csrf.slice(csrf.indexOf('=') + 1) }, { cookie: csrf }),
     );
     const [token = ''] = /sha256~[A-Za-z0-9_-]{43}/.exec(shown.text) ?? [];
     assert.equal(await whoami(server, token), 'olga');
@@ -326,6 +326,22 @@ describe('redirects', () => {
     assert.equal(safePath('/oauth/authorize?a=b'), '/oauth/authorize?a=b');
     for (const evil of ['', null, 'x', '//e', '/\\e', 'https://e/', '/x\r\nlocation: e', '/..//e', 'javascript:1'])
       assert.equal(safePath(evil), '/', String(evil));
+    const more = [
+      '\t//e',
+      '/\t//e',
+      '/\n/e',
+      ' //e',
+      '///e',
+      '/.//e',
+      '/x/..//e',
+      '/./\\e',
+      '//e@self.invalid/',
+      '/\u0085/e',
+    ];
+    for (const evil of more) assert.equal(safePath(evil), '/', JSON.stringify(evil));
+    // Whatever else is accepted stays on the server that answers.
+    for (const path of ['/%2f%2fe', '/%5ce', '/@e', '/;//e', '/%09//e', '/x?then=//e', '/／／e', '/x#//e'])
+      assert.equal(new URL(safePath(path), 'https://h1:8443/login').origin, 'https://h1:8443', path);
   });
 
   it('match what a client registered, with any port of a loopback address', () => {
@@ -341,7 +357,28 @@ describe('redirects', () => {
       'http://user@127.0.0.1:9/callback',
       'http://127.0.0.2:9/callback',
       'https://127.0.0.1:9/callback',
+      'https://a.example/xy',
+      'https://a.example/x?y',
+      'https://a.example/x#y',
+      'https://a.example/x/../y',
+      'https://A.example/x',
+      'https://a.example.evil.example/x',
+      'https://a.example@evil.example/x',
+      'https://a.example\\@evil.example/x',
+      'https://evil.example/https://a.example/x',
+      ' https://a.example/x',
+      'https://a.example/x\r\nx: y',
+      '//a.example/x',
+      'http://127.0.0.1:9/callback/',
+      'http://127.0.0.1:9/callback?x=1',
+      'http://127.0.0.1:9/callback#x',
+      'http://127.0.0.1:9\\@evil.example/callback',
+      'http://127.0.0.1.evil.example:9/callback',
+      'http://127.0.0.1:9/\tcallback',
+      'javascript://127.0.0.1:9/callback',
+      'http://localhost:9/callback',
     ])
       assert.equal(acceptedRedirect(client, other), undefined, other);
+    assert.equal(acceptedRedirect({ redirectURIs: ['no URL'] }, 'http://127.0.0.1:9/x'), undefined);
   });
 });

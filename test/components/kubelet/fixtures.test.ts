@@ -1,0 +1,66 @@
+/** The node has the last word on who has a fixture, whatever was scheduled. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { silentLog } from '../../../src/base/log.ts';
+import { Fixtures } from '../../../src/components/kubelet/devices/fixtures.ts';
+import { DeviceManager } from '../../../src/components/kubelet/devices/manager.ts';
+import { systemClock as clock } from '../../../src/roles/process.ts';
+
+const RESOURCE = 'rig.hyperedge.dev/Board_1';
+const board = {
+  ...({ name: 'Board_1', type: 'serial', attributes: {} } as const),
+  node: { hostPath: '/dev/ttyUSB0', containerPath: '/dev/ttyUSB0' },
+};
+const container = { name: 'main', resources: { limits: { [RESOURCE]: '1' }, requests: { [RESOURCE]: '1' } } };
+const pod = (name: string): Pod =>
+  ({ metadata: { name, namespace: 'default', uid: name }, spec: { containers: [container] } }) as never;
+const claim = (name: string) => ({ namespace: 'default', name, uid: name });
+const result = { request: 'r', driver: 'rig.hyperedge.dev', pool: 'n', device: 'board-1' };
+
+async function lab() {
+  const manager = new DeviceManager({
+    ...{ clock, log: silentLog, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
+    sockets: {} as never,
+    checkpoint: { read: async () => undefined, write: async () => {} },
+  });
+  const fixtures = new Fixtures({
+    ...{ manager, clock, log: silentLog, onChanged: () => {}, onUnplugged: () => {}, podsOfClaim: () => [] },
+    scanner: { scan: async () => [board], watch: () => ({ close: () => {} }) },
+  });
+  await fixtures.start();
+  return { manager, fixtures };
+}
+
+test('a claim has a fixture alone, and then a pod has it as an extended resource', async () => {
+  const { manager, fixtures } = await lab();
+  try {
+    assert.deepEqual(fixtures.prepare(claim('one'), result).env, [{ name: 'RIG_BOARD_1', value: '/dev/ttyUSB0' }]);
+    assert.throws(() => fixtures.prepare(claim('two'), result), /fixture Board_1 is in use by claim default\/one/);
+    assert.deepEqual(manager.amounts().get(RESOURCE), [1, 0]);
+    assert.equal(manager.rejection(pod('p'), [])?.reason, 'UnexpectedAdmissionError');
+    await assert.rejects(manager.allocate(pod('p'), container as unknown as Container), /Requested: 1, Available: 0/);
+    fixtures.unprepare(claim('one'));
+    assert.equal(manager.rejection(pod('p'), []), undefined);
+    await manager.allocate(pod('p'), container as unknown as Container);
+    assert.equal(manager.rejection(pod('q'), [pod('p')])?.reason, 'UnexpectedAdmissionError');
+    assert.throws(() => fixtures.prepare(claim('two'), result), /fixture Board_1 is in use by pod p/);
+    assert.equal(fixtures.states()[0]?.inUse, true);
+  } finally {
+    fixtures.stop();
+  }
+});
+
+test("an administrator's access neither waits for a holder nor becomes one", async () => {
+  const { manager, fixtures } = await lab();
+  try {
+    await manager.allocate(pod('p'), container as unknown as Container);
+    assert.equal(fixtures.prepare(claim('admin'), { ...result, adminAccess: true }).devices.length, 1);
+    manager.release('p');
+    fixtures.prepare(claim('one'), result);
+    fixtures.unprepare(claim('admin'));
+    assert.throws(() => fixtures.prepare(claim('two'), result), /in use by claim default\/one/);
+  } finally {
+    fixtures.stop();
+  }
+});
