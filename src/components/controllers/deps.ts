@@ -64,6 +64,8 @@ export interface ControllersOptions {
   readonly scheduledImportMs?: number;
   /** Whether service accounts have secrets with tokens, as under OpenShift. */
   readonly accountSecrets: boolean;
+  /** Whether each node has a pod `machine-config-daemon`, as under OpenShift. */
+  readonly daemonPods: boolean;
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];
 }
@@ -82,6 +84,7 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   localVolumes: true,
   loadBalancerAddresses: [],
   accountSecrets: false,
+  daemonPods: false,
   disabled: [],
 };
 

@@ -31,6 +31,7 @@ import { jobController } from './job.ts';
 import { legacyTokenCleanerController } from './legacy-serviceaccount-token-cleaner.ts';
 import { localVolumeProvisioner } from './local-volume-provisioner.ts';
 import { machineController } from './machine.ts';
+import { machineConfigDaemonSetController } from './machine-config-daemon-set.ts';
 import { machineConfigDrainController } from './machine-config-drain.ts';
 import { containerRuntimeConfigController, kubeletConfigController } from './machine-config-generated.ts';
 import { machineConfigNodeController } from './machine-config-node.ts';
@@ -131,6 +132,7 @@ export const controllers: readonly ControllerSpec[] = [
   machineConfigRenderController,
   machineConfigNodeController,
   machineConfigDrainController,
+  machineConfigDaemonSetController,
   mastersSchedulableController,
   nodeGroupController,
   kubeletConfigController,

@@ -10,5 +10,6 @@ export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';
 export { keepNodeRoleLabels } from './node/node-role-labels.ts';
 export type { HostCondition } from './node/node-status.ts';
+export { configz } from './server/configz.ts';
 export { decodeStaticPod } from './sources/static-pod.ts';
 export type { VolumeDeps } from './volumes/compose.ts';

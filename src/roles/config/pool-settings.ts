@@ -15,6 +15,9 @@ import type { NodeConfig } from './node-config.ts';
 type Arguments = Readonly<Record<string, readonly string[]>>;
 
 const MAX_BYTES = 1024 * 1024;
+/** First line of a kubelet.conf that shows the configuration instead of changing it. */
+export const SHOWN_CONFIG =
+  '# The configuration of the kubelet, without effect when edited: a KubeletConfig of the pool changes it.';
 /** By the key of the runtime's setting: the kubelet's argument with the same effect here. */
 const RUNTIME_ARGUMENTS: ReadonlyMap<string, readonly [file: string, argument: string]> = new Map([
   ['pids_limit', ['01-ctrcfg-pidsLimit', 'pod-max-pids']],
@@ -41,7 +44,7 @@ export async function withPoolSettings(config: NodeConfig, root: string, lenient
 async function kubeletConf(root: string): Promise<Arguments> {
   const file = join(root, KUBELET_CONF);
   const text = await textOf(file);
-  if (text === undefined) return {};
+  if (text === undefined || text.startsWith(SHOWN_CONFIG)) return {};
   const document = parse(text, file);
   // kubeadm has a kubeconfig of this name.
   if (document['kind'] !== 'KubeletConfiguration') return {};

@@ -179,6 +179,7 @@ function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig)
   const serviceCidr = networkConfig?.serviceNetworkCIDR;
   return {
     accountSecrets: openshift?.profile === 'okd',
+    daemonPods: openshift?.profile === 'okd',
     localVolumes,
     loadBalancerAddresses: serviceLoadBalancer?.addresses ?? [],
     disabled: serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],

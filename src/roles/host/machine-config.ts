@@ -1,5 +1,6 @@
 /** Machine config of this host: files, units and kernel arguments as its pool says. */
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -8,6 +9,7 @@ import {
   createMachineConfigDaemon,
   type MachineConfigDaemon,
 } from '../../components/openshift/machineconfigdaemon/index.ts';
+import { DAEMON_LOG } from '../../core/reconcile/machine-config/daemon-set.ts';
 import type { ImageStore, RegistryOptions } from '../../io/images/index.ts';
 import { createDirectoryWatch, createDisk, createHostFiles, createHostKernel } from '../../io/machineconfig/index.ts';
 import { createHostUnits, systemdRuns } from '../../io/systemd/index.ts';
@@ -15,6 +17,7 @@ import { containersRegistries } from '../config/containers-registries.ts';
 import { registryOptions } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
+import { withLogFile } from './machine-config-log.ts';
 
 /** Upstream's nodes get longer; these do not reboot. */
 const READY_TIMEOUT_MS = 300_000;
@@ -43,7 +46,8 @@ export async function replayMachineConfig({ root }: Settings, log: Log): Promise
 
 /** Units and programs of this machine are touched only by a host whose root is the machine's own. */
 export async function startMachineConfig(parts: MachineConfigParts): Promise<MachineConfigDaemon> {
-  const { settings, nodeName, informers, client, recorder, images, restartKubelet, log } = parts;
+  const { settings, nodeName, informers, client, recorder, images, restartKubelet } = parts;
+  const log = withLogFile(parts.log, join(settings.paths.run, DAEMON_LOG), () => clock.nowMs());
   const ownMachine = settings.root === '/';
   const daemon = createMachineConfigDaemon({
     nodeName,

@@ -16,12 +16,15 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { createHostNetwork, type HostNetwork } from './host-network.ts';
 import { createPolicyGate, type PolicyGate } from './network-policy.ts';
+import { createRuntimeLog } from './runtime-log.ts';
 
 export interface HostRuntime {
   readonly runtime: Runtime;
   readonly network: HostNetwork;
   readonly images: ImageStore;
   readonly policies: PolicyGate;
+  /** Takes over what files of the pool say of the runtime's log. */
+  readonly followLogLevel: () => Promise<void>;
   /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
@@ -45,6 +48,7 @@ export async function startRuntime(
   const images = createImageStore({ root: settings.paths.images, trees, log, registry });
   const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
   const policies = createPolicyGate();
+  const runtimeLog = createRuntimeLog(log, settings.root);
   const socat = helpers === undefined ? 'socat' : join(helpers, 'socat');
   const endpoint = settings.containerRuntimeEndpoint;
   const remote =
@@ -60,7 +64,7 @@ export async function startRuntime(
       cgroupDriver,
       monitorScopes: serviceManager,
       clock,
-      log,
+      log: runtimeLog.log,
       hostRootVisible: ownFiles(),
       handlers: settings.runtimeHandlers,
       ...(helpers === undefined
@@ -80,6 +84,7 @@ export async function startRuntime(
     network,
     images,
     policies,
+    followLogLevel: runtimeLog.follow,
     stop: async ({ keepPods }) => {
       await runtime.stop();
       if (!keepPods) await network.destroy();

@@ -150,14 +150,16 @@ test('a ContainerRuntimeConfig becomes a fragment; what no runtime here has is r
     metadata: { name: 'pids' },
     spec: {
       machineConfigPoolSelector,
-      containerRuntimeConfig: { pidsLimit: 2048, logSizeMax: '16Ki', overlaySize: '0' },
+      containerRuntimeConfig: { pidsLimit: 2048, logSizeMax: '16Ki', overlaySize: '0', logLevel: 'debug' },
     },
   });
   await resultFor('pids', /^Success$/);
   const path = '/etc/crio/crio.conf.d/01-ctrcfg-';
   assert.match(await fileOf('99-worker-generated-containerruntime', `${path}pidsLimit`), /pids_limit = 2048/);
   assert.match(await fileOf('99-worker-generated-containerruntime', `${path}logSizeMax`), /log_size_max = 16384/);
+  assert.match(await fileOf('99-worker-generated-containerruntime', `${path}logLevel`), /log_level = "debug"/);
   for (const [name, containerRuntimeConfig, message] of [
+    ['loud', { logLevel: 'all' }, /invalid LogLevel "all", must be one of fatal,/],
     ['few', { pidsLimit: 10 }, /invalid PidsLimit 10, cannot be less than 20/],
     ['small', { logSizeMax: '1Ki' }, /invalid LogSizeMax 1Ki, cannot be less than 8kB/],
     ['overlay', { overlaySize: '8G' }, /overlaySize: the image store of these hosts has no limit/],

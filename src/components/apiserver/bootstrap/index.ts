@@ -13,6 +13,7 @@ import {
   reconcileRole,
   SELF_PROVISIONERS,
 } from '../../../core/authz/index.ts';
+import { DAEMON, DAEMON_NAMESPACE } from '../../../core/reconcile/machine-config/daemon-set.ts';
 import { DEFAULT_CONSTRAINTS } from '../../../core/scc/defaults.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -36,13 +37,24 @@ const NAMESPACES = [
   'openshift-node',
   'openshift-ingress',
   'openshift-machine-api',
-  'openshift-machine-config-operator',
   'openshift-etcd',
   'openshift-kube-apiserver',
   'openshift-kube-controller-manager',
   'openshift-kube-scheduler',
   'openshift-ingress-operator',
 ];
+
+/** Its pods have all of the host, on every node. */
+const DAEMON_NAMESPACE_OBJECT: Namespace = {
+  metadata: {
+    name: DAEMON_NAMESPACE,
+    annotations: { 'openshift.io/node-selector': '' },
+    labels: Object.fromEntries(
+      ['enforce', 'audit', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'privileged']),
+    ),
+  },
+};
+const DAEMON_ACCOUNT: ServiceAccount = { metadata: { name: DAEMON, namespace: DAEMON_NAMESPACE } };
 
 /** OKD's identity of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
@@ -169,9 +181,11 @@ async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding
 /** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
   const isOkd = context.config.openshift?.profile === 'okd';
-  await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
+  const namespaces = [...NAMESPACES.map((name): Namespace => ({ metadata: { name } })), DAEMON_NAMESPACE_OBJECT];
+  await Promise.all(namespaces.map((each) => ensure(context, 'namespaces', '', each)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    ...(isOkd ? [ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT))] : []),
     // Constraints that an administrator has edited stay as they are.
     ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
     ...Object.entries(HOST_STREAMS).map((each) =>

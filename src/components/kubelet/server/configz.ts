@@ -4,7 +4,7 @@ import type { KubeletConfig } from '../config.ts';
 /** Go's duration text. */
 const duration = (ms: number): string => `${ms / 1000}s`;
 
-export function configz(config: KubeletConfig): object {
+export function configz(config: KubeletConfig): { readonly kubeletconfig: object } {
   return {
     kubeletconfig: {
       kind: 'KubeletConfiguration',

@@ -80,6 +80,7 @@ class Daemon implements MachineConfigDaemon {
     const watch = files.watch(wake);
     this.#closers.push(() => watch.close(), this.#nodes.onChange({ added: wake, updated: wake }));
     this.#nodes.start();
+    log.info('Config Drift Monitor started');
   }
 
   async stop(): Promise<void> {

@@ -42,6 +42,7 @@ export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly Po
       rule(READ, 'core', 'configmaps pods'),
       rule('patch', 'core', 'configmaps'),
       rule('create', 'core', 'pods/eviction'),
+      rule('create delete get list patch watch', 'apps', 'daemonsets'),
       rule(READ, 'config.openshift.io', 'apiservers dnses images infrastructures schedulers'),
       eventsRule,
     ],

@@ -3,7 +3,7 @@
  * openshift/openshift-apiserver pkg/bootstrappolicy.
  */
 import type { ClusterRole, ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
-import { aggregateTo, clusterRole, clusterRoleBinding, group, READ, rule, user } from './notation.ts';
+import { aggregateTo, clusterRole, clusterRoleBinding, group, READ, rule, serviceAccount, user } from './notation.ts';
 
 const SECURITY = 'security.openshift.io';
 const CONSTRAINTS = 'securitycontextconstraints';
@@ -29,6 +29,10 @@ export const SECURITY_ROLES: readonly ClusterRole[] = [
 
 export const SECURITY_BINDINGS: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(roleName(DEFAULT), [group('system:authenticated')]),
-  clusterRoleBinding(roleName('privileged'), [group('system:cluster-admins'), group('system:nodes')]),
+  clusterRoleBinding(roleName('privileged'), [
+    group('system:cluster-admins'),
+    group('system:nodes'),
+    serviceAccount('machine-config-daemon', 'openshift-machine-config-operator'),
+  ]),
   clusterRoleBinding(ALLOCATION, [user('system:kube-controller-manager')]),
 ];

@@ -74,6 +74,7 @@ export function kubeletArguments(config: Values): KubeletArguments | { readonly 
     if (IGNORED.has(name) || isZero(value)) continue;
     const special = Object.hasOwn(SPECIAL, name) ? SPECIAL[name]?.(value) : undefined;
     const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+    if (special === undefined && field === undefined && isUnset(value)) continue;
     if (special === undefined && field === undefined)
       return { error: `KubeletConfiguration: ${name} is not supported by the kubelets of this cluster` };
     const converted = special ?? convert(name, field ?? ['', 'text'], value);
@@ -164,6 +165,12 @@ const isPercentage = (text: string): boolean => /^\d{1,3}(\.\d+)?%$/.test(text);
 function isZero(value: unknown): boolean {
   if (value === undefined || value === null || value === '' || value === 0 || value === '0s') return true;
   return typeof value === 'object' && Object.values(value).every((each) => isZero(each) || each === false);
+}
+
+/** As `isZero`, with quantities; `0` is no zero value of the CPUs and thresholds that kubelets here have. */
+function isUnset(value: unknown): boolean {
+  if (value === '0' || isZero(value)) return true;
+  return typeof value === 'object' && value !== null && Object.values(value).every((each) => isUnset(each));
 }
 
 const shown = (value: unknown): string =>

@@ -21,6 +21,10 @@ export const SIZING_ENV = '/etc/node-sizing-enabled.env';
 /** Settings of the container runtime, in files of the names that upstream has. */
 export const RUNTIME_DIRECTORY = '/etc/crio/crio.conf.d/';
 
+/** Of the runtime's log, from the least to the most that is shown. */
+export const RUNTIME_LEVELS = ['fatal', 'panic', 'error', 'warn', 'info', 'debug', 'trace'] as const;
+export type RuntimeLevel = (typeof RUNTIME_LEVELS)[number];
+
 export type Files = { readonly files: readonly GeneratedFile[] } | { readonly error: string };
 
 const MIN_PIDS = 20;
@@ -61,9 +65,12 @@ export function runtimeFiles({ spec }: ContainerRuntimeConfig): Files {
     if (tryParseQuantity(logSizeMax) === undefined || parseBytes(logSizeMax) < MIN_LOG_BYTES)
       return failed(`invalid LogSizeMax ${logSizeMax}, cannot be less than 8kB`);
   }
-  if ((logLevel ?? '') !== '') return failed('logLevel: the runtime of these hosts has no log of its own');
+  const level = RUNTIME_LEVELS.find((each) => each === logLevel);
+  if ((logLevel ?? '') !== '' && level === undefined)
+    return failed(`invalid LogLevel "${logLevel}", must be one of ${RUNTIME_LEVELS.join(', ')}`);
   if (isGiven(overlaySize)) return failed('overlaySize: the image store of these hosts has no limit for a container');
   const settings: readonly (readonly [string, string, string | undefined])[] = [
+    ['logLevel', 'log_level', level === undefined ? undefined : `"${level}"`],
     ['pidsLimit', 'pids_limit', pidsLimit === undefined || pidsLimit === 0 ? undefined : String(pidsLimit)],
     ['logSizeMax', 'log_size_max', isGiven(logSizeMax) ? String(parseBytes(logSizeMax)) : undefined],
   ];

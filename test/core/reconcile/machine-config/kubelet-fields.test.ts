@@ -43,3 +43,16 @@ test('what no field has, and what a field would lose, stays with the host', () =
   };
   assert.deepEqual(kubeletFields(own), { config: {}, rest: own });
 });
+
+test('unsupported fields are accepted as encoders in Go write them, and refused with a value', () => {
+  const logging = { flushFrequency: 0, options: { json: { infoBufferSize: '0' } }, verbosity: 0 };
+  const authentication = { anonymous: {}, webhook: { cacheTTL: '0s' }, x509: {} };
+  assert.deepEqual(kubeletArguments({ logging, authentication, maxPods: 100, reservedSystemCPUs: '0' }), {
+    arguments: { 'max-pods': ['100'], 'reserved-cpus': ['0'] },
+  });
+  for (const set of [
+    { ...logging, verbosity: 4 },
+    { ...logging, options: { json: { infoBufferSize: '1Mi' } } },
+  ])
+    assert.ok('error' in kubeletArguments({ logging: set }));
+});

@@ -1,0 +1,41 @@
+/**
+ * Files of a host under the profile `okd` that show the settings in force to tools which read them there, as upstream
+ * has them: the kubelet's in `/etc/kubernetes/kubelet.conf` while no pool says what is in it, the runtime's in
+ * `/etc/crio/crio.conf.d/00-default`. They are never read back.
+ */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { stringify } from 'yaml';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { configz, type KubeletConfig } from '../../components/kubelet/index.ts';
+import { KUBELET_CONF, RUNTIME_DIRECTORY } from '../../core/reconcile/machine-config/settings.ts';
+import { SHOWN_CONFIG } from '../config/pool-settings.ts';
+
+/** A file of a pool or of another program stays. Never throws. */
+export async function showSettings(root: string, config: KubeletConfig, log: Log): Promise<void> {
+  await show(join(root, KUBELET_CONF), stringify(configz(config).kubeletconfig, { lineWidth: 0 }), log);
+  const lines = [
+    'log_level = "info"',
+    `pids_limit = ${config.podPidsLimit}`,
+    `log_size_max = ${config.containerLogMaxBytes}`,
+  ];
+  const runtime = `[crio]\n  [crio.runtime]\n${lines.map((line) => `    ${line}\n`).join('')}`;
+  await show(join(root, RUNTIME_DIRECTORY, '00-default'), runtime, log);
+}
+
+async function show(path: string, body: string, log: Log): Promise<void> {
+  const text = `${SHOWN_CONFIG}\n${body}`;
+  try {
+    const present = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (present === text || (present !== undefined && !present.startsWith(SHOWN_CONFIG))) return;
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(`${path}.new`, text, { mode: 0o644 });
+    await rename(`${path}.new`, path);
+  } catch (error) {
+    log.warn('settings of the host not shown', { file: path, error: messageOf(error) });
+  }
+}
