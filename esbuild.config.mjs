@@ -1,9 +1,13 @@
-/** Bundling: one CommonJS file for the executable, one per worker thread. Native add-ons and workers travel as assets. */
+/**
+ * Bundling to CommonJS: a launcher, a file per long-running command, one for all others, one per worker thread. Native
+ * add-ons and workers travel as assets, the commands behind the program.
+ */
 import { execFile } from 'node:child_process';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { OWN_BUNDLES } from './src/cli/links.ts';
 
 /** How sources name their worker threads: `new URL('./worker.ts', import.meta.url)`. */
 const WORKER = /new URL\(\s*'(\.\.?\/[^']+\.ts)',\s*import\.meta\.url\s*,?\s*\)/g;
@@ -31,6 +35,46 @@ const workerReferences = (workers) => ({
   },
 });
 
+/**
+ * Leaves commands out.
+ * @param {(command: string) => boolean} has
+ * @returns {import('esbuild').Plugin}
+ */
+const commandsOnly = (has) => ({
+  name: 'commands-only',
+  setup(context) {
+    context.onResolve({ filter: /^\.\/commands\// }, ({ path, importer }) =>
+      importer.endsWith('/src/cli/index.ts') && !has(basename(path, '.ts'))
+        ? { path, namespace: 'left-out' }
+        : undefined,
+    );
+    context.onLoad({ filter: /.*/, namespace: 'left-out' }, () => ({ contents: 'module.exports = {}' }));
+  },
+});
+
+/**
+ * The bundle as a function of `exports`, `require` and `module`, with an export that evaluates all of its modules.
+ * @param {string} text
+ */
+function wrapped(text) {
+  const modules = [...text.matchAll(/\b((?:init|require)_[\w$]*)=__(?:esm|commonJS)\(/g)].map(
+    ([, name]) => `${name}()`,
+  );
+  return `(function(exports,require,module){${text.trimEnd()}module.exports.evaluateAll=()=>{${modules.join(';')}}})`;
+}
+
+/**
+ * What esbuild leaves unescaped stands in regular expressions. One such character would make V8 hold the whole source
+ * with two bytes for each.
+ * @param {string} text
+ */
+const escaped = (text) =>
+  text.replaceAll(/[^\0-\x7f]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    if (code > 0xffff) throw new Error(`bundle: the character ${character} has no escape in a regular expression`);
+    return `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+
 /** What `src/base/version.ts` says of the build; nothing where there is no git or no history. */
 async function commitConstants() {
   /** @param {string[]} args */
@@ -48,8 +92,11 @@ async function commitConstants() {
   }
 }
 
-/** @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string> }} options */
-async function bundleOne({ entry, outfile, workers, modules, constants }) {
+/**
+ * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string>, commands?: (command: string) => boolean }} options
+ *   `commands`: those that the bundle has; the launcher calls it.
+ */
+async function bundleOne({ entry, outfile, workers, modules, constants, commands }) {
   const result = await build({
     entryPoints: [entry],
     outfile,
@@ -66,20 +113,24 @@ async function bundleOne({ entry, outfile, workers, modules, constants }) {
     metafile: true,
     absWorkingDir: import.meta.dirname,
     external: ['*.node'],
-    plugins: [workerReferences(workers)],
+    plugins: [workerReferences(workers), ...(commands === undefined ? [] : [commandsOnly(commands)])],
+    write: false,
     define: { 'process.env.NODE_ENV': '"production"', ...constants },
   });
   // Modules without a byte in the output are not shipped.
   for (const { inputs } of Object.values(result.metafile.outputs))
     for (const [module, { bytesInOutput }] of Object.entries(inputs)) if (bytesInOutput > 0) modules.add(module);
-  return Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0);
+  const bundled = escaped(result.outputFiles[0]?.text ?? '');
+  const text = commands === undefined ? bundled : wrapped(bundled);
+  await writeFile(outfile, text);
+  return text.length;
 }
 
 /**
- * Bundles everything into `directory`: `main.cjs` and the workers it refers to.
+ * Bundles everything into `directory`: the launcher `main.cjs`, the commands and the workers they refer to.
  * @param {string} directory
  * @param {string | undefined} release another version than the sources have
- * @returns {Promise<{ main: string, workers: string[], modules: string[], bytes: number }>} `modules`: the bundled files, relative to the root
+ * @returns {Promise<{ main: string, commands: string[], workers: string[], modules: string[], bytes: number }>} `modules`: the bundled files, relative to the root
  */
 export async function bundle(directory, release = undefined) {
   const root = import.meta.dirname;
@@ -93,20 +144,29 @@ export async function bundle(directory, release = undefined) {
     ...(await commitConstants()),
     ...(release === undefined ? {} : { HYPEREDGE_RELEASE: JSON.stringify(release) }),
   };
-  let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers, modules, constants });
+  const all = { workers, modules, constants };
+  let bytes = await bundleOne({ ...all, entry: resolve(root, 'src/cli/launch.ts'), outfile: main });
+  const commands = [];
+  for (const name of [...OWN_BUNDLES, 'others']) {
+    const outfile = resolve(directory, `${name}.cjs`);
+    /** @param {string} command */
+    const has = (command) => (name === 'others' ? !OWN_BUNDLES.includes(command) : command === name);
+    bytes += await bundleOne({ ...all, entry: resolve(root, 'src/cli/start.ts'), outfile, commands: has });
+    commands.push(outfile);
+  }
   const built = [];
   // A worker may start workers of its own.
   for (const worker of workers) {
     const outfile = resolve(directory, workerName(worker));
-    bytes += await bundleOne({ entry: worker, outfile, workers, modules, constants });
+    bytes += await bundleOne({ ...all, entry: worker, outfile });
     built.push(outfile);
   }
-  return { main, workers: built, modules: [...modules], bytes };
+  return { main, commands, workers: built, modules: [...modules], bytes };
 }
 
 if (import.meta.filename === process.argv[1]) {
   const directory = resolve(import.meta.dirname, 'dist/bundle');
-  const { bytes, workers } = await bundle(directory);
-  const names = ['main.cjs', ...workers.map((file) => basename(file))];
+  const { bytes, main, commands, workers } = await bundle(directory);
+  const names = [main, ...commands, ...workers].map((file) => basename(file));
   console.log(`${relative(process.cwd(), directory)}: ${names.join(', ')}, ${Math.round(bytes / 1024)} KiB`);
 }

@@ -14,6 +14,7 @@ import { createRequire } from 'node:module';
 import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
+import { appendFiles } from './appended.ts';
 import { helperBundle } from './helpers.ts';
 import { thirdPartyNotices } from './licenses.ts';
 import { checkIntegrity, lockedPackage } from './lock.ts';
@@ -54,7 +55,9 @@ const bundled = await bundle(
   join(dist, flags.release === undefined ? 'bundle' : `bundle-${flags.release}`),
   flags.release,
 );
-say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
+say(
+  `bundled ${Math.round(bundled.bytes / 1024)} KiB: ${bundled.commands.length} of commands and ${bundled.workers.length} worker(s)`,
+);
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
@@ -80,8 +83,6 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
       targets: [{ platform: 'linux', arch: architecture, nodeRange: 'node24', output: temporary }],
       seaConfig: {
         disableExperimentalSEAWarning: true,
-        // Compiled code is of the architecture that compiled it.
-        useCodeCache: architecture === host,
         execArgv: ['--disable-warning=ExperimentalWarning'],
         // The environment's NODE_OPTIONS must not apply to the executable.
         execArgvExtension: 'none',
@@ -96,11 +97,28 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
       },
     }),
   );
+  await appendFiles(temporary, await commandFiles(architecture));
   await chmod(temporary, 0o755);
   await rename(temporary, output);
   const megabytes = ((await stat(output)).size / 1e6).toFixed(1);
   say(`${relative(root, output)}: ${megabytes} MB in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   await checkVersion(output, architecture);
+}
+
+/** The bundles of commands and their compiled code, which is of the architecture that compiled it. */
+async function commandFiles(architecture: Architecture): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
+  for (const file of bundled.commands) {
+    const name = basename(file, '.cjs');
+    files[`${name}.cjs`] = file;
+    if (architecture !== host) continue;
+    const code = file.replace(/\.cjs$/, '.code');
+    // Most calls of the other commands need one of them.
+    const how = name === 'others' ? [] : ['--evaluate'];
+    await run(process.execPath, [join(root, 'build/code-cache.ts'), file, code, ...how]);
+    files[`${name}.code`] = code;
+  }
+  return files;
 }
 
 /** The first thing any user does with it. Foreign architectures run under user-mode emulation where that is installed. */

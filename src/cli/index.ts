@@ -1,9 +1,8 @@
 /** The command line: argv → command. Exit codes: 0 done, 1 failed, 2 usage. Errors are one line. */
-import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
-import type { LINK_NAMES } from '../base/link-names.ts';
 import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
+import { type Invocation, linkOf } from './links.ts';
 
 interface Entry {
   readonly summary: string;
@@ -55,7 +54,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   api: { summary: 'run the API server', load: async () => (await import('./commands/api.ts')).apiCommand },
   controllers: {
     summary: 'run the controllers and the scheduler',
-    load: async () => (await import('./commands/components.ts')).controllersCommand,
+    load: async () => (await import('./commands/controllers.ts')).controllersCommand,
   },
   hollow: {
     summary: 'register hollow nodes for tests of the control plane',
@@ -291,22 +290,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
 };
 
-/** Names of links to the executable and their commands; `hyperkube` takes one of the others as its first argument. */
-const LINKED: Readonly<Record<Exclude<(typeof LINK_NAMES)[number], 'hyperkube'>, string>> = {
-  'master-restart': 'master-restart',
-  'master-logs': 'master-logs',
-  etcd: 'etcd',
-  'kube-apiserver': 'api',
-  'kube-controller-manager': 'controllers',
-  'kube-scheduler': 'controllers',
-  'kube-proxy': 'proxy',
-  kubelet: 'run',
-  'openshift-node': 'run',
-};
-
-export interface MainOptions {
-  readonly argv: readonly string[];
-  readonly argv0: string;
+export interface MainOptions extends Invocation {
   /** Default: the process's own streams. */
   readonly out?: Output;
 }
@@ -315,8 +299,8 @@ export interface MainOptions {
 export async function main(options: MainOptions): Promise<number> {
   const out = options.out ?? processOutput;
   const link = linkOf(options);
-  const linked = link === undefined ? undefined : LINKED[link.name];
-  const argv = link === undefined || linked === undefined ? [...options.argv] : [linked, ...link.argv];
+  const linked = link?.command;
+  const argv = link === undefined ? [...options.argv] : [link.command, ...link.argv];
   const verbose = argv.includes('--verbose');
   try {
     if (linked === 'etcd')
@@ -332,18 +316,6 @@ export async function main(options: MainOptions): Promise<number> {
     return usage ? 2 : 1;
   }
 }
-
-type Link = keyof typeof LINKED;
-
-/** The link that started the executable, or that `hyperkube` names, and the arguments after it. */
-function linkOf({ argv, argv0 }: MainOptions): { readonly name: Link; readonly argv: readonly string[] } | undefined {
-  const started = basename(argv0);
-  const hyperkube = started === 'hyperkube';
-  const name = hyperkube ? (argv[0] ?? '') : started;
-  return isLink(name) ? { name, argv: hyperkube ? argv.slice(1) : argv } : undefined;
-}
-
-const isLink = (name: string): name is Link => Object.hasOwn(LINKED, name);
 
 async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   const [first, second] = argv;

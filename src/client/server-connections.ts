@@ -1,8 +1,10 @@
 import { buildConnector, Pool } from 'undici';
+import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type ClientCredentials, type CredentialsProvider, sameTls } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
+import { SharedStreams } from './shared-streams.ts';
 
 export interface ServerConnectionOptions {
   /** `https://host:port`, with an optional path prefix. */
@@ -12,6 +14,7 @@ export interface ServerConnectionOptions {
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
   readonly log: Log;
+  readonly clock: Clock;
   /** Connections for requests that are not streams. */
   readonly maxConnections: number;
   /** Milliseconds until the head of an answer, and between two pieces of a body. */
@@ -22,6 +25,9 @@ export interface ServerConnectionOptions {
 interface Generation {
   readonly credentials: ClientCredentials;
   readonly requests: Pool;
+  /** Undefined: the server is not reached by TLS. */
+  readonly shared: SharedStreams | undefined;
+  /** For servers without HTTP/2: a connection per stream. */
   readonly streams: Pool;
 }
 
@@ -30,9 +36,9 @@ const TCP_KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * HTTPS to one API server: two keep-alive pools, one bounded for requests, one for streams, which each hold a
- * connection for as long as they last. When the credentials change, new requests use new connections; requests and
- * streams under way finish on the old ones, so that a renewed certificate interrupts no watch.
+ * HTTPS to one API server: a bounded keep-alive pool for requests, and for streams an HTTP/2 connection that they
+ * share. When the credentials change, new requests use new connections; requests and streams under way finish on the
+ * old ones, so that a renewed certificate interrupts no watch.
  */
 export class ServerConnections {
   readonly #options: ServerConnectionOptions;
@@ -71,22 +77,23 @@ export class ServerConnections {
     const last = this.#generation;
     this.#generation = undefined;
     if (last === undefined) return;
+    last.shared?.destroy();
     await Promise.all([last.requests.destroy(), last.streams.destroy()]);
   }
 
   #open(credentials: ClientCredentials): Generation {
     const options = this.#options;
-    const connect = buildConnector({
-      allowH2: false,
+    const how = {
       timeout: CONNECT_TIMEOUT_MS,
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
       rejectUnauthorized: options.insecureSkipTlsVerify !== true,
-      minVersion: 'TLSv1.2',
+      minVersion: 'TLSv1.2' as const,
       ...(options.tlsServerName === undefined ? {} : { servername: options.tlsServerName }),
       ...(credentials.ca === undefined ? {} : { ca: credentials.ca }),
       ...(credentials.cert === undefined ? {} : { cert: credentials.cert }),
       ...(credentials.key === undefined ? {} : { key: credentials.key }),
-    });
+    };
+    const connect = buildConnector({ ...how, allowH2: false });
     const shared = { connect, pipelining: 1, keepAliveTimeout: 60_000, allowH2: false } as const;
     const requests = new Pool(this.#origin, {
       ...shared,
@@ -100,10 +107,20 @@ export class ServerConnections {
       headersTimeout: options.timeoutMs,
       bodyTimeout: 0,
     });
-    return { credentials, requests, streams };
+    const { clock, timeoutMs } = options;
+    const secure = this.#origin.startsWith('https:')
+      ? new SharedStreams({
+          origin: this.#origin,
+          connect: buildConnector({ ...how, allowH2: true }),
+          clock,
+          timeoutMs,
+        })
+      : undefined;
+    return { credentials, requests, shared: secure, streams };
   }
 
   async #retire(retired: Generation): Promise<void> {
+    retired.shared?.close();
     try {
       await Promise.all([retired.requests.close(), retired.streams.close()]);
     } catch (error) {

@@ -6,6 +6,7 @@ import { parseJson } from '../base/json.ts';
 import { ConnectionError } from './errors.ts';
 import { checkedAtSend } from './fenced-dispatch.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
+import type { StreamAnswer } from './shared-streams.ts';
 import type { Impersonated } from './types.ts';
 import type { WriteFence } from './write-fence.ts';
 
@@ -13,7 +14,6 @@ export interface TransportOptions extends ServerConnectionOptions {
   /** Asked before each request; wins over `credentials().token`. */
   readonly bearerToken?: () => Promise<string | undefined>;
   readonly userAgent: string;
-  readonly clock: Clock;
 }
 
 export interface HttpRequest {
@@ -79,7 +79,7 @@ class HttpTransport implements Transport {
     const answer = await this.#send(request, 'requests');
     let text: string;
     try {
-      text = await answer.body.text();
+      text = await textOf(answer.body);
     } catch (error) {
       throw this.#failure(request, error);
     }
@@ -106,12 +106,12 @@ class HttpTransport implements Transport {
     return this.#connections.close();
   }
 
-  async #send(request: HttpRequest, kind: 'requests' | 'streams'): Promise<Dispatcher.ResponseData> {
+  async #send(request: HttpRequest, kind: 'requests' | 'streams'): Promise<StreamAnswer> {
     const { log, clock } = this.#options;
     const encoded = request.body === undefined ? null : JSON.stringify(request.body);
     const startedMs = clock.monotonicMs();
     for (let attempt = 0; ; attempt++) {
-      let answer: Dispatcher.ResponseData;
+      let answer: StreamAnswer;
       try {
         answer = await this.#once(request, kind, encoded);
       } catch (error) {
@@ -146,13 +146,9 @@ class HttpTransport implements Transport {
     };
   }
 
-  async #once(
-    request: HttpRequest,
-    kind: 'requests' | 'streams',
-    encoded: string | null,
-  ): Promise<Dispatcher.ResponseData> {
+  async #once(request: HttpRequest, kind: 'requests' | 'streams', encoded: string | null): Promise<StreamAnswer> {
     const headers = await this.#headers(request);
-    const { [kind]: pool } = this.#connections.current();
+    const { [kind]: pool, shared } = this.#connections.current();
     const { fence } = request;
     fence?.check();
     const dispatcher: Dispatcher = fence === undefined ? pool : checkedAtSend(pool, fence);
@@ -162,10 +158,17 @@ class HttpTransport implements Transport {
       ...(kind === 'streams' ? [this.#connections.closed] : []),
     ];
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+    const { method } = request;
+    const path = this.#prefix + request.path;
     try {
+      const streamed =
+        kind === 'streams'
+          ? await shared?.request({ method, path, headers, body: encoded, signal, beforeSend: () => fence?.check() })
+          : undefined;
+      if (streamed !== undefined) return streamed;
       return await dispatcher.request({
-        method: request.method,
-        path: this.#prefix + request.path,
+        method,
+        path,
         headers,
         body: encoded,
         ...(signal === undefined ? {} : { signal }),
@@ -224,6 +227,11 @@ async function* guarded(
   }
 }
 
+/** undici's bodies read their own text faster. */
+async function textOf(body: AsyncIterable<Uint8Array> & { text?(): Promise<string> }): Promise<string> {
+  return body.text === undefined ? readLimited(body, Number.POSITIVE_INFINITY) : body.text();
+}
+
 async function readLimited(body: AsyncIterable<Uint8Array>, limit: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -253,7 +261,15 @@ function retryAfterSeconds(code: number, header: string | string[] | undefined):
   return Math.min(Number(header), MAX_RETRY_AFTER_SECONDS);
 }
 
-const RESET_CODES: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+const RESET_CODES: ReadonlySet<unknown> = new Set([
+  'UND_ERR_SOCKET',
+  'ECONNRESET',
+  'EPIPE',
+  'ERR_HTTP2_GOAWAY_SESSION',
+  'ERR_HTTP2_INVALID_SESSION',
+  'ERR_HTTP2_SESSION_ERROR',
+  'ERR_HTTP2_STREAM_ERROR',
+]);
 
 function isReset(error: ConnectionError): boolean {
   const cause = error.cause;

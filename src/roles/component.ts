@@ -3,7 +3,7 @@ import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import { canonicalRoot, pathsBelow } from './config/settings.ts';
-import type { Component } from './controllers/server.ts';
+import type { Component, ComponentOptions } from './controllers/server.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
 
@@ -19,20 +19,21 @@ const STOP_TIMEOUT_MS = 8_000;
 
 type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 
-/** Loaded on demand: a component's process does not load the others' code. */
-const STARTS = {
-  api: async () => (await import('./api/server.ts')).startApi,
-  controllers: async () => (await import('./controllers/server.ts')).startControllers,
-} as const;
+/** Loads the component: a component's process does not load the others' code. */
+type LoadComponent = () => Promise<(options: ComponentOptions) => Promise<Component>>;
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
-export async function runComponent(name: keyof typeof STARTS, flags: ComponentFlags): Promise<number> {
+export async function runComponent(
+  name: 'api' | 'controllers',
+  load: LoadComponent,
+  flags: ComponentFlags,
+): Promise<number> {
   const paths = pathsBelow(await canonicalRoot(flags.root));
   const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
   const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
   if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
   return runUntilSignal(log, async (onFatal) => {
-    const start = await STARTS[name]();
+    const start = await load();
     return start({
       configFile: flags.configFile ?? paths.masterConfig,
       agentSocket: paths.agentSocket,

@@ -190,8 +190,11 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   warningsOnDelete?(propagation: string | undefined): readonly string[];
   /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
   readonly defaultPropagation?: 'Background' | 'Orphan';
-  /** Seconds of grace for a delete that names none; undefined: immediate. Only pods are deleted gracefully. */
-  defaultGraceSeconds?(object: T): number;
+  /**
+   * Seconds of grace for a delete that names none; undefined: immediate, whatever it names. Only pods are deleted
+   * gracefully.
+   */
+  defaultGraceSeconds?(object: T): number | undefined;
   readonly columns: readonly Column<T>[];
   /** Upstream's message for an unknown field label, where a kind has its own wording. */
   unknownFieldLabel?(field: string): string;

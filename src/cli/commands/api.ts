@@ -34,7 +34,7 @@ export const apiCommand: Command = {
     }
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
     const { runComponent } = await import('../../roles/component.ts');
-    return runComponent('api', {
+    return runComponent('api', async () => (await import('../../roles/api/server.ts')).startApi, {
       root: stringFlag(flags, 'root'),
       configFile: stringFlag(flags, 'config'),
       envFile: stringFlag(flags, 'env'),

@@ -41,7 +41,7 @@ class CronJobTerm {
   readonly #handle: ControllerHandle;
   readonly #scope: RunScope;
   readonly #access: Access;
-  readonly #localZone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  #localZone: string | undefined;
   readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
@@ -67,6 +67,8 @@ class CronJobTerm {
     const cronJob = this.#access.cronJobs.get(key);
     if (cronJob === undefined) return;
     const jobs = await this.#jobsOf(cronJob);
+    // Not before there is a CronJob: the first zone that a process asks for takes 8 MB.
+    this.#localZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
     const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.#handle.plan());
     for (const event of plan.events) this.#handle.recorder.event(cronJob, event.type, event.reason, event.message);
     for (const job of [...plan.clean, ...plan.replace]) await this.#delete(cronJob, job);

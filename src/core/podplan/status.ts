@@ -50,6 +50,9 @@ const OWNED = new Set([
   'AllContainersRestarting',
 ]);
 
+/** Of others, readiness gates for example, a kubelet only reads. Source: pkg/kubelet/types/pod_status.go. */
+export const isKubeletCondition = (type: string): boolean => OWNED.has(type) || type === DISRUPTION_TARGET;
+
 export function podStatus(input: StatusInput): PodStatus {
   const { snapshot, plan, previous, nowMs } = input;
   const { pod } = snapshot;

@@ -2,7 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { connect as tcpConnect } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls';
 import { messageOf } from '../../base/errors.ts';
 import type { ReadinessProbe } from '../../components/nodelb/port.ts';
 import type { Finding } from '../../core/balancing/port.ts';
@@ -26,6 +27,23 @@ export interface ProbeOptions {
   readonly identity: string;
 }
 
+/** Node keeps no connection of a request that has its own check of the certificate. */
+class IdentityAgent extends Agent {
+  readonly #identity: string;
+
+  constructor(identity: string) {
+    super({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 });
+    this.#identity = identity;
+  }
+
+  override createConnection(options: ConnectionOptions): Duplex {
+    return connectTls({
+      ...options,
+      checkServerIdentity: (_, certificate) => checkServerIdentity(this.#identity, certificate),
+    });
+  }
+}
+
 type Result = Awaited<ReturnType<ReadinessProbe['probe']>>;
 
 export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
@@ -33,7 +51,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
   const agentOf = (target: string): Agent => {
     let agent = agents.get(target);
     if (agent === undefined) {
-      agent = new Agent({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 });
+      agent = new IdentityAgent(options.identity);
       agents.set(target, agent);
     }
     return agent;
@@ -42,13 +60,13 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
     async probe(target) {
       const ca = await options.ca();
       if (ca === undefined) return { finding: (await accepts(target)) ? 'ready' : 'unreachable', detail: 'CA missing' };
-      const first = await ask(target, agentOf(target), ca, options.identity);
+      const first = await ask(target, agentOf(target), ca);
       if (first !== 'stale' && first.finding === 'ready') return first;
       // The kept connection may be the cause; the next probe opens another one.
       agents.get(target)?.destroy();
       agents.delete(target);
       if (first !== 'stale') return first;
-      const again = await ask(target, agentOf(target), ca, options.identity);
+      const again = await ask(target, agentOf(target), ca);
       return again === 'stale' ? { finding: 'unready', detail: 'connection reset' } : again;
     },
     close() {
@@ -59,7 +77,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
 }
 
 /** `stale`: the server closed the kept connection meanwhile. */
-function ask(target: string, agent: Agent, ca: string, identity: string): Promise<Result | 'stale'> {
+function ask(target: string, agent: Agent, ca: string): Promise<Result | 'stale'> {
   return new Promise((resolve) => {
     const sent = request({
       ...parseAuthority(target),
@@ -68,7 +86,6 @@ function ask(target: string, agent: Agent, ca: string, identity: string): Promis
       ca,
       minVersion: 'TLSv1.2',
       headers: { 'user-agent': 'hyperedge-nodelb' },
-      checkServerIdentity: (_, certificate) => checkServerIdentity(identity, certificate),
     });
     const finish = (result: Result | 'stale'): void => {
       clearTimeout(late);

@@ -2,7 +2,8 @@ import { createSocket } from 'node:dgram';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { connect, isIPv6 } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls';
 import { decode, encode } from 'dns-packet';
 import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
 
@@ -16,30 +17,49 @@ export interface HttpProbeOptions {
   readonly accept?: (status: number) => boolean;
 }
 
+/** Node keeps no connection of a request that has its own check of the certificate. */
+class IdentityAgent extends HttpsAgent {
+  readonly #identity: string;
+
+  constructor(identity: string, options: { readonly keepAlive: boolean; readonly maxSockets: number }) {
+    super(options);
+    this.#identity = identity;
+  }
+
+  override createConnection(options: ConnectionOptions): Duplex {
+    return connectTls({
+      ...options,
+      checkServerIdentity: (_, certificate) => checkServerIdentity(this.#identity, certificate),
+    });
+  }
+}
+
 /** GET on a connection that is kept. */
 export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }: HttpProbeOptions): Probe {
   const target = new URL(url);
   const secure = target.protocol === 'https:';
   const settings = { keepAlive: true, maxSockets: 1 };
-  const agent = secure ? new HttpsAgent(settings) : new HttpAgent(settings);
+  const agent = secure ? new IdentityAgent(identity, settings) : new HttpAgent(settings);
   return async (signal) => {
     const authorities = await ca?.();
-    const trust =
-      authorities === undefined
-        ? { rejectUnauthorized: false }
-        : {
-            ca: authorities,
-            checkServerIdentity: (_: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
-              checkServerIdentity(identity, certificate),
-          };
+    const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: authorities };
     await new Promise<void>((resolve, reject) => {
       const send = secure ? httpsRequest : httpRequest;
-      const request = send(target, { agent, signal, ...(secure ? trust : {}) });
+      const request = send(target, { agent, ...(secure ? trust : {}) });
+      // As an option of the request, the signal would end the kept connection when it aborts later.
+      const abort = (): void => void request.destroy(new Error('no answer'));
+      if (signal.aborted) abort();
+      signal.addEventListener('abort', abort, { once: true });
+      request.once('close', () => signal.removeEventListener('abort', abort));
       request.once('response', (response) => {
         const { statusCode = 0 } = response;
         response.resume();
         response.once('error', reject);
-        response.once('end', () => (accept(statusCode) ? resolve() : reject(new Error(`HTTP ${statusCode}`))));
+        response.once('end', () => {
+          signal.removeEventListener('abort', abort);
+          if (accept(statusCode)) resolve();
+          else reject(new Error(`HTTP ${statusCode}`));
+        });
       });
       request.once('error', (error: NodeJS.ErrnoException) => reject(new Error(wordsOf(error), { cause: error })));
       request.end();

@@ -235,7 +235,9 @@ async function answered(
 
 export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): BackendConnector {
   return {
-    publicAuthorities: rootCertificates.join('\n'),
+    get publicAuthorities() {
+      return rootCertificates.join('\n');
+    },
     async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
       const answer = await answered(target, body, egress.get(target.network));
       if (answer.upgraded) {

@@ -13,7 +13,7 @@
  *     tmp/                       work in progress; cleaned at start when its process is gone
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ImageConfig } from '../oci/port.ts';
 import type { Trees } from '../trees/port.ts';
@@ -91,6 +91,13 @@ export const imageFile = (layout: StoreLayout, id: string): string =>
 
 export const holdFile = (layout: StoreLayout, holder: string): string =>
   join(layout.holds, `${encodeURIComponent(holder)}.json`);
+
+/** Writes whole, for this boot: after a power cut the file may be absent or empty. */
+export async function writeWhole(layout: StoreLayout, path: string, content: string): Promise<void> {
+  const temporary = join(layout.tmp, temporaryName(layout));
+  await writeFile(temporary, content, { flag: 'wx', mode: 0o600 });
+  await rename(temporary, path);
+}
 
 /** Writes whole and durably: temporary file, fsync, rename, fsync of the directory. */
 export async function writeDurably(layout: StoreLayout, path: string, content: string): Promise<void> {

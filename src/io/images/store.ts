@@ -40,6 +40,7 @@ import {
   storeLayout,
   temporaryName,
   writeDurably,
+  writeWhole,
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
 import { type ImageReference, isDigest, parseReference } from './reference.ts';
@@ -199,7 +200,8 @@ class EmbeddedImageStore implements ImageStore {
     const { layout } = await this.#opened();
     const stored = await this.#find(imageId);
     if (stored === undefined) throw new RuntimeError('image-not-found', `image ${imageId} is not in the store`);
-    await writeDurably(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
+    // No container lives on after a power cut, so none waits for the disk.
+    await writeWhole(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
     // A removal in between would have collected the layers before the hold was written.
     if ((await this.#find(imageId)) === undefined) {
       await removeFile(holdFile(layout, holder));

@@ -21,7 +21,7 @@ export async function bindSubPath(volume: string, subPath: string, target: strin
   try {
     const { mode } = await stat(`/proc/self/fd/${current.fd}`);
     for (const part of parts) {
-      const next = await openBelow(current, part, subPath, mode & 0o777);
+      const next = await openBelow(current, part, subPath, mode & 0o7777);
       await current.close();
       current = next;
     }
@@ -66,7 +66,7 @@ async function resolveBelow(base: string, subPath: string): Promise<string[]> {
 
 /**
  * `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. `mode`: of directories
- * that are missing, whatever the umask; the set-group-ID bit is the parent's.
+ * that are missing, whatever the umask.
  */
 async function openBelow(directory: FileHandle, name: string, subPath: string, mode: number): Promise<FileHandle> {
   const path = join(`/proc/self/fd/${directory.fd}`, name);
@@ -95,6 +95,5 @@ async function openBelow(directory: FileHandle, name: string, subPath: string, m
 
 /** By the opened directory: its name may lead elsewhere by now. */
 async function setMode(handle: FileHandle, mode: number): Promise<void> {
-  const found = await handle.stat();
-  if (found.isDirectory()) await chmod(`/proc/self/fd/${handle.fd}`, mode | (found.mode & 0o2000));
+  if ((await handle.stat()).isDirectory()) await chmod(`/proc/self/fd/${handle.fd}`, mode);
 }

@@ -72,7 +72,10 @@ export interface HeldImage {
 }
 
 export interface ImageStorePort extends ImageService {
-  /** Pins an image's layers for `holder` (a container id), durably. Throws RuntimeError 'image-not-found'. */
+  /**
+   * Pins an image's layers for `holder` (a container id) until `release` or a power cut. Throws RuntimeError
+   * 'image-not-found'.
+   */
   hold(imageId: string, holder: string): Promise<HeldImage>;
   /** Unpins; succeeds when nothing is held. */
   release(holder: string): Promise<void>;

@@ -1,6 +1,6 @@
 /** The OCI runtime's command line (runc; crun takes the same). */
 import { randomBytes } from 'node:crypto';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LinuxResources } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
@@ -28,6 +28,8 @@ export interface Runc {
 export function createRunc(path: string, root: string, driver: CgroupDriver): Runc {
   const globalArgs = ['--root', root, ...(driver === 'systemd' ? ['--systemd-cgroup'] : [])];
   const run = (...args: string[]): Promise<string> => runCommand(path, [...globalArgs, ...args]);
+  // Asked with each status of the node.
+  let known: { readonly program: string; readonly version: string } | undefined;
   /** Other runtimes have a fifo of the same name and another use for it. */
   let isRunc: Promise<boolean> | undefined;
   return {
@@ -35,8 +37,13 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
     globalArgs,
     versionText: () => runCommand(path, ['--version']),
     async version() {
-      const text = await runCommand(path, ['--version']);
-      return /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown';
+      const { ino, size, mtimeMs } = await stat(path);
+      const program = `${ino} ${size} ${mtimeMs}`;
+      if (known?.program !== program) {
+        const text = await runCommand(path, ['--version']);
+        known = { program, version: /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown' };
+      }
+      return known.version;
     },
     async mountOptions() {
       try {

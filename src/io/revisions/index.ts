@@ -1,7 +1,7 @@
+export type { Input } from './input-files.ts';
 export {
   createOperandFiles,
   type Effect,
-  type Input,
   keptFiles,
   keptState,
   type OperandDirectory,

@@ -4,15 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { watch } from 'node:fs';
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { HostState, Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
+import { type Input, KeepingReader, plainReader, readTree } from './input-files.ts';
 
 const NO_STATE: HostState = { current: 0, revisions: [] };
-const MAX_DEPTH = 4;
-const MAX_FILES = 500;
-const MAX_BYTES = 4 * 1024 * 1024;
 const STATE = 'state.json';
 const INPUTS = 'inputs.json';
 const TEMPORARY = '.revision-new';
@@ -43,11 +41,6 @@ export interface OperandFilesOptions {
   readonly overlaid: (name: string, text: string, overlay: string) => string;
 }
 
-export interface Input {
-  readonly content: Buffer;
-  readonly mode: number;
-}
-
 const POD = 'pod.yaml';
 /** Files as they were before settings were laid over them. */
 const ORIGINALS = 'originals';
@@ -57,36 +50,29 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
   const stateFile = join(resources, `${operand}-${STATE}`);
 
-  async function live(): Promise<Map<string, Input>> {
+  // Looked at every few seconds, and changed every few months.
+  const reader = new KeepingReader();
+  let last: ReadonlyMap<string, Input> = new Map();
+
+  async function live(): Promise<ReadonlyMap<string, Input>> {
     const found = new Map<string, Input>();
     for (const { live: path, name, owns } of directories) {
-      for (const [file, input] of await readTree(path)) if (owns(file)) found.set(`${name}/${file}`, input);
+      for (const [file, input] of await readTree(path, skips, reader))
+        if (owns(file)) found.set(`${name}/${file}`, input);
     }
-    const pod = await readInput(manifest);
+    const pod = await reader.read(manifest);
     if (pod !== undefined) found.set(POD, pod);
-    return found;
+    if (!sameFiles(found, last)) last = found;
+    return last;
   }
 
-  const inputsOf = (files: ReadonlyMap<string, Input>): Inputs => {
-    const effects = effectsOf(files);
-    const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
-    const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
-    const digest = (wanted: (effect: Effect) => boolean): string =>
-      sha256(
-        counted
-          .filter(([, effect]) => wanted(effect))
-          .map(([name]) => `${name}\0${digests.get(name)}\n`)
-          .join(''),
-      );
-    return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
-  };
-
-  function effectsOf(files: ReadonlyMap<string, Input>): Map<string, Effect> {
+  const effectsOf = remembered((files) => {
     const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
     // The kubelet restarts the pod of a changed manifest by itself.
     if (files.has(POD)) effects.set(POD, 'reload');
     return effects;
-  }
+  });
+  const inputsOf = remembered((files) => digestsOf(files, effectsOf(files)));
 
   return {
     readState: () => keptState(resources, operand),
@@ -121,12 +107,12 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
     async apply(revision) {
       const directory = directoryOf(revision);
       for (const { name, owns } of directories) {
-        const wanted = await readTree(join(directory, name));
+        const wanted = await readTree(join(directory, name), skips);
         if (wanted.size === 0) throw new CodedError('revision-missing', `${directory}: has no files of ${name}`);
         await makeEqual(join(active, name), wanted, owns);
       }
-      const pod = await readInput(join(directory, POD));
-      const present = await readInput(manifest);
+      const pod = await plainReader.read(join(directory, POD));
+      const present = await plainReader.read(manifest);
       if (pod !== undefined && present !== undefined && !present.content.equals(pod.content))
         await replace(manifest, pod.content, pod.mode);
     },
@@ -136,7 +122,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       for (const { name } of directories) await mkdir(join(active, name), { recursive: true, mode: 0o700 });
       for (const [name, { content, mode }] of files) {
         if (name === POD || effects.get(name) === 'restart') continue;
-        const present = await readInput(join(active, name));
+        const present = await reader.read(join(active, name));
         if (present?.content.equals(content) !== true) await replace(join(active, name), content, mode);
       }
     },
@@ -168,7 +154,7 @@ export async function keptFiles(
   revision: number,
 ): Promise<Map<string, Input> | undefined> {
   const directory = join(resources, `${operand}-pod-${revision}`);
-  const all = await readTree(directory);
+  const all = await readTree(directory, skips);
   if (all.size === 0) return undefined;
   const prefix = `${ORIGINALS}/`;
   const files = new Map([...all].filter(([name]) => name !== POD && !name.startsWith(prefix)));
@@ -182,41 +168,36 @@ export async function keptState(resources: string, operand: string): Promise<Hos
   return text === undefined ? NO_STATE : parseState(text);
 }
 
+/** Asked again with the same files, it answers the same. */
+function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: ReadonlyMap<string, Input>) => T {
+  const known = new WeakMap<ReadonlyMap<string, Input>, { readonly made: T }>();
+  return (files) => {
+    const { made } = known.get(files) ?? { made: make(files) };
+    known.set(files, { made });
+    return made;
+  };
+}
+
+function digestsOf(files: ReadonlyMap<string, Input>, effects: ReadonlyMap<string, Effect>): Inputs {
+  const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
+  const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
+  const digest = (wanted: (effect: Effect) => boolean): string =>
+    sha256(
+      counted
+        .filter(([, effect]) => wanted(effect))
+        .map(([name]) => `${name}\0${digests.get(name)}\n`)
+        .join(''),
+    );
+  return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
+}
+
+const sameFiles = (left: ReadonlyMap<string, Input>, right: ReadonlyMap<string, Input>): boolean =>
+  left.size === right.size && [...left].every(([name, input]) => right.get(name) === input);
+
 const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
-/** Regular files below `path`, by relative name; links are followed. */
-async function readTree(
-  path: string,
-  below = '',
-  depth = 0,
-  found = new Map<string, Input>(),
-): Promise<Map<string, Input>> {
-  const names = await readdir(join(path, below)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  for (const each of names.sort()) {
-    if (each.startsWith('.') || each.endsWith('.new') || each.endsWith(TEMPORARY) || each === INPUTS) continue;
-    const name = below === '' ? each : `${below}/${each}`;
-    const status = await stat(join(path, name)).catch(() => undefined);
-    if (status?.isDirectory() === true && depth < MAX_DEPTH) await readTree(path, name, depth + 1, found);
-    if (status?.isFile() !== true || status.size > MAX_BYTES) continue;
-    if (found.size >= MAX_FILES) throw new CodedError('too-many-files', `${path}: more than ${MAX_FILES} files`);
-    const input = await readInput(join(path, name));
-    if (input !== undefined) found.set(name, input);
-  }
-  return found;
-}
-
-async function readInput(path: string): Promise<Input | undefined> {
-  try {
-    const [content, status] = await Promise.all([readFile(path), stat(path)]);
-    return { content, mode: status.mode & 0o777 };
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
+const skips = (name: string): boolean =>
+  name.startsWith('.') || name.endsWith('.new') || name.endsWith(TEMPORARY) || name === INPUTS;
 
 /** Files of the directory that are owned become those of `wanted`. */
 async function makeEqual(
@@ -225,7 +206,7 @@ async function makeEqual(
   owns: (file: string) => boolean,
 ): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const present = await readTree(directory);
+  const present = await readTree(directory, skips);
   for (const [name, { content, mode }] of wanted) {
     const before = present.get(name);
     if (before?.content.equals(content) !== true || before.mode !== mode)

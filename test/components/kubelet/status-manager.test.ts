@@ -173,3 +173,22 @@ test('the last status, of the generation of the deletion, is written before the 
   );
   statuses.stop();
 });
+
+test('a condition that others own is not written back as it was', async () => {
+  const api = new MemoryApi();
+  const gate = (status: string): NonNullable<Pod['status']> => ({
+    phase: 'Running',
+    conditions: [{ type: 'example.com/g', status }],
+  });
+  const stored = api.put(resources.pods, { ...pending(), status: gate('False') });
+  const statuses = new StatusManager({ clock: realClock, log: silentLog });
+  statuses.connect(api.client());
+  statuses.setTarget('u', stored);
+  // Planned before the gate closed.
+  statuses.set('u', { ...gate('True'), hostIP: '192.0.2.1' });
+  await turns();
+  const seen = api.get(resources.pods, 'default/steady')?.status;
+  assert.equal(seen?.hostIP, '192.0.2.1');
+  assert.deepEqual(seen?.conditions, [{ type: 'example.com/g', status: 'False' }]);
+  statuses.stop();
+});

@@ -57,11 +57,11 @@ describe('sub-paths', () => {
   it('bind what is in the volume and make what is missing', async () => {
     const volume = join(directory, 'sub');
     await mkdir(volume);
-    await chmod(volume, 0o2777);
+    await chmod(volume, 0o3777);
     await writeFile(join(volume, 'file'), 'content');
     await bindSubPath(volume, 'x/y', join(directory, 'target/dir'));
     for (const each of ['x', 'x/y'])
-      assert.equal((await stat(join(volume, each))).mode & 0o7777, 0o2777, 'the mode of the volume');
+      assert.equal((await stat(join(volume, each))).mode & 0o7777, 0o3777, 'the mode of the volume');
     await writeFile(join(directory, 'target/dir/z'), '');
     assert.deepEqual(await readdir(join(volume, 'x/y')), ['z']);
     await bindSubPath(volume, 'file', join(directory, 'target/file'));

@@ -122,9 +122,9 @@ export const pods: KindDefinition<Pod> = {
   },
   defaultGraceSeconds(pod) {
     // A pod no kubelet has taken, or that is over, has nothing to wait for.
-    if ((pod.spec?.nodeName ?? '') === '') return 0;
+    if ((pod.spec?.nodeName ?? '') === '') return undefined;
     const phase = pod.status?.phase;
-    if (phase === 'Succeeded' || phase === 'Failed') return 0;
+    if (phase === 'Succeeded' || phase === 'Failed') return undefined;
     // Upstream reads a negative period as the shortest one.
     const seconds = pod.spec?.terminationGracePeriodSeconds ?? 30;
     return seconds < 0 ? 1 : seconds;

@@ -198,7 +198,7 @@ function isPending(definition: KindDefinition, options: DeleteOptions, object: K
 
 function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObject): number {
   const usual = request.kind.definition.defaultGraceSeconds?.(object);
-  if (usual === undefined || usual === 0) return 0;
+  if (usual === undefined) return 0;
   const asked = options.gracePeriodSeconds;
   if (asked === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
   // Upstream reads a negative period as the shortest one.

@@ -1,6 +1,6 @@
 import type { PodCondition } from 'kubernetes-types/core/v1';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
-import { type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.ts';
+import { isKubeletCondition, type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.ts';
 
 /** Fields that are the kubelet's to remove. Others (nominatedNodeName, resize …) belong to somebody else. */
 const REMOVABLE = [
@@ -52,6 +52,7 @@ export function essentialPatch(from: PodStatus, to: PodStatus, refusal: Error): 
 function changedConditions(from: readonly PodCondition[], to: readonly PodCondition[]): object[] {
   const changed: object[] = [];
   for (const condition of to) {
+    if (!isKubeletCondition(condition.type)) continue;
     const before = from.find((each) => each.type === condition.type);
     if (before !== undefined && sameCondition(before, condition)) continue;
     changed.push({

@@ -107,7 +107,9 @@ export class VolumeManager {
       if (!memory && (volume.emptyDir.medium ?? '') !== '') {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
-      const made = await this.directory(directory, memory, 0o777, memory ? memorySize(pod, volume) : undefined);
+      // tmpfs keeps the sticky bit that it has by default, as upstream's.
+      const mode = memory ? 0o1777 : 0o777;
+      const made = await this.directory(directory, memory, mode, memory ? memorySize(pod, volume) : undefined);
       // `fsGroupChangePolicy` is about volumes that outlive a pod.
       if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
       return;

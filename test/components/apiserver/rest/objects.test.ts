@@ -641,6 +641,10 @@ describe('objects over HTTPS', () => {
       200,
     );
     assert.equal((await call('GET', `${PODS}/graceful`)).code, 404);
+    await call('POST', PODS, { body: pod('hasty', { nodeName: 'n1', terminationGracePeriodSeconds: 0 }) });
+    const asked = await call('DELETE', `${PODS}/hasty?gracePeriodSeconds=60`);
+    assert.equal(asked.body.metadata.deletionGracePeriodSeconds, 60, 'what is asked is above what the pod says');
+    await call('DELETE', `${PODS}/hasty?gracePeriodSeconds=0`);
     await call('POST', PODS, { body: pod('unscheduled') });
     await call('DELETE', `${PODS}/unscheduled`);
     assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);

@@ -1,0 +1,19 @@
+/**
+ * What follows the program in the executable's file, for `src/cli/launch.ts`: the files, a table of their places as JSON,
+ * and the table's length as eight hexadecimal digits.
+ */
+import { appendFile, readFile, stat } from 'node:fs/promises';
+
+/** `files`: paths by name. */
+export async function appendFiles(executable: string, files: Readonly<Record<string, string>>): Promise<void> {
+  let { size } = await stat(executable);
+  const table: Record<string, readonly [number, number]> = {};
+  for (const [name, path] of Object.entries(files)) {
+    const content = await readFile(path);
+    table[name] = [size, content.length];
+    size += content.length;
+    await appendFile(executable, content);
+  }
+  const json = JSON.stringify(table);
+  await appendFile(executable, `${json}${json.length.toString(16).padStart(8, '0')}`);
+}

@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bundleOf } from '../../src/cli/links.ts';
+
+test('commands that run for long have bundles of their own, whatever name starts them', () => {
+  const of = (argv0: string, ...argv: string[]): string => bundleOf({ argv0, argv });
+  assert.equal(of('/usr/local/bin/hyperedge', 'etcd', '--config', 'x'), 'etcd');
+  assert.equal(of('etcd', '--data-dir', 'x'), 'etcd');
+  assert.equal(of('hyperkube', 'kube-apiserver'), 'api');
+  assert.equal(of('kubelet'), 'run');
+  assert.equal(of('hyperedge', 'token', 'list'), 'others');
+  assert.equal(of('hyperedge'), 'others');
+  assert.equal(of('hyperedge', 'toString'), 'others');
+});
