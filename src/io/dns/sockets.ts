@@ -38,6 +38,8 @@ function listenUdp(address: string, port: number, handler: DnsHandler): Promise<
     if (response !== undefined) socket.send(response, clientPort, client, () => {});
   };
   socket.on('message', (message, client) => {
+    // Nothing can be sent to port 0, and Node throws for it; only a forger sends from there.
+    if (client.port === 0) return;
     const response = handler(message, client.address, 'udp');
     if (response instanceof Promise) {
       void response.then(

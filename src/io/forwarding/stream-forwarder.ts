@@ -131,6 +131,8 @@ function listenUdp(address: string | undefined, port: number, pick: PickTarget, 
     return flow;
   };
   server.on('message', (message, client) => {
+    // Nothing can be sent back to port 0, and Node throws for it.
+    if (client.port === 0) return;
     const key = `${client.address}:${client.port}`;
     const known = flows.get(key);
     if (known !== undefined) {

@@ -112,8 +112,10 @@ export function probeDns(server: string, port: number, name: string, expected: s
           end(new Error('the answer cannot be read', { cause: error }));
         }
       });
-      socket.connect(port, server, () => {
-        socket.send(encode({ type: 'query', id, flags: 0x0100, questions: [{ type, name, class: 'IN' }] }));
+      socket.connect(port, server, (error?: Error) => {
+        // Without a route the listener gets the error, and a send on a socket that is not connected would throw.
+        if (error !== undefined && error !== null) end(error);
+        else socket.send(encode({ type: 'query', id, flags: 0x0100, questions: [{ type, name, class: 'IN' }] }));
       });
     });
 }

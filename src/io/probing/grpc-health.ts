@@ -5,7 +5,9 @@ import { MAX_PROBE_OUTPUT_BYTES } from '../../components/kubelet/probes/port.ts'
 export function grpcHealth(ip: string, port: number, service: string, timeoutMs: number): Promise<string | number> {
   return new Promise((resolve, reject) => {
     const authority = `${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
-    const session = connect(`http://${authority}`);
+    // A stream that a pod pushes would have no listener, and its reset would end this process.
+    const session = connect(`http://${authority}`, { settings: { enablePush: false } });
+    session.on('stream', (pushed) => pushed.on('error', () => {}));
     const finish = (): void => {
       clearTimeout(timer);
       session.destroy();
@@ -18,7 +20,7 @@ export function grpcHealth(ip: string, port: number, service: string, timeoutMs:
       () => fail(`timeout: failed to connect service ${JSON.stringify(authority)} within ${timeoutMs / 1000}s`),
       timeoutMs,
     );
-    session.once('error', (error) => fail(`failed to connect to ${authority}: ${error.message}`));
+    session.on('error', (error) => fail(`failed to connect to ${authority}: ${error.message}`));
     const stream = session.request({
       [constants.HTTP2_HEADER_METHOD]: 'POST',
       [constants.HTTP2_HEADER_PATH]: '/grpc.health.v1.Health/Check',
@@ -39,7 +41,7 @@ export function grpcHealth(ip: string, port: number, service: string, timeoutMs:
       if (size <= MAX_PROBE_OUTPUT_BYTES) chunks.push(chunk);
       else fail(`health rpc answered with more than ${MAX_PROBE_OUTPUT_BYTES} bytes`);
     });
-    stream.once('error', (error) => fail(error.message));
+    stream.on('error', (error) => fail(error.message));
     stream.once('end', () => {
       if (status !== undefined && status !== '0') fail(`health rpc failed with status ${status}`);
       else {

@@ -10,7 +10,7 @@ export function httpGet(url: URL, headers: Readonly<Record<string, string>>, sig
       url.protocol === 'https:'
         ? httpsRequest(url, { ...options, rejectUnauthorized: false })
         : httpRequest(url, options);
-    request.once('error', (error) =>
+    request.on('error', (error) =>
       reject(
         new Error(
           signal.aborted
@@ -20,6 +20,11 @@ export function httpGet(url: URL, headers: Readonly<Record<string, string>>, sig
         ),
       ),
     );
+    // Without a listener the request would neither fail nor end, whatever its signal says.
+    request.once('upgrade', (response, socket) => {
+      socket.on('error', () => {}).destroy();
+      resolve({ code: response.statusCode ?? 0, location: undefined, body: '' });
+    });
     request.once('response', (response) => {
       let body = '';
       response.setEncoding('utf8');

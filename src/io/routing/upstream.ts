@@ -58,7 +58,12 @@ export class Upstreams {
     const id = upstream.tls ? `${scheme} ${key} ${upstream.serverName} ${upstream.ca ?? ''}` : `${scheme} ${key}`;
     const known = this.#sessions.get(id);
     if (known !== undefined && !known.closed && !known.destroyed) return known;
-    const session = connectHttp2(`${scheme}://${key}`, this.tlsOptions(backend));
+    // What a server pushes has no reader, and the reset of a stream without listeners would end this process.
+    const session = connectHttp2(`${scheme}://${key}`, {
+      ...this.tlsOptions(backend),
+      settings: { enablePush: false },
+    });
+    session.on('stream', (pushed) => pushed.on('error', () => {}));
     this.#sessions.set(id, session);
     const forget = (): void => {
       if (this.#sessions.get(id) === session) this.#sessions.delete(id);

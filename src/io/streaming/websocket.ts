@@ -63,6 +63,8 @@ async function accept(
     socket.once('close', refused);
     server.handleUpgrade(request, socket, Buffer.from(head), (webSocket) => {
       socket.off('close', refused);
+      // A malformed frame may come with the handshake, or to a session that has just been refused.
+      webSocket.on('error', () => webSocket.terminate());
       resolve({ webSocket, protocol });
     });
   });

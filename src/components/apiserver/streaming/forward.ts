@@ -48,6 +48,8 @@ export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(answer.headers)) {
     if (NOT_FORWARDED.has(name) || value === undefined) continue;
+    // RFC 9110 §8.6: an answer without content has no length, and HTTP/2 resets the stream of one that has.
+    if (name === 'content-length' && answer.statusCode === 204) continue;
     headers[name] = value;
   }
   return headers;
@@ -131,7 +133,8 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, whom: st
   }
   response.destroy();
   const body = Buffer.concat(chunks);
-  const status = response.statusCode ?? 502;
+  const { statusCode = 0 } = response;
+  const status = statusCode < 200 ? 502 : statusCode;
   const redirect = status >= 300 && status < 400;
   const type = response.headers['content-type'] ?? 'text/plain';
   if (redirect) {

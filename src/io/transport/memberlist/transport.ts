@@ -73,7 +73,8 @@ class MemberlistTransport implements RingTransport {
   }
 
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void {
-    if (this.#stopped) return;
+    // Only forgers send from port 0, and Node throws for such a target.
+    if (this.#stopped || to.port === 0) return;
     // Loss is part of the protocol; an unreachable peer is found out by probing.
     this.#datagrams?.send(sealPacket(parts, peerProtocol, this.#sealing), to.port, to.ip, () => {});
   }
