@@ -10,6 +10,9 @@ import type { StreamAnswer } from './shared-streams.ts';
 import type { Impersonated } from './types.ts';
 import type { WriteFence } from './write-fence.ts';
 
+/** Other streams end by themselves, logs for example: each has a connection of its own. */
+const WATCH = /[?&]watch=(?:true|1)(?:&|$)/;
+
 export interface TransportOptions extends ServerConnectionOptions {
   /** Asked before each request; wins over `credentials().token`. */
   readonly bearerToken?: () => Promise<string | undefined>;
@@ -162,7 +165,7 @@ class HttpTransport implements Transport {
     const path = this.#prefix + request.path;
     try {
       const streamed =
-        kind === 'streams'
+        kind === 'streams' && WATCH.test(path)
           ? await shared?.request({ method, path, headers, body: encoded, signal, beforeSend: () => fence?.check() })
           : undefined;
       if (streamed !== undefined) return streamed;

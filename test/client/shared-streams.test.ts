@@ -36,7 +36,7 @@ describe('streams over HTTP/2', () => {
   let client: ApiClient;
 
   const stream = (signal?: AbortSignal) =>
-    client.stream('GET', '/watch', undefined, signal === undefined ? {} : { signal });
+    client.stream('GET', '/watch?watch=true', undefined, signal === undefined ? {} : { signal });
   const first = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
     for await (const chunk of body) return Buffer.from(chunk).toString();
     return '';
