@@ -225,7 +225,10 @@ test('two claims on one rig: the pod of the second starts when the first is rele
   );
   assert.match(await lab.kubectl('get', 'rigclaims'), /one +bench +Granted .*\ntwo +bench +Queued +1 /);
   await lab.kubectl('delete', 'rigclaim', 'one', '--wait=true');
-  await assert.rejects(lab.kubectl('get', 'pod', 'with-one'), /not found/);
+  // The rig is free when the containers have ended; the pod goes right after.
+  await eventually('the pod of the claim to go', GOAL_MS, async () =>
+    (await lab.kubectl('get', 'pods', '-o', 'name')).includes('with-one') ? undefined : true,
+  );
   await phase('two', 'Granted');
   await lab.ready('with-two');
   const expired = await phase('two', 'Expired');

@@ -1,7 +1,7 @@
 /**
  * A suite of openshift/machine-config-operator (branch release-4.10), each case by itself, against lab hosts with a real
  * systemd: a master and a worker for `test/e2e`, a master alone (`--single`) for `test/e2e-single-node`. The suite's
- * program is given; nothing fetches it. Without one the cases of `suite.test.ts` run. Not part of `npm test`:
+ * program is given; nothing fetches it. Without one the cases of `suite.ts` run. Not part of `npm test`:
  *
  *   npm run test:upstream:machine-config -- --suite PROGRAM --oc OC [--single] [--run REGEXP] [--logs DIR] [--keep]
  *
@@ -86,7 +86,7 @@ async function runCase(cluster: SuiteCluster, name: string): Promise<Result> {
 
 /** Resolves with the exit code. */
 async function runOwnCases(): Promise<number> {
-  const file = join(import.meta.dirname, 'suite.test.ts');
+  const file = join(import.meta.dirname, 'suite.ts');
   const [code] = await once(spawn(process.execPath, ['--test', file], { stdio: 'inherit' }), 'exit');
   return typeof code === 'number' ? code : 1;
 }
