@@ -52,7 +52,9 @@ export async function startEmbedded(
   });
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
   const verify = releaseVerifier(settings, informers, log.named('updates'));
-  const operators = await startClusterOperators({ settings, ...prepared, ownBridge, nodeName, api, verify, log });
+  const operators = await startClusterOperators({
+    ...{ settings, ...prepared, ownBridge, nodeName, api, informers, verify, log },
+  });
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {
