@@ -1,6 +1,6 @@
 /**
- * Copies of catalogs on this master: reports what is there in annotations of its Node, and takes from other masters what
- * the operator lifecycle manager names there.
+ * Copies of catalogs on this master: reports what is there in annotations of its Node, and takes from other masters
+ * what the operator lifecycle manager names there.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

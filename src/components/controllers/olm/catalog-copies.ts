@@ -1,6 +1,6 @@
 /**
- * Copies of a catalog's directory on the masters: compares them, and names the newest to the masters that lack it. Their
- * host processes fetch it from the API servers of the others.
+ * Copies of a catalog's directory on the masters: compares them, and names the newest to the masters that lack it.
+ * Their host processes fetch it from the API servers of the others.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Condition } from 'kubernetes-types/meta/v1';

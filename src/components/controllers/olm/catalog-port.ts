@@ -31,7 +31,7 @@ export interface CatalogDirectory {
 /** All methods throw a CodedError 'catalog' with one sentence. */
 export interface CatalogFiles {
   open(place: CatalogPlace): Promise<OpenedCatalog>;
-  /** The directory that holds a catalog, of which masters have copies, with the digest of this one; undefined: an image. */
+  /** The directory that holds a catalog, of which masters have copies; undefined: an image. */
   copy(place: CatalogPlace): Promise<CatalogDirectory | undefined>;
   /** The manifests of a bundle's image: texts in YAML or JSON. */
   bundle(image: string): Promise<readonly string[]>;
