@@ -1,5 +1,6 @@
 /** Operators from catalogs with the packaged executable: a directory, an image, an upgrade with an approval. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -195,6 +196,18 @@ test('clients show versions, plans, packages, subscriptions and catalogs', async
   const several = await get('csv,ip,packagemanifest', '-n', 'shop');
   assert.match(several, /installplan\.operators\.coreos\.com\/install-/);
   assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
+});
+
+test('a master serves its catalogs to other masters by digest', async () => {
+  const digest = await eventually('a reported copy', 60_000, async () => {
+    const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json']));
+    return JSON.parse(items[0].metadata.annotations['hyperedge.dev/catalogs'] ?? '{}').lab?.slice('sha256:'.length);
+  });
+  const path = `/hyperedge/catalogs/sha256/${digest}`;
+  const node = ['--as=system:node:x', '--as-group=system:nodes', '--as-group=system:authenticated'];
+  const served = await appliance.must(['get', '--raw', path, ...node]);
+  assert.equal(createHash('sha256').update(served).digest('hex'), digest);
+  assert.notEqual((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).code, 0);
 });
 
 test('an administrator of a project subscribes, and may not install more than the group allows', async () => {
