@@ -88,7 +88,7 @@ async function installExtlinux(lower: string, disk: string): Promise<void> {
   try {
     await succeed('mount', [
       '-o',
-      `loop,offset=${START_SECTORS * SECTOR},sizelimit=${(SIZE_MIB - 1) << 20}`,
+      `loop,offset=${START_SECTORS * SECTOR},sizelimit=${(SIZE_MIB - 1) * 1024 * 1024}`,
       disk,
       mounted,
     ]);

@@ -9,10 +9,13 @@ const BYTES = 6 * 1024 * 1024 * 1024;
 const SHUT_DOWN =
   'open(my $d, "<", $ARGV[0]) or die $!; my $f = pack("L", 2); ioctl($d, 0x8004587d, $f) or die "ioctl: $!"';
 
+/**
+ * Programs that make mount namespaces meanwhile would keep a copy of the mount, and the file system with it: the test
+ * has a namespace of its own.
+ */
 export class LabDisk {
   readonly mount: string;
   readonly #file: string;
-  #device = '';
 
   constructor(directory: string) {
     this.#file = join(directory, 'disk');
@@ -42,20 +45,14 @@ export class LabDisk {
   }
 
   async #attach(): Promise<void> {
-    this.#device = (await run('losetup', ['--find', '--show', this.#file])).stdout.trim();
-    await succeed('mount', [this.#device, this.mount]);
-    // It goes with its last user.
-    await succeed('losetup', ['--detach', this.#device]);
+    await succeed('mount', ['-o', 'loop', this.#file, this.mount]);
   }
 
-  /**
-   * Mount namespaces of other programs may hold a copy of the mount, and with it the file system that was shut down: its
-   * device is written through once, and not used again.
-   */
+  /** Until the file system has ended: while it has a user, its old superblock may still be written. */
   async #detach(): Promise<void> {
-    await eventually('an unused disk', 10_000, async () =>
-      (await run('umount', [this.mount])).code === 0 ? true : undefined,
-    );
-    await run('blockdev', ['--flushbufs', this.#device]);
+    await eventually('an unused disk', 20_000, async () => {
+      await run('umount', [this.mount]);
+      return (await run('losetup', ['--associated', this.#file])).stdout === '' ? true : undefined;
+    });
   }
 }

@@ -264,6 +264,8 @@ export class NspawnHost {
     await this.#end(async () => {
       process.kill(this.#pid1, 'SIGKILL');
       await this.#disk?.shutDown();
+      // A container that was being made may be frozen, and ends only when it goes on.
+      for (const { mount } of await hierarchies()) await thaw(join(mount, this.name));
     });
   }
 
@@ -344,6 +346,14 @@ export class NspawnHost {
     await this.#disk?.remove();
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
+}
+
+async function thaw(directory: string): Promise<void> {
+  const state = join(directory, 'freezer.state');
+  if (!existsSync(state)) return;
+  await writeFile(state, 'THAWED').catch(() => {});
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) if (entry.isDirectory()) await thaw(join(directory, entry.name));
 }
 
 async function removeCgroup(directory: string): Promise<void> {

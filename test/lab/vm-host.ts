@@ -17,6 +17,9 @@ import { installOn, labRootfs, succeed } from './rootfs.ts';
 const BOOT_TIMEOUT_MS = 120_000;
 const SHELL_PORT = 2222;
 
+/** Where the machine reaches an API server of the test. */
+export const API_OF_TEST = { address: '10.0.2.100', port: 8443 } as const;
+
 const NETWORK = `[Match]
 Name=eth0
 [Network]
@@ -48,9 +51,9 @@ export async function whyNoVm(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (process.arch !== 'x64') return 'the virtual machine of the lab is an x64 one';
   if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
-  for (const program of ['qemu-system-x86_64', 'mmdebstrap', 'mkfs.ext4'])
+  for (const program of ['qemu-system-x86_64', 'mmdebstrap', 'mkfs.ext4', 'socat'])
     if ((await run('which', [program])).code !== 0)
-      return `${program} is not installed: apt-get install -y --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs`;
+      return `${program} is not installed: apt-get install -y --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs socat`;
   return undefined;
 }
 
@@ -129,15 +132,21 @@ export class VmHost {
     return this.#loader === undefined ? '/dev/vda' : '/dev/vda1';
   }
 
-  /** Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. */
-  async boot(options: { readonly clock?: number } = {}): Promise<void> {
+  /**
+   * Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. `api`: a port of
+   * this machine's loopback that it reaches at `API_OF_TEST`, and nothing else.
+   */
+  async boot(options: { readonly clock?: number; readonly api?: number } = {}): Promise<void> {
     this.#port = await freePort();
     const clock = options.clock === undefined ? '' : ` lab.clock=${options.clock}`;
+    const { address, port } = API_OF_TEST;
+    const forward = `socat - TCP:127.0.0.1:${options.api}`;
+    const api = options.api === undefined ? '' : `,guestfwd=tcp:${address}:${port}-cmd:${forward}`;
     const args = [
       ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-m', '2048', '-smp', '2'],
       ...(this.#loader === undefined ? await this.#givenKernel(clock) : []),
       ...['-drive', `file=${join(this.#directory, 'disk')},format=raw,if=virtio`],
-      ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}`],
+      ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}${api}`],
       ...['-display', 'none', '-serial', 'stdio', '-monitor', 'none'],
     ];
     const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'pipe'] });
