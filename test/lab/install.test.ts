@@ -89,7 +89,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
       [
         ['--host-tools'],
         1,
-        /^hyperedge: this host lacks runc, conmon, nft, ip and hostTools is set; run apt-get install/,
+        /^hyperedge: this host lacks runc, conmon, nft, ip, bridge and hostTools is set; run apt-get install/,
       ],
       [['--node-name', 'x'], 1, /^hyperedge: port 8443 for the API server is in use; free it or set ports\.api/],
     ];
