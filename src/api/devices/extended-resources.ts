@@ -1,6 +1,6 @@
 /**
  * Extended resources that device classes provide: a claim that the scheduler makes stands for a pod's requests. Source:
- * KEP-5004; k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodExtendedResourceClaimStatus.
+ * KEP-5004; k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { isExtended } from '../podspec/resources.ts';
