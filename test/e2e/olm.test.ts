@@ -199,15 +199,17 @@ test('clients show versions, plans, packages, subscriptions and catalogs', async
 });
 
 test('a master serves its catalogs to other masters by digest', async () => {
-  const digest = await eventually('a reported copy', 60_000, async () => {
-    const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json']));
-    return JSON.parse(items[0].metadata.annotations['hyperedge.dev/catalogs'] ?? '{}').lab?.slice('sha256:'.length);
-  });
-  const path = `/hyperedge/catalogs/sha256/${digest}`;
   const node = ['--as=system:node:x', '--as-group=system:nodes', '--as-group=system:authenticated'];
-  const served = await appliance.must(['get', '--raw', path, ...node]);
-  assert.equal(createHash('sha256').update(served).digest('hex'), digest);
-  assert.notEqual((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).code, 0);
+  // The report follows an edit a moment later.
+  const { path, digest, served } = await eventually('a served copy', 90_000, async () => {
+    const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json']));
+    const { lab = '' } = JSON.parse(items[0].metadata.annotations['hyperedge.dev/catalogs'] ?? '{}');
+    const path = `/hyperedge/catalogs/sha256/${lab.slice('sha256:'.length)}`;
+    const { code, stdout } = await appliance.kubectl(['get', '--raw', path, ...node]);
+    return code === 0 ? { path, digest: lab, served: stdout } : undefined;
+  });
+  assert.equal(`sha256:${createHash('sha256').update(served).digest('hex')}`, digest);
+  assert.match((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).stderr, /[Ff]orbidden/);
 });
 
 test('an administrator of a project subscribes, and may not install more than the group allows', async () => {
