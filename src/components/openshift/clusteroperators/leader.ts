@@ -2,6 +2,7 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Competition } from '../../../client/competition.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../../client/types.ts';
 import type { VerifyRelease } from '../releases-port.ts';
 import { Operators } from './operators.ts';
@@ -16,6 +17,8 @@ export interface ClusterOperatorDeps {
   /** For each term a factory of its own: standbys keep no copies. */
   readonly newInformers: () => InformerFactory;
   readonly elector: LeaderElector;
+  /** Of the election: follows the masters while this one leads. */
+  readonly competition: Competition;
   readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
   readonly verify: VerifyRelease;
@@ -72,7 +75,7 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
     operators.start();
     version.start();
     prober.start(changed);
-    unsubscribe = [releases.onChange(changed), version.onChange(changed)];
+    unsubscribe = [deps.competition.follow(prober.nodeInformer), releases.onChange(changed), version.onChange(changed)];
     while (!signal.aborted) {
       try {
         const facts = prober.facts(version.updatingTo);

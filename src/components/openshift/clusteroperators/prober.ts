@@ -76,6 +76,10 @@ export class Prober {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
+  get nodeInformer(): Informer<Node> {
+    return this.#nodes;
+  }
+
   get nodes(): readonly Node[] {
     return this.#nodes.list();
   }
