@@ -68,6 +68,22 @@ export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs
 
 const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
 
+/**
+ * What the node has above each threshold is as much again, and a tenth of its capacity. False without observations.
+ */
+export function isCalm({ thresholds }: EvictionSettings, observations: Observations): boolean {
+  return (
+    observations.size > 0 &&
+    thresholds.every(({ signal, value }) => {
+      const observation = observations.get(signal);
+      if (observation === undefined) return true;
+      const { available, capacity } = observation;
+      const least = absolute(value, capacity);
+      return available - least >= Math.max(least, capacity / 10);
+    })
+  );
+}
+
 function isMet({ signal, value, minimumReclaim }: Threshold, observations: Observations, resolving: boolean): boolean {
   const observation = observations.get(signal);
   if (observation === undefined) return false;

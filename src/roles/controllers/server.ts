@@ -226,6 +226,7 @@ async function endOnChange(files: readonly string[], log: Log, onFatal: (error: 
     log,
     first: read,
     read,
+    files,
     parse: (digest) => digest,
     changed: () =>
       onFatal(new CodedError('authority-changed', 'an authority or key has changed; starting again with it')),
@@ -256,6 +257,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     first: async () =>
       JSON.stringify([await readReferenced(certFile, configFile), await readSecret(keyFile, configFile)]),
     read: async () => JSON.stringify(await Promise.all(files.map((file) => readFile(file, 'utf8')))),
+    files,
     parse: pairOf,
     changed: () => server.setSecureContext(followed.current),
   });

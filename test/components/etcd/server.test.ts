@@ -171,15 +171,15 @@ describe('etcd as a process', () => {
       await killed(etcd);
       etcd = await startProcess(data, certificates, port);
     };
-    const valueOf = async (key: string) => Buffer.from((await store.get(key)).kv?.value ?? []).toString();
+    const stored = async (key: string) => Buffer.from((await store.get(key)).kv?.value ?? []).toString();
     await put(store, 'lease', 'held');
     // The first relaxed write waits for the mark below which they are shown.
     await put(store, 'lease', 'renewed', 'heartbeat');
     const seen = await put(store, 'lease', 'renewed again', 'heartbeat');
-    assert.equal(await valueOf('lease'), 'renewed again');
+    assert.equal(await stored('lease'), 'renewed again');
     await sleep(1_500);
     await restarted();
-    assert.equal(await valueOf('lease'), 'renewed');
+    assert.equal(await stored('lease'), 'renewed');
     assert.ok((await store.get('lease')).revision > seen);
     for (const durability of ['relaxed', 'durable'] as const) {
       await put(store, 'lease', 'first', 'heartbeat');
@@ -187,7 +187,7 @@ describe('etcd as a process', () => {
       await put(store, 'other', durability, durability);
       if (durability === 'relaxed') await sleep(1_500);
       await restarted();
-      assert.deepEqual([await valueOf('lease'), await valueOf('other')], [`before ${durability}`, durability]);
+      assert.deepEqual([await stored('lease'), await stored('other')], [`before ${durability}`, durability]);
     }
     await store.close();
     await killed(etcd);
