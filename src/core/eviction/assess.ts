@@ -68,9 +68,7 @@ export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs
 
 const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
 
-/**
- * What the node has above each threshold is as much again, and a tenth of its capacity. False without observations.
- */
+/** A twentieth of the capacity, and a quarter of the threshold, is left above each. False without observations. */
 export function isCalm({ thresholds }: EvictionSettings, observations: Observations): boolean {
   return (
     observations.size > 0 &&
@@ -79,7 +77,7 @@ export function isCalm({ thresholds }: EvictionSettings, observations: Observati
       if (observation === undefined) return true;
       const { available, capacity } = observation;
       const least = absolute(value, capacity);
-      return available - least >= Math.max(least, capacity / 10);
+      return available - least >= Math.max(least / 4, capacity / 20);
     })
   );
 }

@@ -165,7 +165,7 @@ export class RevisionInstaller {
       trial === undefined &&
       failure === undefined &&
       attemptOf(this.#state)?.digest === inputs.digest &&
-      wanted?.revision === current;
+      (wanted === undefined || wanted.revision === current);
   }
 
   async #health(sinceMs: number): Promise<Health> {
