@@ -2,7 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
 
-/** No disk is behind them. Tables of this process's network namespace: links that are up with an address have a line in one of them. */
+/**
+ * Tables of this process's network namespace: links that are up with an address have a line in one of them. No disk is
+ * behind them.
+ */
 const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
 
 /** The link is up and has an address, with or without carrier. */
