@@ -4,19 +4,19 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, cp, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { busyboxLayer, type ImageToWrite } from '../../build/docker-archive.ts';
 
 const run = promisify(execFile);
 
-/** Releases near those of the manifests: a module proxy may not have every release. */
+/** Releases near those of the manifests: a module proxy may not have every release. The first one's dependencies are used for all. */
 const SIDECARS = {
-  'csi-provisioner': 'github.com/kubernetes-csi/external-provisioner/v6@v6.4.0',
-  'csi-attacher': 'github.com/kubernetes-csi/external-attacher/v4@v4.13.0',
-  'csi-resizer': 'github.com/kubernetes-csi/external-resizer/v2@v2.3.0',
-  'csi-snapshotter': 'github.com/kubernetes-csi/external-snapshotter/v8@v8.5.0',
+  'csi-provisioner': ['github.com/kubernetes-csi/external-provisioner/v6', 'v6.4.0'],
+  'csi-attacher': ['github.com/kubernetes-csi/external-attacher/v4', 'v4.12.0'],
+  'csi-resizer': ['github.com/kubernetes-csi/external-resizer/v2', 'v2.2.0'],
+  'csi-snapshotter': ['github.com/kubernetes-csi/external-snapshotter/v8', 'v8.5.0'],
 } as const;
 
 /** By the name of the image that each takes the place of. */
@@ -31,27 +31,34 @@ async function build(directory: string, path: string, target: string): Promise<v
   await rename(`${target}.new`, target);
 }
 
+/** A module of its own: with the dependencies and replacements of the first sidecar, which requires all of them. */
+async function writeModule(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const [path, version] = SIDECARS['csi-provisioner'];
+  const { stdout } = await run('go', ['mod', 'download', '-json', `${path}@${version}`], { env: environment() });
+  const { GoMod, Dir } = JSON.parse(stdout) as { readonly GoMod: string; readonly Dir: string };
+  const given = (await readFile(GoMod, 'utf8')).replace(/^module .*$/m, '');
+  const required = Object.values(SIDECARS).map((each) => `require ${each.join(' ')}`);
+  await writeFile(join(directory, 'go.mod'), ['module sidecars', given, ...required, ''].join('\n'));
+  await writeFile(join(directory, 'go.sum'), await readFile(join(Dir, 'go.sum')));
+}
+
 /** Builds what is missing below `<home>/csi`; returns the directory of the programs, all linked statically. */
 export async function buildSidecars(home: string): Promise<string> {
-  const [bin, module] = [join(home, 'csi/bin'), join(home, 'csi/stand-ins')];
+  const at = (name: string): string => join(home, 'csi', name);
+  const [bin, module, standIns] = [at('bin'), at('module'), at('stand-ins')];
   await mkdir(bin, { recursive: true });
-  for (const [name, version] of Object.entries(SIDECARS)) {
+  if (!existsSync(join(module, 'go.mod'))) await writeModule(module);
+  for (const [name, [path]] of Object.entries(SIDECARS)) {
     const target = join(bin, name);
-    if (existsSync(target)) continue;
-    const { stdout } = await run('go', ['mod', 'download', '-json', version], { cwd: home, env: environment() });
-    const { Dir } = JSON.parse(stdout) as { readonly Dir: string };
-    const sources = join(home, 'csi/src', name);
-    await rm(sources, { recursive: true, force: true });
-    await cp(Dir, sources, { recursive: true });
-    await run('chmod', ['-R', 'u+w', sources]);
-    await build(sources, `./cmd/${name}`, target);
+    if (!existsSync(target)) await build(module, `${path}/cmd/${name}`, target);
   }
   for (const name of Object.values(OWN)) {
     if (existsSync(join(bin, name))) continue;
-    await mkdir(join(module, name), { recursive: true });
-    for (const each of ['go.mod', 'go.sum']) await copyFile(join(home, 'src', each), join(module, each));
-    await copyFile(join(import.meta.dirname, 'csi', `${name}.go`), join(module, name, 'main.go'));
-    await build(module, `./${name}`, join(bin, name));
+    await mkdir(join(standIns, name), { recursive: true });
+    for (const each of ['go.mod', 'go.sum']) await copyFile(join(home, 'src', each), join(standIns, each));
+    await copyFile(join(import.meta.dirname, 'csi', `${name}.go`), join(standIns, name, 'main.go'));
+    await build(standIns, `./${name}`, join(bin, name));
   }
   return bin;
 }
