@@ -72,7 +72,11 @@ export class LabCluster {
   }
 
   /** Blank hosts that have booted. */
-  static async create(count: number, title: string, options: { readonly ssh?: boolean } = {}): Promise<LabCluster> {
+  static async create(
+    count: number,
+    title: string,
+    options: { readonly ssh?: boolean; readonly disk?: boolean } = {},
+  ): Promise<LabCluster> {
     const lan = await Lan.create();
     const hosts: NspawnHost[] = [];
     const cluster = new LabCluster(lan, hosts, new TimeLine(title));
