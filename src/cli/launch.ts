@@ -29,7 +29,9 @@ function readBundle(name: string): Bundle {
       return buffer;
     };
     const end = fstatSync(file).size - TRAILER_BYTES;
-    const tableBytes = Number.parseInt(read(end, TRAILER_BYTES).toString('latin1'), 16);
+    const trailer = read(end, TRAILER_BYTES).toString('latin1');
+    if (!/^[0-9a-f]{8}$/.test(trailer)) throw new Error('the executable has bytes after its end; install it again');
+    const tableBytes = Number.parseInt(trailer, 16);
     const table: Record<string, readonly [number, number]> = JSON.parse(
       read(end - tableBytes, tableBytes).toString('latin1'),
     );

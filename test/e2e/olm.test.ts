@@ -1,5 +1,6 @@
 /** Operators from catalogs with the packaged executable: a directory, an image, an upgrade with an approval. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -195,6 +196,20 @@ test('clients show versions, plans, packages, subscriptions and catalogs', async
   const several = await get('csv,ip,packagemanifest', '-n', 'shop');
   assert.match(several, /installplan\.operators\.coreos\.com\/install-/);
   assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
+});
+
+test('a master serves its catalogs to other masters by digest', async () => {
+  const node = ['--as=system:node:x', '--as-group=system:nodes', '--as-group=system:authenticated'];
+  // The report follows an edit a moment later.
+  const { path, digest, served } = await eventually('a served copy', 90_000, async () => {
+    const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json']));
+    const { lab = '' } = JSON.parse(items[0].metadata.annotations['hyperedge.dev/catalogs'] ?? '{}');
+    const path = `/hyperedge/catalogs/sha256/${lab.slice('sha256:'.length)}`;
+    const { code, stdout } = await appliance.kubectl(['get', '--raw', path, ...node]);
+    return code === 0 ? { path, digest: lab, served: stdout } : undefined;
+  });
+  assert.equal(`sha256:${createHash('sha256').update(served).digest('hex')}`, digest);
+  assert.match((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).stderr, /[Ff]orbidden/);
 });
 
 test('an administrator of a project subscribes, and may not install more than the group allows', async () => {

@@ -291,15 +291,18 @@ test("a vendor's device is shared by the claims of two pods, and the third waits
     capacity: { memory: { value: '40Gi', requestPolicy } },
   };
   const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
+  const selectors = [{ cel: { expression: `device.driver == "${name}"` } }];
   await lab.apply(
-    { apiVersion: api, kind: 'DeviceClass', metadata: { name }, spec: {} },
+    {
+      ...{ apiVersion: api, kind: 'DeviceClass', metadata: { name } },
+      spec: { extendedResourceName: 'example.com/gpu', selectors },
+    },
     {
       ...{ apiVersion: api, kind: 'ResourceSlice', metadata: { name: 'gpus' } },
       spec: { nodeName, driver: name, pool, devices: [device] },
     },
   );
   const share = async (claim: string, memory: string): Promise<void> => {
-    const selectors = [{ cel: { expression: `device.driver == "${name}"` } }];
     const exactly = { deviceClassName: name, selectors, capacity: { requests: { memory } } };
     const spec = { devices: { requests: [{ name: 'gpu', exactly }] } };
     const resourceClaims = [{ name: 'gpu', resourceClaimName: claim }];
@@ -331,6 +334,18 @@ test("a vendor's device is shared by the claims of two pods, and the third waits
       ...['prepare share-a', 'prepare share-b', 'prepare share-c', 'unprepare share-a'],
     ]);
     await lab.kubectl('delete', 'pod', 'share-b', 'share-c', '--wait=true');
+    // The same device as an extended resource of its class.
+    await lab.apply(pod('extended', { containers: [wants('example.com/gpu')], terminationGracePeriodSeconds: 1 }));
+    await lab.ready('extended');
+    const { conditions, extendedResourceClaimStatus: made } = await statusOf('pod', 'extended');
+    assert.ok(conditions.every((each: { observedGeneration?: number }) => each.observedGeneration === 1));
+    assert.equal((await resultOf(made.resourceClaimName)).device, 'gpu-0');
+    assert.ok(driver.calls.includes(`prepare ${made.resourceClaimName}`));
+    await lab.kubectl('delete', 'pod', 'extended', '--wait=true');
+    await eventually('the claim to be deleted', GOAL_MS, async () =>
+      (await lab.kubectl('get', 'resourceclaims', '-o', 'name')).includes(made.resourceClaimName) ? undefined : true,
+    );
+    assert.ok(driver.calls.includes(`unprepare ${made.resourceClaimName}`));
   } finally {
     await driver.stop();
   }

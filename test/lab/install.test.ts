@@ -3,11 +3,11 @@
  * `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
-import { copyFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
 import { eventually, executable, type Ran } from '../e2e/harness.ts';
+import { copyAnotherBuild } from './another-build.ts';
 import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 
 const missing = await whyNoNspawn();
@@ -89,7 +89,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
       [
         ['--host-tools'],
         1,
-        /^hyperedge: this host lacks runc, conmon, nft, ip and hostTools is set; run apt-get install/,
+        /^hyperedge: this host lacks runc, conmon, nft, ip, bridge and hostTools is set; run apt-get install/,
       ],
       [['--node-name', 'x'], 1, /^hyperedge: port 8443 for the API server is in use; free it or set ports\.api/],
     ];
@@ -154,9 +154,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     assert.match(again.stdout, /all files are in place/);
     assert.equal(await host.must('systemctl', ['show', 'hyperedge', '-p', 'MainPID']), pid);
 
-    // Another build of the executable: bytes after its end change nothing but its digest.
-    await copyFile(executable, join(host.root, 'root/upgrade'));
-    await host.must('sh', ['-c', 'chmod 755 /root/upgrade; echo >> /root/upgrade']);
+    await copyAnotherBuild(executable, join(host.root, 'root/upgrade'));
     const upgraded = await install([], '/root/upgrade');
     assert.equal(upgraded.code, 0, `${upgraded.stdout}${upgraded.stderr}`);
     assert.match(upgraded.stdout, /hyperedge\.service restarts with the new files; pods keep running/);

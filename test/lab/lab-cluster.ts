@@ -72,7 +72,11 @@ export class LabCluster {
   }
 
   /** Blank hosts that have booted. */
-  static async create(count: number, title: string, options: { readonly ssh?: boolean } = {}): Promise<LabCluster> {
+  static async create(
+    count: number,
+    title: string,
+    options: { readonly ssh?: boolean; readonly disk?: boolean } = {},
+  ): Promise<LabCluster> {
     const lan = await Lan.create();
     const hosts: NspawnHost[] = [];
     const cluster = new LabCluster(lan, hosts, new TimeLine(title));
@@ -231,10 +235,16 @@ export class LabCluster {
 
   async untilRing(hosts: readonly NspawnHost[], timeoutMs = 60_000): Promise<void> {
     const wanted = JSON.stringify(hosts.map(({ name }) => name).sort());
-    for (const host of hosts)
-      await eventually(`a ring of ${hosts.length}, as ${host.name} sees it`, timeoutMs, async () =>
-        JSON.stringify(await this.ring(host)) === wanted ? true : undefined,
-      );
+    for (const host of hosts) {
+      let seen: string[] = [];
+      await eventually(`a ring of ${hosts.length}, as ${host.name} sees it`, timeoutMs, async () => {
+        seen = await this.ring(host);
+        return JSON.stringify(seen) === wanted ? true : undefined;
+      }).catch(async (error: unknown) => {
+        const missing = hosts.find(({ name }) => !seen.includes(name)) ?? host;
+        throw new Error(`${String(error)}\nmembers: ${seen.join(' ')}; ${missing.name}:\n${await tail(missing)}`);
+      });
+    }
   }
 
   /** Until a write by `host` is acknowledged; how long that took in milliseconds. */

@@ -10,6 +10,7 @@ import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, type RunOptions, run, sleep } from '../e2e/harness.ts';
 import { kubectls } from '../kubectls.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
+import { LabDisk } from './lab-disk.ts';
 import { Lan, portOf } from './lan.ts';
 import { blankOn, installOn, labRootfs, succeed } from './rootfs.ts';
 
@@ -58,6 +59,8 @@ export class NspawnHost {
   readonly #directory: string;
   #supervisor: ChildProcess | undefined;
   #ownsLan = false;
+  #lower = '';
+  #disk: LabDisk | undefined;
   #console = '';
   #pid1 = 0;
 
@@ -70,21 +73,24 @@ export class NspawnHost {
 
   /**
    * An installed host that has not been booted, on `lan`; without one alone on its own. `blank`: it has only a
-   * copy of the executable in /root, and none of the programs that it needs. `ssh`: as blank, with OpenSSH.
+   * copy of the executable in /root, and none of the programs that it needs. `ssh`: as blank, with OpenSSH. `disk`:
+   * all that it writes is on a disk of its own, which loses what was not synced when the power is cut.
    */
   static async create(
     say: (line: string) => void,
     lan?: Lan,
-    options: { readonly blank?: boolean; readonly ssh?: boolean } = {},
+    options: { readonly blank?: boolean; readonly ssh?: boolean; readonly disk?: boolean } = {},
   ): Promise<NspawnHost> {
     const ssh = options.ssh === true;
     const blank = options.blank === true || ssh;
     const lower = await labRootfs(ssh ? 'ssh' : blank ? 'blank' : 'container', say);
     const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')), lan ?? (await Lan.create()));
     host.#ownsLan = lan === undefined;
+    host.#lower = lower;
+    if (options.disk === true) host.#disk = new LabDisk(host.#directory);
     stopWhenInterrupted(host);
     try {
-      await host.#install(lower, blank);
+      await host.#install(blank);
     } catch (error) {
       await host.stop();
       throw error;
@@ -98,7 +104,11 @@ export class NspawnHost {
 
   /** What it has at /var/lib/origin, on the machine's disk. */
   get directoryOfState(): string {
-    return join(this.#directory, 'state');
+    return join(this.#writable, 'state');
+  }
+
+  get #writable(): string {
+    return this.#disk?.mount ?? this.#directory;
   }
 
   /** systemd's pid on the machine. */
@@ -110,13 +120,20 @@ export class NspawnHost {
     return this.#console;
   }
 
-  async #install(lower: string, blank: boolean): Promise<void> {
-    const at = (name: string): string => join(this.#directory, name);
-    await Promise.all(['root', 'upper', 'work', 'state'].map((name) => mkdir(at(name))));
-    const options = `lowerdir=${lower},upperdir=${at('upper')},workdir=${at('work')}`;
-    await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
+  async #install(blank: boolean): Promise<void> {
+    await mkdir(this.root);
+    await this.#disk?.make();
+    await Promise.all(['upper', 'work', 'state'].map((name) => mkdir(join(this.#writable, name))));
+    await this.#mountRoot();
     await (blank ? blankOn : installOn)(this.root, this.name);
     await writeFile(join(this.root, 'usr/local/sbin/lab-init'), INIT, { mode: 0o755 });
+    if (this.#disk !== undefined) await succeed('sync', ['-f', this.#disk.mount]);
+  }
+
+  async #mountRoot(): Promise<void> {
+    const at = (name: string): string => join(this.#writable, name);
+    const options = `lowerdir=${this.#lower},upperdir=${at('upper')},workdir=${at('work')}`;
+    await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
   }
 
   /** Until systemd says that it is up. */
@@ -128,7 +145,7 @@ export class NspawnHost {
       ...['--kill-signal=SIGRTMIN+3', `--network-namespace-path=/run/netns/${this.name}`],
       '--capability=CAP_NET_ADMIN,CAP_SYSLOG,CAP_IPC_LOCK,CAP_BPF,CAP_PERFMON',
       ...['--system-call-filter=@keyring', '--system-call-filter=bpf'],
-      `--bind=${join(this.#directory, 'state')}:/var/lib/origin`,
+      `--bind=${this.directoryOfState}:/var/lib/origin`,
       ...['--bind=/dev/kmsg', '/usr/local/sbin/lab-init'],
     ];
     const enter =
@@ -242,9 +259,22 @@ export class NspawnHost {
     this.address = address;
   }
 
-  /** Nothing is asked, nothing is written: what the machine's disk holds is what the next boot finds. */
+  /** Nothing is asked, nothing is written: what the disk holds is what the next boot finds. */
   async cutPower(): Promise<void> {
-    await this.#end(() => process.kill(this.#pid1, 'SIGKILL'));
+    await this.#end(async () => {
+      process.kill(this.#pid1, 'SIGKILL');
+      await this.#disk?.shutDown();
+      // A container that was being made may be frozen, and ends only when it goes on.
+      for (const { mount } of await hierarchies()) await thaw(join(mount, this.name));
+    });
+  }
+
+  /** After a cut, without a boot: the files of a host with a disk as the next boot finds them. */
+  async readDisk(): Promise<void> {
+    if (this.#disk === undefined) return;
+    await succeed('umount', [this.root]);
+    await this.#disk.replay();
+    await this.#mountRoot();
   }
 
   /** `systemctl poweroff`; returns how long it took in milliseconds. */
@@ -313,8 +343,17 @@ export class NspawnHost {
     await this.#removeNetwork();
     if (this.#ownsLan) await this.#lan.stop();
     for (let round = 0; round < 3; round++) await run('umount', ['-l', this.root]);
+    await this.#disk?.remove();
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
+}
+
+async function thaw(directory: string): Promise<void> {
+  const state = join(directory, 'freezer.state');
+  if (!existsSync(state)) return;
+  await writeFile(state, 'THAWED').catch(() => {});
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) if (entry.isDirectory()) await thaw(join(directory, entry.name));
 }
 
 async function removeCgroup(directory: string): Promise<void> {

@@ -1,9 +1,9 @@
 /** A new executable on one host after the other, and restarts, while a client counts. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
-import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { executable, sleep } from '../e2e/harness.ts';
+import { copyAnotherBuild } from './another-build.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 
@@ -40,9 +40,7 @@ describe('planned restarts under load', { skip: missing ?? false }, () => {
 
   test('a new executable on all hosts: no request fails', async () => {
     for (const host of cluster.hosts) {
-      // Another build of the executable: bytes after its end change nothing but its digest.
-      await copyFile(executable, join(host.root, 'root/upgrade'));
-      await host.must('sh', ['-c', 'chmod 755 /root/upgrade; echo >> /root/upgrade']);
+      await copyAnotherBuild(executable, join(host.root, 'root/upgrade'));
     }
     const report = await cluster.underLoad('executable replaced on all hosts', { client: node, by: a }, async () => {
       for (const host of cluster.hosts)

@@ -15,18 +15,20 @@ const PACKAGES = [
 ];
 /** A virtual machine has no kernel but its own. */
 const KERNEL_PACKAGES = ['linux-image-cloud-amd64', 'initramfs-tools'];
+const LOADER_PACKAGES = ['extlinux', 'syslinux-common', 'grub2-common', 'grub-pc-bin'];
 const BUILD_TIMEOUT_MS = 10 * 60_000;
 
 /** A cache that outlives the tests; below the temporary directory where the machine's cache is not ours to write. */
 const cache = (): string => join(process.getuid?.() === 0 ? '/var/cache' : tmpdir(), 'hyperedge-lab');
 
-export type RootfsKind = 'container' | 'blank' | 'ssh' | 'machine';
+export type RootfsKind = 'container' | 'blank' | 'ssh' | 'machine' | 'bootable';
 
 const KINDS: Readonly<Record<RootfsKind, { readonly name: string; readonly packages: readonly string[] }>> = {
   container: { name: `${SUITE}-1`, packages: PACKAGES },
   blank: { name: `${SUITE}-blank-1`, packages: BLANK_PACKAGES },
   ssh: { name: `${SUITE}-ssh-1`, packages: [...BLANK_PACKAGES, 'openssh-server', 'openssh-client'] },
   machine: { name: `${SUITE}-vm-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES] },
+  bootable: { name: `${SUITE}-boot-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES, ...LOADER_PACKAGES] },
 };
 
 /** Makes it if it is not there (half a minute). Throws in mmdebstrap's words. */

@@ -3,10 +3,10 @@
  * application, and each is lost and comes back. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
-import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually, executable, sleep } from '../e2e/harness.ts';
+import { copyAnotherBuild } from './another-build.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 import type { RequestReport } from './requests.child.ts';
@@ -72,7 +72,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
         const wide = await host.mustKubectl(['get', 'nodes', '-o', 'wide']);
         const shows = ({ name, address }: NspawnHost, roles: string): boolean =>
           new RegExp(`^${name} +Ready +${roles} +\\S+ +\\S+ +${address.replaceAll('.', '\\.')} `, 'm').test(wide);
-        if (masters.every((each) => shows(each, '\\S*master')) && shows(node, 'compute')) return true;
+        if (masters.every((each) => shows(each, '\\S*master\\S*')) && shows(node, 'compute')) return true;
         throw new Error(wide);
       });
       await cluster.untilVoters(host, masters);
@@ -170,9 +170,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
 
   test('a new executable on one host after the other, under load', async () => {
     for (const host of cluster.hosts) {
-      // Another build of the executable: bytes after its end change nothing but its digest.
-      await copyFile(executable, join(host.root, 'root/upgrade'));
-      await host.must('sh', ['-c', 'chmod 755 /root/upgrade; echo >> /root/upgrade']);
+      await copyAnotherBuild(executable, join(host.root, 'root/upgrade'));
     }
     const report = await underLoad('executable replaced on all hosts', a, async () => {
       for (const host of cluster.hosts)

@@ -10,11 +10,15 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, run } from '../e2e/harness.ts';
 import { freePort } from '../ports.ts';
+import { LAB_KERNEL_ARGUMENTS, type LabBootLoader, makeBootDisk } from './boot-disk.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';
 
 const BOOT_TIMEOUT_MS = 120_000;
 const SHELL_PORT = 2222;
+
+/** Where the machine reaches an API server of the test. */
+export const API_OF_TEST = { address: '10.0.2.100', port: 8443 } as const;
 
 const NETWORK = `[Match]
 Name=eth0
@@ -47,9 +51,9 @@ export async function whyNoVm(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (process.arch !== 'x64') return 'the virtual machine of the lab is an x64 one';
   if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
-  for (const program of ['qemu-system-x86_64', 'mmdebstrap', 'mkfs.ext4'])
+  for (const program of ['qemu-system-x86_64', 'mmdebstrap', 'mkfs.ext4', 'socat'])
     if ((await run('which', [program])).code !== 0)
-      return `${program} is not installed: apt-get install -y --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs`;
+      return `${program} is not installed: apt-get install -y --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs socat`;
   return undefined;
 }
 
@@ -57,6 +61,7 @@ export class VmHost {
   readonly name: string;
   readonly #directory: string;
   #boot = '';
+  #loader: LabBootLoader | undefined;
   #machine: ChildProcess | undefined;
   #console = '';
   #port = 0;
@@ -66,10 +71,18 @@ export class VmHost {
     this.name = basename(directory).toLowerCase();
   }
 
-  /** An installed machine that has not been switched on. `files` are copied in: path in the machine → path here. */
-  static async create(files: Readonly<Record<string, string>>, say: (line: string) => void): Promise<VmHost> {
-    const lower = await labRootfs('machine', say);
+  /**
+   * An installed machine that has not been switched on. `files` are copied in: path in the machine → path here.
+   * `loader`: it boots from its disk, by this boot loader, instead of the kernel that qemu is given.
+   */
+  static async create(
+    files: Readonly<Record<string, string>>,
+    say: (line: string) => void,
+    loader?: LabBootLoader,
+  ): Promise<VmHost> {
+    const lower = await labRootfs(loader === undefined ? 'machine' : 'bootable', say);
     const host = new VmHost(await mkdtemp(join(tmpdir(), 'he-vm-')));
+    host.#loader = loader;
     stopWhenInterrupted(host);
     try {
       await host.#install(lower, files);
@@ -93,7 +106,7 @@ export class VmHost {
     try {
       await installOn(root, this.name);
       for (const [inside, here] of Object.entries(files)) await copyFile(here, join(root, inside));
-      await writeFile(join(root, 'etc/fstab'), '/dev/vda / ext4 rw 0 1\n');
+      await writeFile(join(root, 'etc/fstab'), `${this.#rootDevice} / ext4 rw 0 1\n`);
       await writeFile(join(root, 'etc/systemd/network/10-lab.network'), NETWORK);
       await writeFile(join(root, 'etc/systemd/system/lab-shell.service'), SHELL);
       await writeFile(join(root, 'etc/systemd/system/lab-clock.service'), CLOCK);
@@ -107,25 +120,33 @@ export class VmHost {
         await mkdir(join(units, `${target}.wants`), { recursive: true });
         await symlink(unit, join(units, `${target}.wants`, basename(unit))).catch(() => {});
       }
-      await succeed('mkfs.ext4', ['-q', '-d', root, at('disk'), '3G']);
+      if (this.#loader === undefined) await succeed('mkfs.ext4', ['-q', '-d', root, at('disk'), '3G']);
+      else await makeBootDisk(this.#loader, root, lower, at('disk'));
     } finally {
       await succeed('umount', [root]);
     }
     this.#boot = join(lower, 'boot');
   }
 
-  /** Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. */
-  async boot(options: { readonly clock?: number } = {}): Promise<void> {
-    const images = await readdir(this.#boot);
-    const file = (prefix: string): string => join(this.#boot, images.find((name) => name.startsWith(prefix)) ?? prefix);
+  get #rootDevice(): string {
+    return this.#loader === undefined ? '/dev/vda' : '/dev/vda1';
+  }
+
+  /**
+   * Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. `api`: a port of
+   * this machine's loopback that it reaches at `API_OF_TEST`, and nothing else.
+   */
+  async boot(options: { readonly clock?: number; readonly api?: number } = {}): Promise<void> {
     this.#port = await freePort();
     const clock = options.clock === undefined ? '' : ` lab.clock=${options.clock}`;
+    const { address, port } = API_OF_TEST;
+    const forward = `socat - TCP:127.0.0.1:${options.api}`;
+    const api = options.api === undefined ? '' : `,guestfwd=tcp:${address}:${port}-cmd:${forward}`;
     const args = [
-      ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-m', '2048', '-smp', '2', '-no-reboot'],
-      ...['-kernel', file('vmlinuz-'), '-initrd', file('initrd.img-')],
-      ...['-append', `root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off${clock}`],
+      ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-m', '2048', '-smp', '2'],
+      ...(this.#loader === undefined ? await this.#givenKernel(clock) : []),
       ...['-drive', `file=${join(this.#directory, 'disk')},format=raw,if=virtio`],
-      ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}`],
+      ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}${api}`],
       ...['-display', 'none', '-serial', 'stdio', '-monitor', 'none'],
     ];
     const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -142,6 +163,15 @@ export class VmHost {
     } catch (error) {
       throw new Error(`${String(error)}\n${this.#console.slice(-4_000)}`);
     }
+  }
+
+  async #givenKernel(clock: string): Promise<string[]> {
+    const images = await readdir(this.#boot);
+    const file = (prefix: string): string => join(this.#boot, images.find((name) => name.startsWith(prefix)) ?? prefix);
+    return [
+      ...['-no-reboot', '-kernel', file('vmlinuz-'), '-initrd', file('initrd.img-')],
+      ...['-append', `root=${this.#rootDevice} ${LAB_KERNEL_ARGUMENTS}${clock}`],
+    ];
   }
 
   /** Runs lines of shell as root. Never throws; code -1 when there is no answer. */

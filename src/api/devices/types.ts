@@ -85,6 +85,7 @@ export interface ResourceClaim extends KubeObject {
     allocation?: {
       devices?: { results?: AllocationResult[]; config?: AllocatedConfiguration[] };
       nodeSelector?: NodeSelector;
+      allocationTimestamp?: string;
     };
     reservedFor?: { apiGroup?: string; resource?: string; name?: string; uid?: string }[];
     devices?: DeviceStatus[];
@@ -132,6 +133,7 @@ export interface Device extends NodeChoice {
   capacity?: Record<string, DeviceCapacity>;
   consumesCounters?: { counterSet?: string; counters?: Record<string, unknown> }[];
   taints?: DeviceTaint[];
+  bindsToNode?: boolean;
   bindingConditions?: string[];
   bindingFailureConditions?: string[];
   allowMultipleAllocations?: boolean;

@@ -4,7 +4,8 @@
  */
 import type { ContainerStatus, Pod, PodCondition, PodSpec } from 'kubernetes-types/core/v1';
 import { ipFamilyOf } from '../../base/addresses.ts';
-import { dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
+import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
+import { type ExtendedClaimStatus, extendedClaimStatus, type RequestMapping } from '../devices/extended-resources.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateImmutable } from '../meta/validation.ts';
 import { addressWarnings } from '../validation/address-warnings.ts';
@@ -78,7 +79,7 @@ export function validatePodStatusUpdate(pod: Pod, old: Pod): FieldError[] {
     errors.push(fieldError.invalid('status.observedGeneration', now.observedGeneration, why));
   }
   errors.push(...validateImmutable(now.qosClass ?? '', before.qosClass ?? '', 'status.qosClass'));
-  errors.push(...validateStates(now, before, spec), ...validateClaims(pod));
+  errors.push(...validateStates(now, before, spec), ...validateClaims(pod), ...validateExtendedClaim(pod));
   errors.push(...validateAddresses((now.podIPs ?? []).map(ipOf), 'status.podIPs'));
   errors.push(...validateHostAddresses(now));
   for (const list of LISTS) errors.push(...validateStatuses(now[list], list, pod.spec));
@@ -151,6 +152,48 @@ function validateClaims(pod: Pod): FieldError[] {
       errors.push(...validateNameRule(resourceClaimName, dns1123SubdomainErrors, at));
     return errors;
   });
+}
+
+/** The claim that provides extended resources of the pod's containers. */
+function validateExtendedClaim(pod: Pod): FieldError[] {
+  const status = extendedClaimStatus(pod);
+  if (status === undefined) return [];
+  const { requestMappings = [], resourceClaimName = '' }: Partial<ExtendedClaimStatus> = status;
+  const at = 'status.extendedResourceClaimStatus';
+  const errors: FieldError[] = [];
+  if (requestMappings.length === 0) {
+    errors.push(fieldError.required(`${at}.requestMappings`, 'at least one request mapping is required'));
+  }
+  const containers = new Map(
+    [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].map((each) => [each.name, each]),
+  );
+  const where = (list: string): string => `spec.initContainers.${list} or spec.containers.${list}`;
+  const seen = new Set<string>();
+  for (const [index, mapping] of requestMappings.entries()) {
+    const { containerName = '', resourceName = '', requestName = '' }: Partial<RequestMapping> = mapping;
+    const place = `${at}.requestMappings[${index}]`;
+    const container = containers.get(containerName);
+    if (container === undefined) {
+      const why = `must match the name of an entry in ${where('name')}`;
+      errors.push(fieldError.invalid(`${place}.containerName`, containerName, why));
+    } else if (!Object.hasOwn(container.resources?.requests ?? {}, resourceName)) {
+      const why = `must match the extended resource name of an entry in ${where('resources.requests')}`;
+      errors.push(fieldError.invalid(`${place}.resourceName`, resourceName, why));
+    }
+    errors.push(...validateNameRule(requestName, dns1123LabelErrors, `${at}.requestName`));
+    const key = JSON.stringify([containerName, resourceName, requestName]);
+    if (seen.has(key)) {
+      errors.push(
+        fieldError.duplicate(`${place}.containerName`, containerName),
+        fieldError.duplicate(`${place}.resourceName`, resourceName),
+        fieldError.duplicate(`${place}.requestName`, requestName),
+      );
+    }
+    seen.add(key);
+  }
+  if (resourceClaimName === '') errors.push(fieldError.required(`${at}.resourceClaimName`));
+  else errors.push(...validateNameRule(resourceClaimName, dns1123SubdomainErrors, `${at}.resourceClaimName`));
+  return errors;
 }
 
 /** One address of each family. */

@@ -1,22 +1,27 @@
-/** `/hyperedge/releases/sha256/DIGEST`: a file of an imported release. Who may read it is a matter of RBAC. */
+/**
+ * `/hyperedge/releases/sha256/DIGEST`: a file of an imported release; `/hyperedge/catalogs/sha256/DIGEST`: a catalog of
+ * operators. Who may read them is a matter of RBAC.
+ */
+import { CATALOG_PATH } from '../../api/kinds/nodes/catalog-report.ts';
 import { RELEASE_PATH } from '../../api/releases/announcement.ts';
 import { isDigest } from '../../api/releases/manifest.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { HttpResponse } from './port.ts';
-import type { ReleaseSource } from './release-port.ts';
+import type { ReleaseSource, ServedFile } from './release-port.ts';
 import { noSuchResource } from './rest/served-at.ts';
 
 /** Undefined: the path is another one. */
 export function answerRelease(exchange: Exchange, releases: ReleaseSource | undefined): Promise<void> | undefined {
   const { path } = exchange.info;
-  if (releases === undefined || !path.startsWith(RELEASE_PATH)) return undefined;
-  const digest = path.slice(RELEASE_PATH.length);
+  const prefix = [RELEASE_PATH, CATALOG_PATH].find((each) => path.startsWith(each));
+  if (releases === undefined || prefix === undefined) return undefined;
+  const digest = path.slice(prefix.length);
   if (!isDigest(digest)) throw noSuchResource();
-  return send(exchange, releases, digest);
+  return send(exchange, prefix === RELEASE_PATH ? releases.open(digest) : releases.openCatalog(digest));
 }
 
-async function send(exchange: Exchange, releases: ReleaseSource, digest: string): Promise<void> {
-  const file = await releases.open(digest);
+async function send(exchange: Exchange, opening: Promise<ServedFile | undefined>): Promise<void> {
+  const file = await opening;
   if (file === undefined) throw noSuchResource();
   // A slow link takes longer than a request may.
   exchange.longRunning = true;

@@ -8,6 +8,7 @@ import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
@@ -124,6 +125,7 @@ class DisruptionTerm {
     const { name = '', namespace, uid, resourceVersion } = pod.metadata ?? {};
     const condition = {
       type: 'DisruptionTarget',
+      ...observedGeneration(pod),
       status: 'False',
       lastTransitionTime: timestamp(this.#handle.plan().nowMs),
       reason: null,

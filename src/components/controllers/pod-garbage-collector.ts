@@ -1,6 +1,7 @@
 /** Cleans up pods that no other component deletes. Plan in core/reconcile/pod-garbage-collector. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { resources } from '../../api/resources.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from '../../core/reconcile/pod-garbage-collector/plan.ts';
@@ -68,6 +69,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       if (removal.markFailed) {
         const condition = {
           type: 'DisruptionTarget',
+          ...observedGeneration(removal.pod),
           status: 'True',
           reason: 'DeletionByPodGC',
           message: 'PodGC: node no longer exists',
@@ -79,7 +81,11 @@ function prepare(handle: ControllerHandle): ControllerRun {
           'strategic',
           {
             metadata: { uid },
-            status: { phase: 'Failed', ...(removal.reason === 'Orphaned' ? { conditions: [condition] } : {}) },
+            status: {
+              phase: 'Failed',
+              ...observedGeneration(removal.pod),
+              ...(removal.reason === 'Orphaned' ? { conditions: [condition] } : {}),
+            },
           },
           { subresource: 'status' },
         );

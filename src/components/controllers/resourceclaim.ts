@@ -1,5 +1,6 @@
 /** Claims on devices for pods. Plan in core/reconcile/resourceclaim. */
 import type { Pod } from 'kubernetes-types/core/v1';
+import { extendedClaimStatus } from '../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import { objectKey, splitKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -106,6 +107,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
       key.startsWith(POD) ? syncPod(key.slice(POD.length)) : syncClaim(key.slice(CLAIM.length)),
     );
     const wakePod = (pod: Pod): void => {
+      const extended = extendedClaimStatus(pod)?.resourceClaimName;
+      if (extended !== undefined) queue.add(`${CLAIM}${pod.metadata?.namespace ?? ''}/${extended}`);
       const entries = claimsOf(pod);
       if (entries.length === 0) return;
       queue.add(POD + objectKey(pod));

@@ -5,6 +5,7 @@
 import type { Node, Pod, Taint } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { resources } from '../../api/resources.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { noExecuteTaints, planEviction } from '../../core/reconcile/taint-eviction/plan.ts';
@@ -83,6 +84,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     recorder.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${objectKey(pod)}`);
     const condition = {
       type: 'DisruptionTarget',
+      ...observedGeneration(pod),
       status: 'True',
       reason: 'DeletionByTaintManager',
       message: 'Taint manager: deleting due to NoExecute taint',

@@ -127,6 +127,7 @@ export class Binding {
     queue.rejected(info.uid, decision.filters, this.#state.nowMs());
     deps.log.v(3, 'unschedulable', { pod: info.key, reason: decision.message });
     deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', decision.message);
+    if (decision.filters.has('DynamicResources')) this.#postFilter(info);
     if (decision.preemption !== undefined) {
       this.#state.track(this.#preempt(info, decision, decision.preemption));
       return;
@@ -136,6 +137,16 @@ export class Binding {
     if (wasNominated && !isStillPromised) cluster.clearNomination(info.uid);
     const nominated = wasNominated && !isStillPromised ? '' : undefined;
     this.#state.track(this.#report(info, 'Unschedulable', decision.message, nominated));
+  }
+
+  #postFilter(info: PodInfo): void {
+    for (const plugin of this.#state.plugins) {
+      const written = plugin.postFilter?.(info, this.#state.view());
+      if (written === undefined) continue;
+      const failed = (error: unknown): void =>
+        this.#state.deps.log.v(2, 'devices not released', { pod: info.key, error: messageOf(error) });
+      this.#state.track(written.catch(failed));
+    }
   }
 
   async #preempt(

@@ -2,29 +2,35 @@
  * DynamicResources around a binding: the devices of a pod's claims are taken in memory when its node is chosen, and the
  * claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { classesByResource, EXTENDED_CLAIM_ANNOTATION } from '../../api/devices/extended-resources.ts';
 import { slicesWithRules } from '../../api/devices/taint-rules.ts';
 import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
-import { resources } from '../../api/resources.ts';
+import { matchesTerm } from '../../api/podspec/node-terms.ts';
 import { rigOfDevice } from '../../api/rigs/fixtures.ts';
 import { RIG_GROUP, type Rig } from '../../api/rigs/types.ts';
-import type { RandomSource } from '../../base/clock.ts';
-import type { ApiClient, Informer } from '../../client/types.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Informer } from '../../client/types.ts';
 import { AllocatedDevices } from '../../core/scheduling/allocated-devices.ts';
+import { bindingState } from '../../core/scheduling/binding-conditions.ts';
 import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import type { DeviceLister } from '../../core/scheduling/device-lister.ts';
 import type { Allocation } from '../../core/scheduling/device-results.ts';
 import { allocateDevices } from '../../core/scheduling/devices.ts';
+import { type ExtendedClaim, extendedClaimOn } from '../../core/scheduling/extended-claims.ts';
 import { claimsOf } from '../../core/scheduling/filters/devices.ts';
 import { type Rejection, reject } from '../../core/scheduling/filters/filter.ts';
 import type { NodeInfo } from '../../core/scheduling/node-info.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { Consumed } from '../../core/scheduling/shared-capacity.ts';
+import { BindingWaits } from './binding-waits.ts';
+import { ClaimWrites } from './claim-writes.ts';
+import type { SchedulerDeps } from './deps.ts';
 import { DeviceSelectors } from './device-selectors.ts';
 import type { BindingPlugin } from './plugins.ts';
 
-/** Keeps an allocated claim from being deleted under its pods; the resourceclaim controller removes it. */
-const FINALIZER = 'resource.kubernetes.io/delete-protection';
+/** Upstream's bindingTimeout of DynamicResourcesArgs. */
+const BINDING_TIMEOUT_MS = 600_000;
 
 export interface DeviceSources {
   readonly claims: Informer<ResourceClaim>;
@@ -37,7 +43,9 @@ export interface DeviceSources {
 }
 
 export class ClaimAllocator implements BindingPlugin, DeviceLister {
-  readonly #client: ApiClient;
+  readonly #writes: ClaimWrites;
+  readonly #waits: BindingWaits;
+  readonly #clock: Clock;
   readonly #sources: DeviceSources;
   readonly #selectors = new DeviceSelectors();
   /** By claim UID: what was chosen and does not stand in the informer yet. */
@@ -46,31 +54,49 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   readonly #random: Pick<RandomSource, 'uuid'>;
   readonly #unsubscribes: (() => void)[];
   #slices: Map<string, ResourceSlice[]> | undefined;
+  #classes: ReadonlyMap<string, DeviceClass> | undefined;
+  /** By pod UID: the claim for extended resources on the node that was chosen. */
+  readonly #extended = new Map<string, ExtendedClaim>();
+  /** By pod UID: that claim as it was created, until the pod is bound. */
+  readonly #made = new Map<string, ResourceClaim>();
+  /** By pod UID: claims for extended resources that the informer has. */
+  readonly #shown = new Map<string, ResourceClaim>();
 
   /** `onChanged`: a pod that was rejected for its claims may be placed now. */
   constructor(
-    { client, random }: { readonly client: ApiClient; readonly random: Pick<RandomSource, 'uuid'> },
-    sources: DeviceSources,
+    deps: Pick<SchedulerDeps, 'client' | 'random' | 'clock' | 'recorder'>,
+    sources: DeviceSources & { readonly pods: Informer<Pod> },
     onChanged: () => void,
   ) {
-    this.#client = client;
-    this.#random = random;
+    this.#writes = new ClaimWrites(deps.client, () => deps.clock.nowMs());
+    this.#waits = new BindingWaits(deps, sources, BINDING_TIMEOUT_MS);
+    this.#clock = deps.clock;
+    this.#random = deps.random;
     this.#sources = sources;
     const changed = (): void => {
       this.#slices = undefined;
       onChanged();
     };
+    const classesChanged = (): void => {
+      this.#classes = undefined;
+      onChanged();
+    };
     const seen = (claim: ResourceClaim): void => {
+      const owner = extendedOwner(claim);
+      if (owner !== undefined) this.#shown.set(owner, claim);
       this.#seen(claim);
       onChanged();
     };
+    const left = (claim: ResourceClaim): void => {
+      const owner = extendedOwner(claim);
+      if (owner !== undefined && this.#shown.get(owner)?.metadata?.uid === claim.metadata?.uid)
+        this.#shown.delete(owner);
+      this.#seen({ metadata: claim.metadata ?? {} });
+      onChanged();
+    };
     this.#unsubscribes = [
-      sources.claims.onChange({
-        added: seen,
-        updated: seen,
-        deleted: ({ metadata = {} }) => seen({ metadata }),
-      }),
-      sources.classes.onChange({ added: onChanged, updated: onChanged }),
+      sources.claims.onChange({ added: seen, updated: seen, deleted: left }),
+      sources.classes.onChange({ added: classesChanged, updated: classesChanged, deleted: classesChanged }),
       sources.slices.onChange({ added: changed, updated: changed, deleted: changed }),
       sources.rigs?.onChange({ added: onChanged, updated: onChanged, deleted: onChanged }) ?? (() => {}),
       sources.rules?.onChange({ added: changed, updated: changed, deleted: changed }) ?? (() => {}),
@@ -79,6 +105,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
 
   stop(): void {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    this.#waits.stop();
   }
 
   claim(namespace: string, name: string): ResourceClaim | undefined {
@@ -87,6 +114,21 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
 
   deviceClass(name: string): DeviceClass | undefined {
     return this.#sources.classes.get(name);
+  }
+
+  classOfResource(resource: string): DeviceClass | undefined {
+    this.#classes ??= classesByResource(this.#sources.classes.list());
+    return this.#classes.get(resource);
+  }
+
+  /** Not the one that is just being made. */
+  extendedClaimOf(podUid: string): ResourceClaim | undefined {
+    const claim = this.#shown.get(podUid);
+    return claim?.metadata?.uid === this.#made.get(podUid)?.metadata?.uid ? undefined : claim;
+  }
+
+  hasFailedBinding(claim: ResourceClaim): boolean {
+    return bindingState(claim, this.#clock.nowMs(), BINDING_TIMEOUT_MS).kind === 'failed';
   }
 
   slicesFor(node: string): readonly ResourceSlice[] {
@@ -127,21 +169,24 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     const claims = claimsOf(pod, this);
     if (typeof claims === 'string') return reject('DynamicResources', claims, true);
     const open = claims.filter(({ status }) => status?.allocation === undefined);
-    if (open.length === 0) return undefined;
-    const allocations = allocateDevices(open, node, this);
+    const extended = extendedClaimOn(pod, node.allocatable, this);
+    const wanted = extended === undefined ? open : [...open, extended.claim];
+    if (wanted.length === 0) return undefined;
+    const allocations = allocateDevices(wanted, node, this);
     if (typeof allocations === 'string') return reject('DynamicResources', allocations, true);
-    for (const [index, claim] of open.entries()) {
-      const uid = claim.metadata?.uid ?? '';
-      const allocation = allocations[index] as Allocation;
-      this.#pending.set(uid, { pod: pod.uid, allocation });
-      this.#devices.set(uid, allocation);
+    for (const [index, claim] of wanted.entries()) {
+      const uid = claim.metadata?.uid ?? unmadeUid(pod);
+      this.#take(pod, uid, allocations[index] as Allocation);
     }
+    if (extended !== undefined) this.#extended.set(pod.uid, extended);
     return undefined;
   }
 
-  preBind(pod: PodInfo, _node: Node): Promise<void> | undefined {
-    const claims = claimsOfPod(pod, this);
-    return claims.length === 0 ? undefined : this.#write(pod, claims);
+  preBind(pod: PodInfo, node: Node): Promise<void> | undefined {
+    const claims = this.#claimsOf(pod);
+    const extended = this.#extended.get(pod.uid);
+    if (claims.length === 0 && extended === undefined) return undefined;
+    return this.#bind(pod, node, claims, extended);
   }
 
   unreserve(pod: PodInfo): void {
@@ -151,42 +196,71 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       const claim = this.#sources.claims.list().find(({ metadata }) => metadata?.uid === uid);
       this.#seen(claim ?? { metadata: { uid } });
     }
-    for (const claim of claimsOfPod(pod, this)) void this.#release(pod, claim).catch(() => {});
+    this.#extended.delete(pod.uid);
+    const made = this.#made.get(pod.uid) ?? this.#shown.get(pod.uid);
+    this.#made.delete(pod.uid);
+    if (made !== undefined) void this.#writes.deleteExtended(pod, made).catch(() => {});
+    for (const claim of this.#claimsOf(pod)) void this.#writes.release(pod, claim).catch(() => {});
   }
 
-  async #write(pod: PodInfo, claims: readonly ResourceClaim[]): Promise<void> {
-    const client = this.#client.resource(resources.resourceClaims);
-    for (const known of claims) {
-      const { name = '', namespace = '', uid = '' } = known.metadata ?? {};
-      const pending = this.#pending.get(uid);
-      let claim = await client.get(name, namespace);
-      if (claim.metadata?.uid !== uid) throw new Error(`resourceclaim "${name}" was replaced`);
-      if (claim.status?.allocation !== undefined && pending !== undefined && known.status?.allocation === undefined)
-        throw new Error(`resourceclaim "${name}" was allocated by another scheduler`);
-      const allocation = claim.status?.allocation ?? pending?.allocation;
-      if (allocation === undefined) throw new Error(`resourceclaim "${name}" lost its allocation`);
-      const finalizers = claim.metadata?.finalizers ?? [];
-      if (!finalizers.includes(FINALIZER))
-        claim = await client.update({
-          ...claim,
-          metadata: { ...claim.metadata, finalizers: [...finalizers, FINALIZER] },
-        });
-      const reservedFor = claim.status?.reservedFor ?? [];
-      if (claim.status?.allocation !== undefined && reservedFor.some((each) => each.uid === pod.uid)) continue;
-      const consumer = { resource: 'pods', name: pod.pod.metadata?.name ?? '', uid: pod.uid };
-      const status = { ...claim.status, allocation, reservedFor: [...reservedFor, consumer] };
-      await client.update({ ...claim, status }, { subresource: 'status' });
+  /** Upstream's PostFilter: devices that keep the pod from every node are released, so that others can be found. */
+  postFilter(pod: PodInfo, view: ClusterView): Promise<void> | undefined {
+    const stale = this.extendedClaimOf(pod.uid);
+    if (stale !== undefined) return this.#writes.deleteExtended(pod, stale);
+    const unavailable = this.#claimsOf(pod).find((claim) => {
+      const { allocation, reservedFor = [] } = claim.status ?? {};
+      if (allocation === undefined || reservedFor.some(({ uid }) => uid !== pod.uid)) return false;
+      const terms = allocation.nodeSelector?.nodeSelectorTerms;
+      const isElsewhere = view.nodes.some(({ node }) => terms?.some((term) => matchesTerm(term, node)) === false);
+      return isElsewhere || this.hasFailedBinding(claim);
+    });
+    return unavailable === undefined ? undefined : this.#writes.deallocate(unavailable);
+  }
+
+  async #bind(
+    pod: PodInfo,
+    node: Node,
+    claims: readonly ResourceClaim[],
+    extended: ExtendedClaim | undefined,
+  ): Promise<void> {
+    const written: ResourceClaim[] = [];
+    for (const claim of claims) {
+      const chosen = this.#pending.get(claim.metadata?.uid ?? '')?.allocation;
+      written.push(await this.#writes.reserve(pod, claim, chosen));
     }
+    if (extended !== undefined) written.push(await this.#bindExtended(pod, extended));
+    await this.#waits.ready(pod, node, written);
+    this.#extended.delete(pod.uid);
+    this.#made.delete(pod.uid);
   }
 
-  /** What preBind may have written for a pod that is not bound. */
-  async #release(pod: PodInfo, claim: ResourceClaim): Promise<void> {
-    const client = this.#client.resource(resources.resourceClaims);
-    const { name = '', namespace } = claim.metadata ?? {};
-    const now = await client.get(name, namespace);
-    const reservedFor = (now.status?.reservedFor ?? []).filter((each) => each.uid !== pod.uid);
-    if (reservedFor.length === (now.status?.reservedFor ?? []).length) return;
-    await client.update({ ...now, status: { ...now.status, reservedFor } }, { subresource: 'status' });
+  async #bindExtended(pod: PodInfo, { claim, mappings }: ExtendedClaim): Promise<ResourceClaim> {
+    const unmade = unmadeUid(pod);
+    const chosen = this.#pending.get(unmade)?.allocation;
+    if (chosen === undefined) throw new Error('extended resource claim lost its allocation');
+    const created = await this.#writes.create(claim);
+    this.#made.set(pod.uid, created);
+    this.#take(pod, created.metadata?.uid ?? '', chosen);
+    this.#pending.delete(unmade);
+    this.#devices.set(unmade, undefined);
+    const reserved = await this.#writes.reserve(pod, created, chosen);
+    await this.#writes.recordExtended(pod, reserved, mappings);
+    return reserved;
+  }
+
+  #take(pod: PodInfo, uid: string, allocation: Allocation): void {
+    this.#pending.set(uid, { pod: pod.uid, allocation });
+    this.#devices.set(uid, allocation);
+  }
+
+  /** Those that are there, whatever keeps the pod from being placed. */
+  #claimsOf(pod: PodInfo): readonly ResourceClaim[] {
+    const claims = claimsOf(pod, {
+      claim: (namespace, name) => this.claim(namespace, name),
+      deviceClass: (name) => this.deviceClass(name),
+      isPending: () => false,
+    });
+    return typeof claims === 'string' ? [] : claims;
   }
 
   #seen(claim: ResourceClaim): void {
@@ -199,20 +273,11 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   }
 }
 
-/** Those that are there, whatever keeps the pod from being placed. */
-function claimsOfPod(pod: PodInfo, lister: DeviceLister): readonly ResourceClaim[] {
-  const claims = claimsOf(pod, { ...asLister(lister), isPending: () => false });
-  return typeof claims === 'string' ? [] : claims;
-}
+/** UID of the pod whose extended resources the claim is for. */
+const extendedOwner = ({ metadata }: ResourceClaim): string | undefined =>
+  metadata?.annotations?.[EXTENDED_CLAIM_ANNOTATION] === 'true'
+    ? metadata.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'Pod')?.uid
+    : undefined;
 
-const asLister = (lister: DeviceLister): DeviceLister => ({
-  claim: (namespace, name) => lister.claim(namespace, name),
-  deviceClass: (name) => lister.deviceClass(name),
-  slicesFor: (node) => lister.slicesFor(node),
-  isTaken: (driver, pool, device) => lister.isTaken(driver, pool, device),
-  consumed: (driver, pool, device) => lister.consumed(driver, pool, device),
-  withheld: (driver, device) => lister.withheld(driver, device),
-  newShareId: () => lister.newShareId(),
-  isPending: (claim) => lister.isPending(claim),
-  meets: (expression, driver, device) => lister.meets(expression, driver, device),
-});
+/** In place of the UID of a claim that is not created yet. */
+const unmadeUid = ({ uid }: PodInfo): string => `extended/${uid}`;

@@ -154,7 +154,10 @@ class Epoch implements EpochState {
     if (binder !== undefined) this.plugins.push(binder);
     const { devices } = more;
     const changed = (): void => this.#feed.devicesChanged();
-    const allocator = devices === undefined ? undefined : new ClaimAllocator(this.deps, devices, changed);
+    const allocator =
+      devices === undefined
+        ? undefined
+        : new ClaimAllocator(this.deps, { ...devices, pods: this.sources.pods }, changed);
     if (allocator !== undefined) this.plugins.push(allocator);
     const support = viewSupport(this.sources, more, (volume) => binder?.isReserved(volume) === true);
     this.#support = { ...support, devices: allocator };

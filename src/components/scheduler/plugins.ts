@@ -1,5 +1,6 @@
 /** What a plug-in of the scheduler does around a binding, beside its filter and score in core/scheduling. */
 import type { Node } from 'kubernetes-types/core/v1';
+import type { ClusterView } from '../../core/scheduling/cluster.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { ReservePlugin } from '../../core/scheduling/reserve.ts';
 
@@ -9,6 +10,8 @@ export interface BindingPlugin extends ReservePlugin {
    * promise unreserves the pod, which is then retried after its back-off.
    */
   preBind(pod: PodInfo, node: Node): Promise<void> | undefined;
+  /** For a pod that this plug-in's filter rejected: writes what may make it fit. Undefined: nothing to do. */
+  postFilter?(pod: PodInfo, view: ClusterView): Promise<void> | undefined;
   /** Ends the waiting of promises that are pending. */
   stop(): void;
 }

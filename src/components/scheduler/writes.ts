@@ -1,6 +1,7 @@
 /** What the scheduler writes: bindings, the PodScheduled condition, nominations and evictions. */
 import type { Pod, PodCondition } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { resources } from '../../api/resources.ts';
 import type { ApiClient } from '../../client/types.ts';
 
@@ -39,6 +40,7 @@ export function createWrites(client: ApiClient, nowMs: () => number): Scheduling
       if (isSame && (nominatedNode === undefined || nominatedNode === nominated)) return;
       const condition: PodCondition = {
         type: 'PodScheduled',
+        ...observedGeneration(pod),
         status: 'False',
         reason,
         message,
@@ -60,6 +62,7 @@ export function createWrites(client: ApiClient, nowMs: () => number): Scheduling
         if (victim.metadata?.deletionTimestamp === undefined) {
           const condition: PodCondition = {
             type: 'DisruptionTarget',
+            ...observedGeneration(victim),
             status: 'True',
             reason: 'PreemptionByScheduler',
             message: `${schedulerName}: preempting to accommodate a higher priority pod`,

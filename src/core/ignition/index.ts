@@ -9,7 +9,12 @@ export {
   disruptionOf,
   type Step,
 } from './disruption.ts';
-export { kernelArgumentsError, splitKernelArguments, withKernelArguments } from './kernel-arguments.ts';
+export {
+  kernelArgumentsError,
+  missingKernelArguments,
+  splitKernelArguments,
+  withKernelArguments,
+} from './kernel-arguments.ts';
 export { type ParsedIgnition, type ParseOptions, parseIgnition } from './parse.ts';
 export type { Entry, Tree } from './port.ts';
 export {

@@ -74,4 +74,14 @@ export function splitKernelArguments(args: readonly string[]): string[] {
   return args.flatMap((text) => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []);
 }
 
+/**
+ * Those of `wanted` that the running kernel does not have. GRUB passes `"a=b c"` for `a="b c"`, which are the same to
+ * the kernel. Source: next_arg of lib/cmdline.c.
+ */
+export function missingKernelArguments(running: string, wanted: readonly string[]): string[] {
+  const unquoted = (argument: string): string => argument.replaceAll('"', '');
+  const present = new Set(splitKernelArguments([running]).map(unquoted));
+  return wanted.filter((argument) => !present.has(unquoted(argument)));
+}
+
 const shellQuoted = (argument: string): string => argument.replaceAll(/(["\\$`])/g, '\\$1');

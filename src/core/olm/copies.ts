@@ -1,35 +1,67 @@
-/** Whether the masters have the same copy of a catalog's directory. */
+/** Whether the masters have the same copy of a catalog's directory, and what each of them shall take. */
+import type { CatalogCopy } from '../../api/kinds/nodes/catalog-report.ts';
+import { firstVersion, judgeCopies, lacking } from './lineage.ts';
 
 export interface CopyReport {
   readonly master: string;
-  /** By name of the directory; undefined: the host reports no catalogs, as nodes do. */
-  readonly digests: ReadonlyMap<string, string> | undefined;
+  /** Undefined: it has no copy. */
+  readonly found: { readonly digest: string; readonly copy: CatalogCopy | undefined } | undefined;
 }
 
 export interface Copies {
   readonly status: 'True' | 'False';
-  readonly reason: 'CopiesEqual' | 'CopiesDiffer';
+  readonly reason: 'CopiesEqual' | 'CopiesDiffer' | 'CopiesConflict';
   readonly message: string;
+  /** By master: what it shall take. Masters that lack nothing are absent. */
+  readonly wanted: ReadonlyMap<string, CatalogCopy>;
 }
 
 const MAX_NAMED = 10;
 const SHOWN = 'sha256:'.length + 12;
 
-/** `digest`: of the copy that is offered. */
-export function copiesOf(name: string, digest: string, reports: readonly CopyReport[]): Copies {
-  const different = reports
-    .flatMap(({ master, digests }) => {
-      const found = digests?.get(name);
-      if (digests === undefined || found === digest) return [];
-      return [`${master} ${found === undefined ? 'has none' : `has ${found.slice(0, SHOWN)}`}`];
-    })
+/** `offered`: digest of the copy of the master that leads; undefined: it has none. */
+export function copiesOf(offered: string | undefined, reports: readonly CopyReport[]): Copies {
+  const copies = reports.flatMap(({ found }) =>
+    found === undefined ? [] : [found.copy ?? firstVersion(found.digest)],
+  );
+  const judged = judgeCopies(copies);
+  const content = offered === undefined ? 'no copy is offered' : `content ${offered} is offered`;
+  if (judged === undefined) {
+    const message = offered === undefined ? content : `content ${offered}`;
+    return { status: offered === undefined ? 'False' : 'True', ...reasonOf(offered), message, wanted: new Map() };
+  }
+  if ('conflict' in judged) {
+    const held = judged.conflict.map((digest) => `${short(digest)} on ${mastersWith(digest, reports).join(', ')}`);
+    const message = `${content}; copies were edited on several masters: ${held.join('; ')}; remove the directory from the masters whose copy is not wanted`;
+    return { status: 'False', reason: 'CopiesConflict', message, wanted: new Map() };
+  }
+  const { newest } = judged;
+  const wanted = new Map<string, CatalogCopy>();
+  for (const { master, found } of reports) {
+    // A host of an older release takes nothing.
+    const own = found === undefined ? undefined : (found.copy ?? firstVersion(found.digest));
+    if (lacking(own, newest) !== undefined) wanted.set(master, newest);
+  }
+  const different = reports.filter(({ found }) => found?.digest !== newest.digest);
+  if (different.length === 0 && offered === newest.digest)
+    return { status: 'True', reason: 'CopiesEqual', message: `content ${offered}`, wanted };
+  const named = different
+    .map(({ master, found }) => `${master} ${found === undefined ? 'has none' : `has ${short(found.digest)}`}`)
     .sort();
-  if (different.length === 0) return { status: 'True', reason: 'CopiesEqual', message: `content ${digest}` };
-  const named = different.slice(0, MAX_NAMED).join(', ');
-  const more = different.length > MAX_NAMED ? ` and ${different.length - MAX_NAMED} more` : '';
-  return {
-    status: 'False',
-    reason: 'CopiesDiffer',
-    message: `content ${digest} is offered; copy it to the other masters: ${named}${more}`,
-  };
+  const to = named.length === 0 ? '' : `: ${firstOf(named)}`;
+  const message = `${content}; the other masters take ${short(newest.digest)}${to}`;
+  return { status: 'False', reason: 'CopiesDiffer', message, wanted };
+}
+
+const reasonOf = (offered: string | undefined) =>
+  offered === undefined ? ({ reason: 'CopiesDiffer' } as const) : ({ reason: 'CopiesEqual' } as const);
+
+const short = (digest: string): string => digest.slice(0, SHOWN);
+
+const mastersWith = (digest: string, reports: readonly CopyReport[]): string[] =>
+  reports.flatMap(({ master, found }) => (found?.digest === digest ? [master] : [])).sort();
+
+function firstOf(named: readonly string[]): string {
+  const more = named.length > MAX_NAMED ? ` and ${named.length - MAX_NAMED} more` : '';
+  return `${named.slice(0, MAX_NAMED).join(', ')}${more}`;
 }

@@ -5,6 +5,7 @@ export { copiesOf } from './copies.ts';
 export { channelNamed, successors } from './graph.ts';
 export { groupOf, isProblem, providedApis, targetNamespaces, unsupportedMode } from './groups.ts';
 export { LEGACY_KEYS, legacyDocuments } from './legacy.ts';
+export { editedVersion, firstVersion, lacking } from './lineage.ts';
 export { manifestLabels, manifestOf } from './manifests.ts';
 export {
   CLEANUP_FINALIZER,

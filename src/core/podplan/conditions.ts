@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { type ContainerStatuses, timestamp } from './container-status.ts';
 import type { PodPhase } from './phase.ts';
 import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';
@@ -34,6 +35,7 @@ function withTimes(type: string, verdict: Verdict, input: ConditionInput): PodCo
   const before = input.previous.find((condition) => condition.type === type);
   return {
     type,
+    ...observedGeneration(input.pod),
     ...verdict,
     lastTransitionTime:
       before?.status === verdict.status && before.lastTransitionTime !== undefined

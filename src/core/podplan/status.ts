@@ -1,5 +1,6 @@
 /** Snapshot + plan → the PodStatus that goes to the API. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus. */
 import type { PodStatus as ApiPodStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import { observedGeneration } from '../../api/podspec/generation.ts';
 import { podConditions } from './conditions.ts';
 import { containerStatuses, timestamp } from './container-status.ts';
 import { phaseOf } from './phase.ts';
@@ -9,6 +10,7 @@ import { type PodSnapshot, readySandboxes } from './snapshot.ts';
 
 /** kubernetes-types stops before KEP-5067's field. */
 export type PodStatus = ApiPodStatus & { observedGeneration?: number };
+type Condition = PodCondition & { observedGeneration?: number };
 
 /** Why a pod does not have the resources that it asks for (KEP-1287). */
 export interface ResizeState {
@@ -104,7 +106,7 @@ export function podStatus(input: StatusInput): PodStatus {
     phase === 'Failed' ||
     snapshot.termination !== undefined;
   const status: PodStatus = {
-    ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
+    ...observedGeneration(pod),
     phase,
     conditions: [
       ...conditions,
@@ -148,13 +150,14 @@ function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'm
 }
 
 /** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go, pkg/kubelet/nodeshutdown. */
-function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
+function disruptionCondition({ snapshot, failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
   if (failure === undefined || !DISRUPTIONS.includes(failure.reason) || rejected === true) return [];
   if (previous.conditions?.some(({ type }) => type === DISRUPTION_TARGET) === true) return [];
   const { message } = failure;
   return [
     {
       type: DISRUPTION_TARGET,
+      ...observedGeneration(snapshot.pod),
       status: 'True',
       reason: 'TerminationByKubelet',
       message,
@@ -164,17 +167,22 @@ function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput
 }
 
 /** Present from the first restart of all containers on. Source: KEP-5532. */
-function roundCondition({ previous, nowMs }: StatusInput, round: RestartRound | undefined): PodCondition[] {
+function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: RestartRound | undefined): PodCondition[] {
   const type = 'AllContainersRestarting';
   const before = previous.conditions?.find((condition) => condition.type === type);
   if (round === undefined && before === undefined) return [];
   const status = round !== undefined && (round.old.length > 0 || round.pending) ? 'True' : 'False';
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : undefined;
-  return [{ type, status, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) }];
+  const generation = observedGeneration(snapshot.pod);
+  return [{ type, ...generation, status, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) }];
 }
 
-function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {
+/** One that is in progress keeps the generation that began it. */
+function resizeCondition({ snapshot, resize, previous, nowMs }: StatusInput): PodCondition[] {
   if (resize === undefined) return [];
-  const before = previous.conditions?.find((condition) => condition.type === resize.type);
-  return [{ ...resize, status: 'True', lastTransitionTime: before?.lastTransitionTime ?? timestamp(nowMs) }];
+  const before = previous.conditions?.find((condition) => condition.type === resize.type) as Condition | undefined;
+  const begun = resize.type === 'PodResizeInProgress' ? before?.observedGeneration : undefined;
+  const generation = begun === undefined ? observedGeneration(snapshot.pod) : { observedGeneration: begun };
+  const lastTransitionTime = before?.lastTransitionTime ?? timestamp(nowMs);
+  return [{ ...resize, ...generation, status: 'True', lastTransitionTime }];
 }

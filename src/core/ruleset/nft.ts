@@ -39,8 +39,9 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     `add rule ${table} nat_postrouting meta mark and ${MASQUERADE_MARK} == 0 return`,
     `add rule ${table} nat_postrouting meta mark set meta mark xor ${MASQUERADE_MARK}`,
     `add rule ${table} nat_postrouting masquerade fully-random`,
+    // After destinations are rewritten: with the policy Local the host itself reaches endpoints of other nodes.
     ...['input', 'forward', 'output'].flatMap((hook) => [
-      `add chain ${table} filter_${hook} { type filter hook ${hook} priority -110; policy accept; }`,
+      `add chain ${table} filter_${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `add rule ${table} filter_${hook} ct state new jump no_endpoints`,
     ]),
     difference(emptyNftState, desired, options),

@@ -5,6 +5,10 @@ import type { Consumed } from './shared-capacity.ts';
 export interface DeviceLister {
   claim(namespace: string, name: string): ResourceClaim | undefined;
   deviceClass(name: string): DeviceClass | undefined;
+  /** The class whose devices an extended resource stands for. */
+  classOfResource(resource: string): DeviceClass | undefined;
+  /** The claim that was made for the pod's extended resources when it was scheduled before. */
+  extendedClaimOf(podUid: string): ResourceClaim | undefined;
   /** Slices that may be about the node. */
   slicesFor(node: string): readonly ResourceSlice[];
   /** Allocated to one claim alone, or about to be. */
@@ -15,6 +19,8 @@ export interface DeviceLister {
   withheld(driver: string, device: string): string | undefined;
   /** A UUID for a share of a device. */
   newShareId(): string;
+  /** Binding conditions of the claim's devices have failed, or did not become true in time. */
+  hasFailedBinding(claim: ResourceClaim): boolean;
   /** The claim's devices are being chosen for another pod. */
   isPending(claim: ResourceClaim): boolean;
   /** Whether the device meets a CEL selector; false as well when it cannot be evaluated. */

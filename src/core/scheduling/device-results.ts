@@ -1,8 +1,8 @@
 /** A claim's allocation of the devices that were chosen for it. Source: k8s.io/api/resource/v1 AllocationResult. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node, NodeSelector } from 'kubernetes-types/core/v1';
 import type { AllocatedConfiguration, AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 import { formatQuantity } from '../../base/quantity.ts';
-import { type Alternative, type Chosen, isShareable, type Wish } from './device-search.ts';
+import { type Alternative, type Candidate, type Chosen, isShareable, type Wish } from './device-search.ts';
 
 export type Allocation = NonNullable<NonNullable<ResourceClaim['status']>['allocation']>;
 
@@ -22,18 +22,50 @@ export function allocationOf(
       ...(alternative.adminAccess ? { adminAccess: true } : {}),
       ...(alternative.tolerations.length === 0 ? {} : { tolerations: [...alternative.tolerations] }),
       ...(isShareable(candidate) ? { shareID: newShareId(), ...consumedBy(each) } : {}),
+      ...bindingOf(candidate),
     };
   });
   const config = configOf(claim, chosen);
+  const nodeSelector = nodeSelectorOf(chosen, node);
   return {
     devices: { results, ...(config.length === 0 ? {} : { config }) },
-    nodeSelector: {
-      nodeSelectorTerms: [
-        { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node.metadata?.name ?? ''] }] },
-      ],
-    },
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
   };
 }
+
+/** What a device waits for before a pod may use it. Source: KEP-5007. */
+function bindingOf({ device }: Candidate): Pick<AllocationResult, 'bindingConditions' | 'bindingFailureConditions'> {
+  const { bindingConditions = [], bindingFailureConditions = [] } = device;
+  return {
+    ...(bindingConditions.length === 0 ? {} : { bindingConditions: [...bindingConditions] }),
+    ...(bindingFailureConditions.length === 0 ? {} : { bindingFailureConditions: [...bindingFailureConditions] }),
+  };
+}
+
+/** Nodes that reach all devices; undefined: every node does. */
+function nodeSelectorOf(chosen: readonly Chosen[], node: Node): NodeSelector | undefined {
+  const isLocal = chosen.some(
+    ({ candidate: { device, reach } }) => (reach?.nodeName ?? '') !== '' || device.bindsToNode === true,
+  );
+  if (isLocal) {
+    const here = { key: 'metadata.name', operator: 'In', values: [node.metadata?.name ?? ''] };
+    return { nodeSelectorTerms: [{ matchFields: [here] }] };
+  }
+  // Slices have selectors of one term.
+  const terms = chosen.flatMap(({ candidate: { reach } }) => reach?.nodeSelector?.nodeSelectorTerms.slice(0, 1) ?? []);
+  const matchFields = distinct(terms.flatMap((term) => term.matchFields ?? []));
+  const matchExpressions = distinct(terms.flatMap((term) => term.matchExpressions ?? []));
+  if (matchFields.length === 0 && matchExpressions.length === 0) return undefined;
+  const term = {
+    ...(matchFields.length === 0 ? {} : { matchFields }),
+    ...(matchExpressions.length === 0 ? {} : { matchExpressions }),
+  };
+  return { nodeSelectorTerms: [term] };
+}
+
+const distinct = <T>(items: readonly T[]): T[] => [
+  ...new Map(items.map((item) => [JSON.stringify(item), item])).values(),
+];
 
 const requestOf = ({ request }: Wish, { name }: Alternative): string =>
   name === request ? request : `${request}/${name}`;

@@ -21,6 +21,8 @@ export interface Candidate {
   readonly driver: string;
   readonly pool: string;
   readonly device: Device;
+  /** Which nodes can use it. */
+  readonly reach: Pick<Device, 'nodeName' | 'nodeSelector' | 'allNodes'> | undefined;
   readonly consumed: Consumed | undefined;
   /** Why no claim may have it. */
   readonly withheld: string | undefined;

@@ -1,7 +1,7 @@
 /**
  * Devices for the claims of a pod on one node. Source: KEP-4381 (structured parameters), KEP-4816 (prioritized
- * alternatives), KEP-4815 (shared counters), KEP-5055 (taints), KEP-5075 (devices that several claims share);
- * k8s.io/dynamic-resource-allocation/structured.
+ * alternatives), KEP-4815 (shared counters), KEP-5007 (binding conditions), KEP-5055 (taints), KEP-5075 (devices that
+ * several claims share); k8s.io/dynamic-resource-allocation/structured.
  */
 
 import type { Node } from 'kubernetes-types/core/v1';
@@ -78,7 +78,7 @@ function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, 
     else if (generation === newest) pools.set(key, [...known, slice]);
   }
   const candidates: Candidate[] = [];
-  for (const [key, slices] of pools) {
+  for (const [key, slices] of waitingLast(pools)) {
     if (slices.length < (slices[0]?.spec?.pool?.resourceSliceCount ?? 1)) continue;
     const { driver: owner = '', pool: { name: poolName = '' } = {} } = slices[0]?.spec ?? {};
     const inUse = (device: string): boolean =>
@@ -92,11 +92,18 @@ function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, 
         const name = device.name ?? '';
         const consumed = lister.consumed(driver, pool, name);
         const withheld = lister.withheld(driver, name) ?? fixtureInUse(driver, device, requested);
-        candidates.push({ key: `${driver}/${pool}/${name}`, driver, pool, device, consumed, withheld });
+        candidates.push({ key: `${driver}/${pool}/${name}`, driver, pool, device, reach, consumed, withheld });
       }
     }
   }
   return candidates;
+}
+
+/** Pools with devices that have binding conditions are used when no other pool has what is needed. */
+function waitingLast(pools: ReadonlyMap<string, ResourceSlice[]>): [string, ResourceSlice[]][] {
+  const waits = ([, slices]: [string, ResourceSlice[]]): boolean =>
+    slices.some(({ spec }) => spec?.devices?.some(({ bindingConditions = [] }) => bindingConditions.length > 0));
+  return [...pools].sort((a, b) => Number(waits(a)) - Number(waits(b)));
 }
 
 /** A fixture of the node is an extended resource as well, and a pod may have it so. */

@@ -4,6 +4,7 @@
  * upstream's plug-ins.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import { FIXTURE_PREFIX } from '../../api/rigs/types.ts';
 import type { FilterName } from './filters/filter.ts';
 import { matchesNode } from './node-affinity.ts';
@@ -42,12 +43,15 @@ const isSchedulable = (pod: PodInfo, { node }: { readonly node: Node }): boolean
     'NoSchedule',
   ]) === undefined;
 
-/** The pod would fit on the node if it were empty. */
+/** The pod would fit on the node if it were empty. Devices may provide what the node itself does not. */
 const fitsEmpty = (pod: PodInfo, { node }: { readonly node: Node }): boolean => {
   const allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
   return (
     (allocatable.get(PODS) ?? 0) > 0 &&
-    [...pod.requests].every(([name, wanted]) => wanted <= (allocatable.get(name) ?? 0))
+    [...pod.requests].every(([name, wanted]) => {
+      const most = allocatable.get(name) ?? 0;
+      return wanted <= most || (most === 0 && mayBeDevices(name));
+    })
   );
 };
 
@@ -87,7 +91,12 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     PodLeft: (pod, { pod: other }) =>
       other.hostPorts.some((theirs) => pod.hostPorts.some((own) => portsConflict(own, theirs))),
   },
-  NodeResourcesFit: { NodeAdded: fitsEmpty, NodeAllocatableChanged: fitsEmpty, PodLeft: always },
+  NodeResourcesFit: {
+    NodeAdded: fitsEmpty,
+    NodeAllocatableChanged: fitsEmpty,
+    PodLeft: always,
+    DevicesChanged: (pod) => [...pod.requests.keys()].some(mayBeDevices),
+  },
   VolumeRestrictions: { NodeAdded: always, PodLeft: hasVolumes, ClaimChanged: isOwnClaim },
   NodeVolumeLimits: { NodeAdded: always, PodLeft: hasVolumes, ClaimChanged: isOwnClaim, CSINodeChanged: always },
   VolumeBinding: {
@@ -101,6 +110,7 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
   DynamicResources: {
     NodeAdded: always,
     NodeLabelsChanged: always,
+    NodeAllocatableChanged: (pod) => [...pod.requests.keys()].some(mayBeDevices),
     DevicesChanged: always,
     PodLeft: (_, { pod: other }) => [...other.requests.keys()].some((name) => name.startsWith(FIXTURE_PREFIX)),
   },

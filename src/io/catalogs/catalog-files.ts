@@ -38,8 +38,7 @@ export function createCatalogFiles(deps: CatalogFilesDeps): CatalogFiles {
     copy: async (place) => {
       if (place.kind !== 'directory') return undefined;
       const [name = ''] = belowDirectory(deps.directory, place.path).split('/');
-      const digest = (await digests.all())[name];
-      return digest === undefined ? undefined : { name, digest };
+      return { name, digest: (await digests.all())[name] };
     },
     open: (place) => reported(() => openCatalog(deps, place)),
     bundle: (image) => reported(() => readBundle(deps, image)),

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chunksOf } from './file-chunks.ts';
+import { contentOf } from './content.ts';
 import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
 
 interface Known {
@@ -33,18 +33,22 @@ export class CatalogDigests {
     return Object.fromEntries([...kept].map(([name, { digest }]) => [name, digest]));
   }
 
+  /** Of one; undefined: it is no catalog. */
+  async of(name: string): Promise<string | undefined> {
+    return (await this.#read(name).catch(() => undefined))?.digest;
+  }
+
   async #read(name: string): Promise<Known | undefined> {
     if (!(await lstat(join(this.#directory, name))).isDirectory()) return undefined;
-    const files = (await filesBelow([this.#directory], name, CATALOG)).filter((each) => isCatalogFile(each.name));
+    const files = (await filesBelow([join(this.#directory, name)], '', CATALOG)).filter((each) =>
+      isCatalogFile(each.name),
+    );
     if (files.length === 0) return undefined;
     const stamp = files.map((each) => `${each.name} ${each.stamp}`).join('\n');
     const known = this.#known.get(name);
     if (known?.stamp === stamp) return known;
     const hash = createHash('sha256');
-    for (const { name: file, path, sizeBytes } of files) {
-      hash.update(`${file}\0${sizeBytes}\0`);
-      for await (const chunk of chunksOf(path, sizeBytes)) hash.update(chunk);
-    }
+    for await (const chunk of contentOf(files)) hash.update(chunk);
     return { stamp, digest: `sha256:${hash.digest('hex')}` };
   }
 }

@@ -1,2 +1,2 @@
 export { createCatalogFiles } from './catalog-files.ts';
-export { CatalogDigests } from './digests.ts';
+export { CatalogCopies } from './copies.ts';

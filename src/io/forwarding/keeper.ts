@@ -31,6 +31,7 @@ type Message =
   | { readonly kind: 'listen'; readonly targets: readonly string[] }
   | { readonly kind: 'client' | 'backend'; readonly target: string };
 
+const KEEPER_NAME = 'hyperedge-keep';
 const START_MS = 3_000;
 /** The host process is not started again. */
 const ABANDONED_MS = 60_000;
@@ -99,6 +100,8 @@ export async function runKeeper(
   socket: string,
   { routing, learn }: { readonly routing: Routing; readonly learn: (targets: readonly string[]) => void },
 ): Promise<void> {
+  // systemd reports by this name that a process of the unit runs on.
+  process.title = KEEPER_NAME;
   const balancer = new BalancerServer(routing, {});
   const relieved = Promise.withResolvers<void>();
   let client: Socket | undefined;

@@ -1,14 +1,19 @@
-/** Clients of DRA plug-ins. Source: k8s.io/kubelet/pkg/apis/dra/v1. */
+/** Clients of DRA plug-ins. Source: k8s.io/kubelet/pkg/apis/dra/{v1,v1beta1}. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { ClaimReference, DraPluginConnection, PreparedDevice } from '../../components/kubelet/devices/port.ts';
+import type {
+  ClaimReference,
+  DraPluginConnection,
+  DraService,
+  PreparedDevice,
+} from '../../components/kubelet/devices/port.ts';
 import { call, EMPTY, fields, newMessage, openChannel } from './plugin-calls.ts';
 
-const SERVICE = '/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/';
+const PACKAGE = '/k8s.io.kubelet.pkg.apis.dra.';
 /** Upstream's default for a plug-in's calls. */
 const CALL_MS = 45_000;
 
-export function connectDraPlugin(socket: string, clock: Clock, log: Log): DraPluginConnection {
+export function connectDraPlugin(socket: string, service: DraService, clock: Clock, log: Log): DraPluginConnection {
   const channel = openChannel(socket, clock, log);
   const ask = async (method: string, claim: ClaimReference): Promise<Uint8Array> => {
     const { namespace, name, uid } = claim;
@@ -16,7 +21,7 @@ export function connectDraPlugin(socket: string, clock: Clock, log: Log): DraPlu
     const answer = await call(
       channel,
       socket,
-      `${SERVICE}${method}`,
+      `${PACKAGE}${service}/${method}`,
       newMessage().message(1, message).finish(),
       CALL_MS,
     );

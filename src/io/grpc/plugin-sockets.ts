@@ -16,6 +16,6 @@ export function createPluginSockets({ clock, log }: { readonly clock: Clock; rea
     serveRegistration: async (path, register) => serveRegistration(await prepared(path), register, log),
     servePodResources: async (path, source) => servePodResources(await prepared(path), source, log),
     devicePlugin: (socket) => connectDevicePlugin(socket, clock, log),
-    draPlugin: (socket) => connectDraPlugin(socket, clock, log),
+    draPlugin: (socket, service) => connectDraPlugin(socket, service, clock, log),
   };
 }

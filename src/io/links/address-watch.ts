@@ -8,6 +8,8 @@ export interface AddressWatchOptions {
   readonly protocol: number;
   readonly changed: () => void;
   readonly log: Log;
+  /** util-linux's program that binds the monitor's life to this process; without it a SIGKILL leaves the monitor. */
+  readonly setpriv?: string;
 }
 
 const RESTART_MS = 5_000;
@@ -19,10 +21,11 @@ export function watchAddresses(options: AddressWatchOptions): () => void {
   let stopped = false;
   let child: ChildProcess | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let setpriv: string | undefined = options.setpriv ?? 'setpriv';
   const start = (): void => {
-    const monitor = spawn(options.ip, ['-oneline', 'monitor', 'address', 'route', 'link'], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const command = [options.ip, '-oneline', 'monitor', 'address', 'route', 'link'];
+    const [file = '', ...args] = setpriv === undefined ? command : [setpriv, '--pdeathsig', 'KILL', ...command];
+    const monitor = spawn(file, args, { stdio: ['ignore', 'pipe', 'ignore'] });
     child = monitor;
     let rest = '';
     monitor.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -37,7 +40,12 @@ export function watchAddresses(options: AddressWatchOptions): () => void {
       options.log.warn('address monitor ended; it is started again', { reason });
       timer = setTimeout(start, RESTART_MS);
     };
-    monitor.on('error', (error) => again(messageOf(error)));
+    monitor.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT' || setpriv === undefined || stopped) return again(messageOf(error));
+      ended = true;
+      setpriv = undefined;
+      start();
+    });
     monitor.on('close', (code, signal) => again(`exit ${code ?? signal}`));
   };
   start();

@@ -7,11 +7,14 @@ import type { ReleaseFile } from '../../api/releases/manifest.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { DigestStore } from './files.ts';
 
-export interface DownloadOptions {
-  readonly store: DigestStore;
+export interface Masters {
   /** URLs of API servers, those of other hosts; the order does not matter. */
   readonly servers: () => Promise<readonly string[]>;
   readonly credentials: () => { readonly ca?: string; readonly cert?: string; readonly key?: string };
+}
+
+export interface DownloadOptions extends Masters {
+  readonly store: DigestStore;
 }
 
 const IDLE_MS = 20_000;
@@ -20,22 +23,40 @@ const IDENTITY = '127.0.0.1';
 /** Throws CodedError 'unavailable' with what each server said. */
 export async function download(
   file: Pick<ReleaseFile, 'sha256' | 'size'>,
-  { store, servers, credentials }: DownloadOptions,
+  { store, ...masters }: DownloadOptions,
 ): Promise<string> {
   const present = await store.pathOf(file.sha256);
   if (present !== undefined) return present;
+  const what = `release file ${file.sha256.slice(0, 12)}`;
+  return fromMasters(what, RELEASE_PATH + file.sha256, masters, (content) => store.add(file, content));
+}
+
+/**
+ * The first answer that `take` accepts. Throws CodedError 'unavailable' with what each server said, and 'full' and
+ * 'changed' of `take`: another server would not help.
+ */
+export async function fromMasters<T>(
+  what: string,
+  path: string,
+  { servers, credentials }: Masters,
+  take: (content: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
   const failures: string[] = [];
   for (const server of await servers()) {
     try {
-      const response = await get(new URL(RELEASE_PATH + file.sha256, server), credentials());
-      return await store.add(file, response);
+      const response = await get(new URL(path, server), credentials());
+      try {
+        return await take(response);
+      } finally {
+        response.destroy();
+      }
     } catch (error) {
-      if (error instanceof CodedError && error.code === 'full') throw error;
+      if (error instanceof CodedError && (error.code === 'full' || error.code === 'changed')) throw error;
       failures.push(`${server}: ${messageOf(error)}`);
     }
   }
   const why = failures.length === 0 ? 'no master is known' : failures.join('; ');
-  throw new CodedError('unavailable', `release file ${file.sha256.slice(0, 12)}: ${why}`);
+  throw new CodedError('unavailable', `${what}: ${why}`);
 }
 
 function get(url: URL, credentials: ReturnType<DownloadOptions['credentials']>): Promise<IncomingMessage> {

@@ -1,6 +1,6 @@
 /** Releases on disk and between hosts: bundles, files by digest, executables beside each other. */
 export { type ReadBundle, readBundle, writeBundle } from './bundle.ts';
-export { download } from './download.ts';
+export { download, fromMasters, type Masters } from './download.ts';
 export { createExecutables, GUARD_LINK } from './executables.ts';
 export { DigestStore, digestOf } from './files.ts';
 export { createVerifier, parseSigningKey, parseTrustedKey } from './keys.ts';

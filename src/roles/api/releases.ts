@@ -1,8 +1,9 @@
-/** The files of releases that this master has, for other hosts. */
+/** The files of releases and the catalogs that this master has, for other hosts. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReleaseSource } from '../../components/apiserver/release-port.ts';
+import { CatalogCopies } from '../../io/catalogs/index.ts';
 import { DigestStore } from '../../io/releases/index.ts';
 import { pathsBelow } from '../config/settings.ts';
 
@@ -10,7 +11,9 @@ const CHUNK_BYTES = 256 * 1024;
 
 /** `configFile`: master-config.yaml of a host, whose root is above it. */
 export function releaseSource(configFile: string): ReleaseSource {
-  const files = new DigestStore(pathsBelow(join(configFile, '../../../..')).releases);
+  const paths = pathsBelow(join(configFile, '../../../..'));
+  const files = new DigestStore(paths.releases);
+  const catalogs = new CatalogCopies(paths.catalogs);
   return {
     open: async (sha256) => {
       const path = await files.pathOf(sha256);
@@ -18,5 +21,6 @@ export function releaseSource(configFile: string): ReleaseSource {
       const { size } = await stat(path);
       return { size, content: createReadStream(path, { highWaterMark: CHUNK_BYTES }) };
     },
+    openCatalog: (sha256) => catalogs.open(sha256),
   };
 }

@@ -6,6 +6,7 @@ import { stringify } from 'yaml';
 import { CodedError } from '../../base/errors.ts';
 import { writeWhole } from '../../io/pki/index.ts';
 import { apiUrl, type BootstrapFile, cidrs, DOMAIN, peerUrl, ROLES, type Role } from './bootstrap.ts';
+import { PROFILES, type Profile } from './openshift.ts';
 import type { Settings } from './settings.ts';
 import { dictionary, list, object, oneOf, type Parsed, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
@@ -14,6 +15,7 @@ const clusterShape = {
   serviceCIDR: cidrs(),
   clusterDomain: string(DOMAIN),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
+  openshiftProfile: oneOf(...PROFILES),
 } as const;
 
 const CLUSTER_FIELDS = ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'ipFamilies'] as const;
@@ -55,12 +57,31 @@ export function writeJoined(
 /** Throws CodedError 'bad-config' with the object and the key. */
 export function parseClusterSettings(source: string, data: Readonly<Record<string, string>>): ClusterSettings {
   const { clusterCIDR = '', serviceCIDR = '', clusterDomain = '', ipFamilies = '' } = data;
-  const document = { clusterCIDR, serviceCIDR, clusterDomain, ipFamilies: ipFamilies.split(',') };
+  const openshiftProfile = profileOf(data);
+  const document = {
+    ...{ clusterCIDR, serviceCIDR, clusterDomain, ipFamilies: ipFamilies.split(',') },
+    ...(openshiftProfile === undefined ? {} : { openshiftProfile }),
+  };
   return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));
 }
 
+/** Undefined: masters of another release, which publish none or one that is unknown here. */
+export const profileOf = (data: Readonly<Record<string, string>>): Profile | undefined =>
+  PROFILES.find((profile) => profile === data['openshiftProfile']);
+
+/** The cluster's profile, for hosts that follow it; undefined: masters have the one of their bootstrap file. */
+export function learntProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
+  const isMaster = (file?.roles ?? joined?.roles)?.includes('master') === true;
+  return isMaster ? undefined : joined?.cluster.openshiftProfile;
+}
+
 /** Settings that joining hosts learn, as `kube-system/hyperedge-config` holds them. */
-export function learnableSettings({ network, ipFamilies, podNetwork }: Settings): Readonly<Record<string, string>> {
+export function learnableSettings({
+  network,
+  ipFamilies,
+  podNetwork,
+  openshift,
+}: Settings): Readonly<Record<string, string>> {
   return {
     clusterCIDR: network.clusterCidrs.join(),
     serviceCIDR: network.serviceCidrs.join(),
@@ -68,6 +89,7 @@ export function learnableSettings({ network, ipFamilies, podNetwork }: Settings)
     ipFamilies: ipFamilies.join(),
     podNetworkBackend: podNetwork.backend,
     podNetworkEncrypt: String(podNetwork.encrypt),
+    openshiftProfile: openshift.profile,
   };
 }
 

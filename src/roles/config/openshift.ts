@@ -38,10 +38,13 @@ const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
   },
 });
 
+export const PROFILES = ['kubernetes', 'okd'] as const;
+export type Profile = (typeof PROFILES)[number];
+
 /** The same in both files. `domain`: of routes without a host. */
 export const openshiftField = () =>
   object({
-    profile: oneOf('kubernetes', 'okd'),
+    profile: oneOf(...PROFILES),
     domain: string({ ...DNS_NAME }),
     identityProviders: identityProvidersField(),
   });
@@ -50,7 +53,7 @@ type OpenShiftFile = Parsed<{ openshift: ReturnType<typeof openshiftField> }, 'o
 
 export interface OpenShiftSettings {
   /** `okd`: security context constraints are enforced, and users may request projects. */
-  readonly profile: 'kubernetes' | 'okd';
+  readonly profile: Profile;
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
   /** Beside those of the OAuth named cluster. */
@@ -59,8 +62,9 @@ export interface OpenShiftSettings {
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 
-export const openshiftOf = (file: OpenShiftFile | undefined): OpenShiftSettings => ({
-  profile: file?.profile ?? 'kubernetes',
+/** `learnt`: the profile of the cluster where the file names none. */
+export const openshiftOf = (file: OpenShiftFile | undefined, learnt?: Profile): OpenShiftSettings => ({
+  profile: file?.profile ?? learnt ?? 'kubernetes',
   domain: file?.domain ?? DEFAULT_DOMAIN,
   ...(file?.identityProviders === undefined ? {} : { identityProviders: file.identityProviders }),
 });

@@ -12,7 +12,7 @@ import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { declaredFixtures } from './fixtures.ts';
-import { checkAgainstCluster, type Joined, readJoined } from './joined.ts';
+import { checkAgainstCluster, type Joined, learntProfile, readJoined } from './joined.ts';
 import { type MachineConfigSettings, machineConfigOf } from './machine-config.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { type OpenShiftSettings, openshiftOf } from './openshift.ts';
@@ -360,7 +360,7 @@ export function settingsOf(
     serviceLoadBalancer: serviceLoadBalancerOf(file),
     schedulerConfigFile: file?.scheduler?.configFile,
     embedded: embeddedOf(root, file),
-    openshift: openshiftOf(file?.openshift),
+    openshift: openshiftOf(file?.openshift, learntProfile(file, joined)),
     router: routerOf(file?.router),
     machineConfig: machineConfigOf(file?.machineConfig),
     updates: updatesOf(file?.updates),

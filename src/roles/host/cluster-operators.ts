@@ -1,7 +1,7 @@
 /** Probes of this host, and on masters the operator of the cluster: one of them leads. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
-import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
+import { createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
 import {
   type HostProber,
   runClusterOperator,
@@ -13,12 +13,14 @@ import { type OpenedClient, openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { balancerUrl } from './balancer-url.ts';
-import { reportCatalogs } from './catalog-report.ts';
+import { followCatalogs } from './catalog-copies.ts';
 import { hostProbes, type ProbedHost, storeProbe } from './host-probes.ts';
+import { mastersOf } from './updates.ts';
 
 export interface OperatedHost extends ProbedHost {
   readonly nodeName: string;
   readonly api: OpenedClient;
+  readonly informers: InformerFactory;
   readonly verify: VerifyRelease;
   readonly log: Log;
 }
@@ -35,13 +37,17 @@ export async function startClusterOperators(
   const log = host.log.named('cluster-operators');
   const prober = startHostProber({ probes: hostProbes(host), nodeName, client: api.client, ...own, clock, log });
   if (!settings.roles.has('master')) return { prober, stop: async () => prober.stop() };
-  const stopReporting = reportCatalogs(settings.paths.catalogs, nodeName, api.client, log.named('catalogs'));
+  const stopCatalogs = await followCatalogs({
+    ...{ directory: settings.paths.catalogs, nodeName, client: api.client, informers: host.informers },
+    masters: mastersOf(api, host.informers),
+    log: log.named('catalogs'),
+  });
   const stopLeading = await leadWhenElected(settings, nodeName, host.verify, log);
   return {
     prober,
     stop: async () => {
       prober.stop();
-      stopReporting();
+      stopCatalogs();
       await stopLeading();
     },
   };

@@ -5,6 +5,7 @@ import type { ImageStore } from '../../io/images/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { within } from '../process.ts';
 import { startClusterOperators } from './cluster-operators.ts';
+import { followProfile } from './cluster-profile.ts';
 import type { ProbedHost } from './host-probes.ts';
 import { type ImageDrops, startImageWork } from './image-drops.ts';
 import { keepLocalVolumes } from './local-volumes.ts';
@@ -50,9 +51,12 @@ export async function startEmbedded(
     restartKubelet: () => kubelet.restart(),
     log: log.named('machine-config'),
   });
+  followProfile({ settings, informers, restartKubelet: () => kubelet.restart(), log: log.named('profile') });
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
   const verify = releaseVerifier(settings, informers, log.named('updates'));
-  const operators = await startClusterOperators({ settings, ...prepared, ownBridge, nodeName, api, verify, log });
+  const operators = await startClusterOperators({
+    ...{ settings, ...prepared, ownBridge, nodeName, api, informers, verify, log },
+  });
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
   return async () => {

@@ -70,7 +70,7 @@ import { type ControlPlaneRevisions, prepareRevisions } from './revisions.ts';
 import { joinMasters, publishKeyring } from './ring-keyring.ts';
 import { startRouter } from './router.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
-import { showSettings } from './shown-settings.ts';
+import { followSettings } from './shown-settings.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
@@ -371,7 +371,7 @@ async function hostKubelet({
   const mounts = createMounter();
   const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
   const config = kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot);
-  if (settings.openshift.profile === 'okd') await showSettings(settings.root, config, log);
+  await followSettings(settings, config, log);
   await prepared.runtime.followLogLevel();
   return createKubelet({
     config,

@@ -3,7 +3,7 @@
  * has them: the kubelet's in `/etc/kubernetes/kubelet.conf` while no pool says what is in it, the runtime's in
  * `/etc/crio/crio.conf.d/00-default`. They are never read back.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { messageOf } from '../../base/errors.ts';
@@ -11,6 +11,25 @@ import type { Log } from '../../base/log.ts';
 import { configz, type KubeletConfig } from '../../components/kubelet/index.ts';
 import { KUBELET_CONF, RUNTIME_DIRECTORY } from '../../core/reconcile/machine-config/settings.ts';
 import { SHOWN_CONFIG } from '../config/pool-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { profileOfHost } from './cluster-profile.ts';
+
+/** As the profile of now wants it: a worker's may have changed since it has started. Never throws. */
+export async function followSettings(settings: Settings, config: KubeletConfig, log: Log): Promise<void> {
+  if ((await profileOfHost(settings)) === 'okd') await showSettings(settings.root, config, log);
+  else await hideSettings(settings.root, log);
+}
+
+async function hideSettings(root: string, log: Log): Promise<void> {
+  for (const path of [join(root, KUBELET_CONF), join(root, RUNTIME_DIRECTORY, '00-default')]) {
+    try {
+      const present = await readFile(path, 'utf8').catch(() => '');
+      if (present.startsWith(SHOWN_CONFIG)) await rm(path);
+    } catch (error) {
+      log.warn('settings of the host not removed', { file: path, error: messageOf(error) });
+    }
+  }
+}
 
 /** A file of a pool or of another program stays. Never throws. */
 export async function showSettings(root: string, config: KubeletConfig, log: Log): Promise<void> {

@@ -115,6 +115,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
       },
       { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
       { name: 'releases', path: settings.paths.releases, orCreate: true },
+      { name: 'catalogs', path: settings.paths.catalogs, orCreate: true },
     ],
     livenessProbe: get('/livez'),
     readinessProbe: get('/readyz'),

@@ -12,7 +12,7 @@ import type { HostProber } from '../../components/openshift/clusteroperators/ind
 import type { VerifyRelease } from '../../components/openshift/releases-port.ts';
 import { runGuard, UpdateAgent } from '../../components/openshift/updates/index.ts';
 import type { HostExecutables, ReleaseFiles } from '../../components/openshift/updates/port.ts';
-import { createExecutables, DigestStore, download, GUARD_LINK } from '../../io/releases/index.ts';
+import { createExecutables, DigestStore, download, GUARD_LINK, type Masters } from '../../io/releases/index.ts';
 import type { OpenedClient } from '../api-access.ts';
 import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
 import { systemClock as clock, createProcessLog } from '../process.ts';
@@ -56,18 +56,26 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
   return () => agent.stop();
 }
 
+/** API servers of all masters, with the credentials of this node. */
+export function mastersOf(api: OpenedClient, informers: InformerFactory): Masters {
+  const slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
+  return {
+    servers: async () => {
+      const slice = slices.get('default/kubernetes');
+      const port = slice?.ports?.find(({ name }) => name === 'https')?.port;
+      const hosts = slice?.endpoints.flatMap(({ addresses }) => addresses) ?? [];
+      return hosts.map((host) => `https://${host.includes(':') ? `[${host}]` : host}:${port}`);
+    },
+    credentials: api.credentials,
+  };
+}
+
 function releaseFiles({ paths }: Settings, api: OpenedClient, informers: InformerFactory): ReleaseFiles {
   const store = new DigestStore(paths.releases);
-  const slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
-  const servers = async (): Promise<readonly string[]> => {
-    const slice = slices.get('default/kubernetes');
-    const port = slice?.ports?.find(({ name }) => name === 'https')?.port;
-    const hosts = slice?.endpoints.flatMap(({ addresses }) => addresses) ?? [];
-    return hosts.map((host) => `https://${host.includes(':') ? `[${host}]` : host}:${port}`);
-  };
+  const masters = mastersOf(api, informers);
   return {
     pathOf: (sha256) => store.pathOf(sha256),
-    fetch: (file) => download(file, { store, servers, credentials: api.credentials }),
+    fetch: (file) => download(file, { store, ...masters }),
     retain: (digests) => store.retain(digests),
   };
 }

@@ -1,5 +1,5 @@
 /** What the kubelet's volumes use on this host: CSI drivers, registration sockets and the host's tools. */
-import { lstat, mkdir, readlink, symlink } from 'node:fs/promises';
+import { lstat, mkdir, readlink, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { VolumeDeps } from '../../components/kubelet/index.ts';
@@ -21,10 +21,18 @@ export function volumeDeps(log: Log): VolumeDeps {
  * program's directory stands in its place.
  */
 export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
-  const link = join(root, 'var/lib/kubelet');
+  const link = driverRoot(root);
   await mkdir(dirname(link), { recursive: true });
   await symlink(volumes, link).catch(() => {});
   const found = await lstat(link).catch(() => undefined);
   if (found?.isSymbolicLink() !== true) return undefined;
   return (await readlink(link)) === volumes ? link : undefined;
 }
+
+/** Removes the link of `linkDriverRoot`, and nothing that another program made. */
+export async function unlinkDriverRoot(root: string, volumes: string): Promise<void> {
+  const link = driverRoot(root);
+  if ((await readlink(link).catch(() => undefined)) === volumes) await rm(link);
+}
+
+const driverRoot = (root: string): string => join(root, 'var/lib/kubelet');

@@ -6,6 +6,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import { cacheDirectory } from '../assets.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
+import { unlinkDriverRoot } from '../host/volumes.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { putAside } from './keep-aside.ts';
 import { disableService, removeFiles } from './layout.ts';
@@ -49,6 +50,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     // Without its unit file an active slice would stay until the next boot.
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
     const removed = await removeFiles(settings.root);
+    await unlinkDriverRoot(settings.root, settings.paths.volumes);
     await rm(cacheDirectory(), { recursive: true, force: true });
     await removeOfferKeys(settings.root);
     if (systemd) {

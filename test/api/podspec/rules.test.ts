@@ -544,6 +544,37 @@ test('writing status', () => {
   ]);
 });
 
+test('the claim for extended resources names what the containers ask for', () => {
+  const old = created('Pod');
+  const spec = { containers: [{ name: 'c', image: 'i', resources: { requests: { 'example.com/gpu': '1' } } }] };
+  Object.assign(at(old, 'spec'), spec);
+  const write = (extendedResourceClaimStatus: object): string[] => {
+    const next = { ...structuredClone(old), status: { ...(old['status'] as Fields), extendedResourceClaimStatus } };
+    return texts(pods.statusStrategy?.validateUpdate?.(next, old));
+  };
+  const mapping = { containerName: 'c', resourceName: 'example.com/gpu', requestName: 'r' };
+  const path = 'status.extendedResourceClaimStatus';
+  const list = `${path}.requestMappings`;
+  assert.deepEqual(write({ resourceClaimName: 'p-x', requestMappings: [mapping] }), []);
+  assert.deepEqual(write({}), [
+    `${list}: Required value: at least one request mapping is required`,
+    `${path}.resourceClaimName: Required value`,
+  ]);
+  const wrong = [
+    { ...mapping, containerName: 'd' },
+    { ...mapping, resourceName: 'cpu' },
+  ];
+  assert.deepEqual(write({ resourceClaimName: 'p', requestMappings: wrong }), [
+    `${list}[0].containerName: Invalid value: "d": must match the name of an entry in spec.initContainers.name or spec.containers.name`,
+    `${list}[1].resourceName: Invalid value: "cpu": must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests`,
+  ]);
+  assert.deepEqual(write({ resourceClaimName: 'p', requestMappings: [mapping, mapping] }), [
+    `${list}[1].containerName: Duplicate value: "c"`,
+    `${list}[1].resourceName: Duplicate value: "example.com/gpu"`,
+    `${list}[1].requestName: Duplicate value: "r"`,
+  ]);
+});
+
 test('an older kubelet does not take generations back', () => {
   const old = created('Pod');
   Object.assign(at(old, 'status'), {

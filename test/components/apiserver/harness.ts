@@ -21,6 +21,7 @@ import {
 } from '../../../src/components/apiserver/index.ts';
 import type { CreateLogin } from '../../../src/components/apiserver/login-port.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
+import type { ReleaseSource } from '../../../src/components/apiserver/release-port.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { processFacts } from '../../../src/io/host/index.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
@@ -106,6 +107,7 @@ export interface HarnessOptions {
   readonly http?: HttpPort;
   readonly login?: CreateLogin;
   readonly imageRegistries?: ImageRegistries;
+  readonly releases?: ReleaseSource;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -128,6 +130,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     ...(options.certificates === undefined ? {} : { certificates: options.certificates }),
     ...(options.login === undefined ? {} : { login: options.login }),
     ...(options.imageRegistries === undefined ? {} : { imageRegistries: options.imageRegistries }),
+    ...(options.releases === undefined ? {} : { releases: options.releases }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

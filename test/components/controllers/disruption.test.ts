@@ -208,6 +208,7 @@ describe('disruption controller', () => {
       return status?.conditions?.find((each) => each.type === 'DisruptionTarget' && each.status === 'False');
     }, 'the condition to be taken back');
     assert.deepEqual([taken.reason, taken.message], [undefined, undefined]);
+    assert.equal((taken as { observedGeneration?: number }).observedGeneration, 1);
     assert.equal((await plane.of(resources.pods).get('stays', namespace)).status?.phase, 'Running');
   });
 });

@@ -177,7 +177,10 @@ describe('operator lifecycle manager', () => {
     };
     const report = (node: string, catalogs: object) =>
       plane.of(resources.nodes).patch(node, undefined, 'merge', {
-        metadata: { annotations: { 'hyperedge.dev/catalogs': JSON.stringify(catalogs) } },
+        metadata: {
+          labels: { 'node-role.kubernetes.io/master': node === 'n1' ? '' : null },
+          annotations: { 'hyperedge.dev/catalogs': JSON.stringify(catalogs) },
+        },
       });
     const equal = await eventually(condition, 'a condition');
     assert.equal(equal.status, 'True');
@@ -186,7 +189,7 @@ describe('operator lifecycle manager', () => {
     await eventually(async () => (await condition())?.status === 'False', 'a difference');
     const found = await condition();
     assert.equal(found?.reason, 'CopiesDiffer');
-    assert.match(found?.message ?? '', /^content sha256:.* copy it to the other masters: n1 has sha256:000000000000$/);
+    assert.match(found?.message ?? '', /^content sha256:.* is offered; the other masters take sha256:000000000000$/);
     await report('n1', { lab: digest });
     await eventually(async () => (await condition())?.status === 'True', 'equal copies');
   });

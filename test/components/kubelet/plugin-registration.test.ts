@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { AllocationResult } from '../../../src/api/devices/types.ts';
 import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { RpcListener } from '../../../src/components/etcd/port.ts';
 import { ClaimManager } from '../../../src/components/kubelet/devices/claims.ts';
 import { DraPlugins } from '../../../src/components/kubelet/devices/dra-plugins.ts';
+import type { DeviceEndpoint } from '../../../src/components/kubelet/devices/endpoint.ts';
 import { DeviceManager } from '../../../src/components/kubelet/devices/manager.ts';
 import { SliceWiping } from '../../../src/components/kubelet/devices/slice-wiping.ts';
 import { type PluginHandler, PluginRegistrations } from '../../../src/components/kubelet/plugins/registrations.ts';
@@ -25,12 +27,19 @@ const EMPTY = Buffer.alloc(0);
 const options = { clock, log: silentLog };
 type Answer = (message: Uint8Array) => Buffer;
 
-async function serve(path: string, methods: Readonly<Record<string, Answer>>, list?: Buffer): Promise<RpcListener> {
+/** `called`: where methods' full names are recorded. */
+async function serve(
+  path: string,
+  methods: Readonly<Record<string, Answer>>,
+  called: string[],
+  list?: Buffer,
+): Promise<RpcListener> {
   const listener = createRpcListener({ host: '', port: 0, path, log: silentLog });
   await listener.listen({
     hasService: () => true,
-    unary: (called) => {
-      const answer = methods[called.slice(called.lastIndexOf('/') + 1)];
+    unary: (method) => {
+      called.push(method);
+      const answer = methods[method.slice(method.lastIndexOf('/') + 1)];
       return answer === undefined ? undefined : (message, call) => call.reply(answer(message));
     },
     stream: () => (call) => {
@@ -69,9 +78,10 @@ async function lab() {
   registrations.start();
   const listeners: RpcListener[] = [];
   const notified = new Map<string, string>();
+  const called: string[] = [];
   return {
-    ...{ directory, registry, changes, devices, dra, notified, sockets },
-    async plugIn(type: string, name: string, version: string, methods: Record<string, Answer>, list?: Buffer) {
+    ...{ directory, registry, changes, called, devices, dra, notified, sockets },
+    async plugIn(type: string, name: string, versions: string, methods: Record<string, Answer>, list?: Buffer) {
       const path = join(registry, `${name.replaceAll('/', '-')}-${listeners.length}.sock`);
       const NotifyRegistrationStatus = (message: Uint8Array): Buffer => {
         const reader = new Reader(message);
@@ -83,8 +93,10 @@ async function lab() {
         notified.set(path, error);
         return EMPTY;
       };
-      const info = new Writer(128).string(1, type).string(2, name).string(4, version).finish();
-      listeners.push(await serve(path, { ...methods, GetInfo: () => info, NotifyRegistrationStatus }, list));
+      const info = new Writer(128).string(1, type).string(2, name);
+      for (const version of versions.split(' ')) info.string(4, version);
+      const answers = { ...methods, GetInfo: () => info.finish(), NotifyRegistrationStatus };
+      listeners.push(await serve(path, answers, called, list));
       return path;
     },
     answer: (path: string) => eventually(`answer to ${path}`, 5_000, () => notified.get(path)),
@@ -127,14 +139,15 @@ function driver(...devices: readonly Buffer[]): Record<string, Answer> {
 }
 
 function claimManager(dra: DraPlugins, shareIDs: readonly string[]): ClaimManager {
+  const result = { request: 'gpu', driver: 'gpu.example.com', pool: 'n', device: 'gpu-0' };
+  return managerOf(
+    dra,
+    shareIDs.map((shareID) => ({ ...result, shareID })),
+  );
+}
+
+function managerOf(dra: DraPlugins, results: AllocationResult[]): ClaimManager {
   const api = new MemoryApi();
-  const results = shareIDs.map((shareID) => ({
-    request: 'gpu',
-    driver: 'gpu.example.com',
-    pool: 'n',
-    device: 'gpu-0',
-    shareID,
-  }));
   api.put(resources.resourceClaims, {
     metadata: { name: 'shared', namespace: 'default', uid: 'claim-1' },
     spec: {},
@@ -236,6 +249,56 @@ test('shares of a device are prepared by the driver and shown by the pod-resourc
     for (const id of ['first', 'second']) assert.ok(answer.includes(new Writer(16).string(5, id).finish()));
     await manager.release('pod-1');
     assert.deepEqual(manager.heldBy(pod, container), []);
+  } finally {
+    await it.stop();
+  }
+});
+
+test('extended resources of a claim come to the containers of its mappings, by a driver of v1beta1', async () => {
+  const it = await lab();
+  const prepared = (request: string, device: string) =>
+    new Writer(64).string(1, request).string(2, 'n').string(3, device).finish();
+  try {
+    const methods = driver(prepared('container-0-request-0', 'gpu-0'), prepared('container-1-request-0', 'gpu-1'));
+    const versions = 'v2.DRAPlugin v1beta1.DRAPlugin v1.DRAPlugin';
+    assert.equal(await it.answer(await it.plugIn('DRAPlugin', 'gpu.example.com', versions, methods)), '');
+    const containers = ['a', 'b', 'c'].map((name) => ({
+      name,
+      image: 'i',
+      resources: name === 'c' ? {} : { requests: { 'example.com/gpu': '1' }, limits: { 'example.com/gpu': '1' } },
+    }));
+    const requestMappings = ['a', 'b'].map((containerName, index) => {
+      return { containerName, resourceName: 'example.com/gpu', requestName: `container-${index}-request-0` };
+    });
+    const extended = {
+      metadata: { name: 'p', namespace: 'default', uid: 'pod-1' },
+      spec: { containers },
+      status: { extendedResourceClaimStatus: { resourceClaimName: 'shared', requestMappings } },
+    } as Pod;
+    const manager = managerOf(
+      it.dra,
+      ['gpu-0', 'gpu-1'].map((device, index) => {
+        return { request: `container-${index}-request-0`, driver: 'gpu.example.com', pool: 'n', device };
+      }),
+    );
+    const held: string[] = [];
+    for (const container of containers) {
+      await manager.editsFor(extended, container);
+      held.push(
+        manager
+          .heldBy(extended, container)
+          .map(({ device }) => device)
+          .join(),
+      );
+    }
+    assert.deepEqual(held, ['gpu-0', 'gpu-1', '']);
+    assert.ok(it.called.includes('/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodePrepareResources'));
+    // A device plug-in of the same resource has nothing to do with it.
+    it.devices.publish('example.com/gpu', [], { stop: () => {} } as DeviceEndpoint);
+    assert.equal(it.devices.rejection(extended, []), undefined);
+    assert.deepEqual(await it.devices.allocate(extended, containers[0] as Container), []);
+    const plain = { ...extended, status: {} };
+    assert.match(it.devices.rejection(plain, [])?.message ?? '', /Requested: 2, Available: 0/);
   } finally {
     await it.stop();
   }

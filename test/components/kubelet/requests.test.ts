@@ -92,6 +92,17 @@ describe('status patches', () => {
     ]);
     assert.equal(statusPatch(result, to), undefined);
   });
+
+  it('writes a condition again for a new generation, and keeps one where none is known', () => {
+    const of = (observedGeneration?: number): PodStatus => ({
+      conditions: [
+        { type: 'Ready', status: 'True', ...(observedGeneration === undefined ? {} : { observedGeneration }) },
+      ],
+    });
+    assert.deepEqual(statusPatch(of(1), of(2)), of(2));
+    assert.equal(statusPatch(of(2), of(2)), undefined);
+    assert.equal(statusPatch(of(2), of()), undefined);
+  });
 });
 
 describe('static pods', () => {

@@ -186,6 +186,10 @@ set(
 );
 set(slice('balanced', ['10.128.0.3']), 'endpointslices');
 set(slice('sticky', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
+const farPort = { name: 'http', port: 80, protocol: 'TCP', nodePort: 30_083 };
+set(service('far', '172.30.0.20', { type: 'NodePort', externalTrafficPolicy: 'Local', ports: [farPort] }), 'services');
+const far = slice('far', ['10.128.0.3']);
+set({ ...far, endpoints: far.endpoints.map((each) => ({ ...each, nodeName: 'n2' })) }, 'endpointslices');
 set(service('empty', '172.30.0.12'), 'services');
 set(service('itself', '172.30.0.17'), 'services');
 set(slice('itself', ['10.128.0.50']), 'endpointslices');
@@ -251,6 +255,7 @@ const status = async (): Promise<string> => {
   const answer = await fetch('http://127.0.0.1:30999/');
   return `${answer.status} ${answer.headers.get('x-load-balancing-endpoint-weight')} ${await answer.text()}`;
 };
+if (mode === 'nftables') result['farNodePort'] = await get('10.128.0.1', 30_083);
 result['balanced'] = [await get('192.0.2.20', 80), await status()];
 if (mode === 'nftables') {
   result['six'] = {

@@ -75,8 +75,9 @@ test('a more important pod takes the place of a less important one', async () =>
     const pod = await pods().get('victim', namespace);
     return pod.metadata?.deletionTimestamp !== undefined && pod;
   }, 'the victim leaving');
-  const reason = victim.status?.conditions?.find((condition) => condition.type === 'DisruptionTarget')?.reason;
-  assert.equal(reason, 'PreemptionByScheduler');
+  const target = victim.status?.conditions?.find((condition) => condition.type === 'DisruptionTarget');
+  assert.equal(target?.reason, 'PreemptionByScheduler');
+  assert.equal((target as { observedGeneration?: number }).observedGeneration, 1);
   await eventually(
     async () => (await pods().get('preemptor', namespace)).status?.nominatedNodeName === 'n1',
     'the nomination',

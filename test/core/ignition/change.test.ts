@@ -10,6 +10,7 @@ import {
   kernelArgumentsError,
   type MachineConfigSpec,
   machineConfigDifference,
+  missingKernelArguments,
   splitKernelArguments,
   treeOf,
   withKernelArguments,
@@ -126,6 +127,9 @@ test('units become files and the links of systemctl enable', () => {
 
 test('kernel arguments in the files of boot loaders', () => {
   assert.deepEqual(splitKernelArguments(['a b="c d"', ' e ']), ['a', 'b="c d"', 'e']);
+  // As GRUB and extlinux of Debian 12 pass it on.
+  for (const running of ['ro "b=c d" e', 'ro b="c d" e'])
+    assert.deepEqual(missingKernelArguments(running, ['b="c d"', 'e', 'b="c e"', 'c']), ['b="c e"', 'c']);
   const line = withKernelArguments('cmdline', 'console=tty1 quiet rw\n', [], ['quiet', 'isolcpus=1']);
   assert.equal(line, 'console=tty1 quiet rw quiet isolcpus=1\n');
   assert.equal(

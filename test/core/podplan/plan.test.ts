@@ -35,6 +35,21 @@ describe('starting', () => {
     );
   });
 
+  it('reports the generation that its status and conditions were written for', () => {
+    const w = world({});
+    const generations = (): (number | undefined)[] =>
+      [w.status, ...(w.status.conditions ?? [])].map(
+        (each) => (each as { observedGeneration?: number }).observedGeneration,
+      );
+    w.settle();
+    assert.deepEqual(generations(), new Array(6).fill(undefined), 'a static pod has none');
+    for (const generation of [1, 2]) {
+      w.pod = { ...w.pod, metadata: { ...w.pod.metadata, generation } };
+      w.settle();
+      assert.deepEqual(generations(), new Array(6).fill(generation));
+    }
+  });
+
   it('runs init containers one after the other, retrying those that fail', () => {
     const w = world({ initContainers: [app('one'), app('two')] });
     w.settle();

@@ -54,6 +54,9 @@ function allocate(claims: ResourceClaim[], taken: readonly string[] = []): strin
     { node, requested: new Map() },
     {
       claim: () => undefined,
+      classOfResource: () => undefined,
+      extendedClaimOf: () => undefined,
+      hasFailedBinding: () => false,
       deviceClass: () => ({ spec: {} }),
       slicesFor: () => slices,
       isTaken: (_driver, _pool, device) => taken.includes(device),

@@ -31,6 +31,9 @@ function lab(rig?: string) {
   const lister: DeviceLister = {
     claim: () => claim,
     deviceClass: () => ({ spec: {} }),
+    classOfResource: () => undefined,
+    extendedClaimOf: () => undefined,
+    hasFailedBinding: () => false,
     slicesFor: () => [slice],
     isTaken: (driver, pool, name) => allocated.isTaken(driver, pool, name),
     consumed: () => undefined,

@@ -56,6 +56,9 @@ class Cluster {
       { node, requested: new Map() },
       {
         claim: () => undefined,
+        classOfResource: () => undefined,
+        extendedClaimOf: () => undefined,
+        hasFailedBinding: () => false,
         deviceClass: () => ({ spec: {} }),
         slicesFor: () => this.#slices,
         isTaken: (driver, pool, device) => this.#allocated.isTaken(driver, pool, device),

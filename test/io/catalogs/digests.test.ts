@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { CatalogDigests } from '../../../src/io/catalogs/index.ts';
+import { CatalogDigests } from '../../../src/io/catalogs/digests.ts';
 
 test('equal content has equal digests, wherever it is, and changed content another one', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'he-digests-'));

@@ -22,11 +22,17 @@ export interface OpenedCatalog {
   readonly files: readonly CatalogFile[];
 }
 
+export interface CatalogDirectory {
+  readonly name: string;
+  /** Undefined: it is not there, or has no catalog. */
+  readonly digest: string | undefined;
+}
+
 /** All methods throw a CodedError 'catalog' with one sentence. */
 export interface CatalogFiles {
   open(place: CatalogPlace): Promise<OpenedCatalog>;
-  /** The directory that holds a catalog, below which masters compare their copies; undefined: an image. */
-  copy(place: CatalogPlace): Promise<{ readonly name: string; readonly digest: string } | undefined>;
+  /** The directory that holds a catalog, of which masters have copies; undefined: an image. */
+  copy(place: CatalogPlace): Promise<CatalogDirectory | undefined>;
   /** The manifests of a bundle's image: texts in YAML or JSON. */
   bundle(image: string): Promise<readonly string[]>;
 }

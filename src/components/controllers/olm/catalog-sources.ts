@@ -1,14 +1,13 @@
 /** Reads catalogs, reports what was read, and publishes the packages that users may install. */
-import type { Condition } from 'kubernetes-types/meta/v1';
-import { catalogDigestsOf } from '../../../api/kinds/nodes/catalog-report.ts';
 import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../../../api/kinds/olm/types.ts';
 import { splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import { copiesOf, digestOf, manifestLabels, manifestOf } from '../../../core/olm/index.ts';
-import type { CatalogPlace } from './catalog-port.ts';
+import { digestOf, manifestLabels, manifestOf } from '../../../core/olm/index.ts';
+import { CatalogCopies } from './catalog-copies.ts';
+import { placeOf } from './catalog-place.ts';
 import type { LoadedCatalog } from './catalog-store.ts';
 import type { Olm, Wakes } from './context.ts';
 
@@ -16,7 +15,6 @@ import type { Olm, Wakes } from './context.ts';
 const CHECK_MS = 10_000;
 const DIGEST = 'olm.hyperedge.dev/digest';
 const MAX_NAME = 253;
-const COPIES = 'CopiesEqual';
 
 interface Outcome {
   readonly status: CatalogSourceStatus;
@@ -26,11 +24,13 @@ interface Outcome {
 export class CatalogSourcePart {
   readonly #olm: Olm;
   readonly #wakes: Wakes;
+  readonly #copies: CatalogCopies;
   readonly #published = new Map<string, string>();
 
   constructor(olm: Olm, wakes: Wakes) {
     this.#olm = olm;
     this.#wakes = wakes;
+    this.#copies = new CatalogCopies(olm);
   }
 
   /** Milliseconds until the catalog is to be looked at again; undefined: it is no more. */
@@ -41,6 +41,7 @@ export class CatalogSourcePart {
       this.#published.delete(key);
       // Its packages have an owner reference, and go with it.
       if (catalogs.forget(key)) this.#wakes.allNamespaces();
+      await this.#copies.forgetUnused();
       return undefined;
     }
     const { status, changed } = await this.#read(key, source);
@@ -54,10 +55,11 @@ export class CatalogSourcePart {
   async #read(key: string, source: CatalogSource): Promise<Outcome> {
     const { handle, catalogs, now } = this.#olm;
     const before = source.status?.connectionState;
+    const copies = await this.#copies.compare(source);
+    const conditions = copies === undefined ? {} : { conditions: [copies] };
     try {
       const reference = await this.#load(key, source);
       const loaded = catalogs.get(key);
-      const copies = await this.#copies(source);
       const connected = before?.lastObservedState === 'READY' && !reference.changed;
       return {
         changed: reference.changed,
@@ -69,7 +71,7 @@ export class CatalogSourcePart {
             lastConnect: connected ? (before.lastConnect ?? now()) : now(),
           },
           ...problemsOf(loaded),
-          ...(copies === undefined ? {} : { conditions: [copies] }),
+          ...conditions,
         },
       };
     } catch (error) {
@@ -81,6 +83,7 @@ export class CatalogSourcePart {
         status: {
           reason: source.spec?.configMap === undefined ? 'RegistryServerError' : 'ConfigMapError',
           message: messageOf(error),
+          ...conditions,
           connectionState: {
             ...(source.spec?.address === undefined ? {} : { address: source.spec.address }),
             lastObservedState: 'TRANSIENT_FAILURE',
@@ -112,23 +115,6 @@ export class CatalogSourcePart {
       return { changed, configMap: { name, namespace, uid, resourceVersion, lastUpdateTime } };
     }
     return { changed: await catalogs.loadPlace(key, placeOf(source)), configMap: undefined };
-  }
-
-  /** Masters have copies of a directory: the one that leads offers its own, and the others report theirs. */
-  async #copies(source: CatalogSource): Promise<Condition | undefined> {
-    const { catalogs, informers, handle, now } = this.#olm;
-    if (source.spec?.sourceType !== 'grpc') return undefined;
-    const own = await catalogs.copy(placeOf(source));
-    if (own === undefined) return undefined;
-    const reports = informers.nodes.list().map((node) => ({
-      master: node.metadata?.name ?? '',
-      digests: catalogDigestsOf(node),
-    }));
-    const { status, reason, message } = copiesOf(own.name, own.digest, reports);
-    const before = source.status?.conditions?.find(({ type }) => type === COPIES);
-    const isSame = before?.status === status;
-    if (!isSame && status === 'False') handle.recorder.event(source, 'Warning', reason, message);
-    return { type: COPIES, status, reason, message, lastTransitionTime: isSame ? before.lastTransitionTime : now() };
   }
 
   async #report(source: CatalogSource, status: CatalogSourceStatus, changed: boolean): Promise<void> {
@@ -187,20 +173,6 @@ export class CatalogSourcePart {
     for (const each of stored.values()) await client.delete(each.metadata?.name ?? '', namespace);
     this.#published.set(key, mark);
   }
-}
-
-function placeOf({ spec = {} }: CatalogSource): CatalogPlace {
-  const { address = '', image = '' } = spec;
-  if (address === '') {
-    if (image.startsWith('file://')) return { kind: 'directory', path: image.slice('file://'.length) };
-    return { kind: 'image', image };
-  }
-  if (address.startsWith('file://')) return { kind: 'directory', path: address.slice('file://'.length) };
-  if (address.startsWith('/')) return { kind: 'directory', path: address };
-  throw new CodedError(
-    'catalog',
-    `spec.address: ${address.slice(0, 128)} is served by no catalog of this host; give file:// and a directory`,
-  );
 }
 
 function problemsOf(loaded: LoadedCatalog | undefined): { readonly message?: string; readonly reason?: string } {

@@ -22,7 +22,7 @@ import {
   textOf,
   yamlSplitter,
 } from '../../../core/olm/index.ts';
-import type { CatalogFile, CatalogFiles, CatalogPlace, OpenedCatalog } from './catalog-port.ts';
+import type { CatalogDirectory, CatalogFile, CatalogFiles, CatalogPlace, OpenedCatalog } from './catalog-port.ts';
 
 /** A document is parsed in one piece: these bound how long that takes. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
@@ -81,7 +81,7 @@ export class CatalogStore {
   }
 
   /** As `CatalogFiles.copy`; undefined also when it cannot be read. */
-  copy(place: CatalogPlace): Promise<{ readonly name: string; readonly digest: string } | undefined> {
+  copy(place: CatalogPlace): Promise<CatalogDirectory | undefined> {
     return this.#port()
       .copy(place)
       .catch(() => undefined);

@@ -36,6 +36,7 @@ export const operatorLifecycleManager: ControllerSpec = {
     resources.catalogPackages,
     resources.configMaps,
     resources.customResourceDefinitions,
+    resources.nodes,
   ],
   uses: ['catalogFiles', 'discovery', 'requestAs', 'router', 'rootCaPem'],
   prepare: (handle): ControllerRun => {

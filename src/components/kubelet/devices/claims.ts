@@ -3,6 +3,7 @@
  * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { extendedClaimStatus } from '../../../api/devices/extended-resources.ts';
 import { claimNameOf, podClaims } from '../../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
 import { resources } from '../../../api/resources.ts';
@@ -83,17 +84,17 @@ export class ClaimManager {
 
   /** What the claims of a container add to it; prepares those that are not prepared yet. Rejects when one cannot be. */
   editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
-    const wanted = claimsOf(container);
-    if (wanted.length === 0 && podClaims(pod).length === 0) return Promise.resolve(NO_EDITS);
+    const wanted = claimsOf(pod, container);
+    if (claimNamesOf(pod).size === 0) return Promise.resolve(NO_EDITS);
     const next = this.#queue.then(() => this.#editsFor(pod, wanted));
     this.#queue = next.catch(() => {});
     return next;
   }
 
   heldBy(pod: Pod, container: Container): DynamicResource[] {
-    return claimsOf(container).flatMap(({ name, request }) => {
-      const claim = podClaims(pod).find((each) => each.name === name);
-      const claimName = claim === undefined ? undefined : claimNameOf(pod, claim);
+    const names = claimNamesOf(pod);
+    return claimsOf(pod, container).flatMap(({ name, request }) => {
+      const claimName = names.get(name);
       const state = [...this.#states.values()].find(
         (each) => each.claim.name === claimName && each.claim.namespace === pod.metadata?.namespace,
       );
@@ -130,12 +131,7 @@ export class ClaimManager {
 
   async #editsFor(pod: Pod, wanted: ReturnType<typeof claimsOf>): Promise<DeviceEdits> {
     const states = new Map<string, ClaimState>();
-    for (const claim of podClaims(pod)) {
-      const name = claimNameOf(pod, claim);
-      // A template may find that the pod needs none.
-      if (name === undefined) continue;
-      states.set(claim.name, await this.#prepared(pod, name));
-    }
+    for (const [entry, name] of claimNamesOf(pod)) states.set(entry, await this.#prepared(pod, name));
     const edits: DeviceEdits[] = [];
     for (const { name, request } of wanted) {
       const state = states.get(name);
@@ -258,7 +254,32 @@ const namesOf = ({
 const isRequested = ({ request }: Prepared, wanted: string | undefined): boolean =>
   wanted === undefined || wanted === '' || request === '' || request === wanted || request.startsWith(`${wanted}/`);
 
-/** kubernetes-types has no `request`. */
-function claimsOf({ resources: given }: Container): readonly { readonly name: string; readonly request?: string }[] {
-  return (given?.claims ?? []) as readonly { readonly name: string; readonly request?: string }[];
+/** The entry of the claim that was made for the pod's extended resources; no entry of a pod has this name. */
+const EXTENDED = '';
+
+/** Names of the pod's claims by entry; a template may find that the pod needs none. */
+function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const claim of podClaims(pod)) {
+    const name = claimNameOf(pod, claim);
+    if (name !== undefined) names.set(claim.name, name);
+  }
+  const extended = extendedClaimStatus(pod);
+  if (extended !== undefined) names.set(EXTENDED, extended.resourceClaimName);
+  return names;
+}
+
+interface WantedClaim {
+  readonly name: string;
+  readonly request?: string;
+}
+
+/** What the container is given of the pod's claims; kubernetes-types has no `request`. */
+function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly WantedClaim[] {
+  const own = (given?.claims ?? []) as readonly WantedClaim[];
+  const mapped = extendedClaimStatus(pod)?.requestMappings ?? [];
+  const extended = mapped
+    .filter((each) => each.containerName === containerName && Object.hasOwn(given?.requests ?? {}, each.resourceName))
+    .map(({ requestName }) => ({ name: EXTENDED, request: requestName }));
+  return extended.length === 0 ? own : [...own, ...extended];
 }

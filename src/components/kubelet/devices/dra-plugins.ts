@@ -2,9 +2,8 @@
 import type { Log } from '../../../base/log.ts';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
-import type { DraPluginConnection, PluginSockets } from './port.ts';
+import { DRA_SERVICES, type DraPluginConnection, type DraService, type PluginSockets } from './port.ts';
 
-const DRA_SERVICE = 'v1.DRAPlugin';
 const MAX_PLUGINS = 64;
 
 interface Known {
@@ -35,13 +34,14 @@ export class DraPlugins implements PluginHandler {
   }
 
   async register(plugin: RegisteredPlugin): Promise<void> {
-    const problem = this.#problemOf(plugin);
-    if (problem !== undefined) throw new Error(problem);
-    const { name: driver, socket } = plugin;
+    const { name: driver, socket, versions } = plugin;
+    const service = serviceOf(versions);
+    const problem = this.#problemOf(plugin, service);
+    if (service === undefined || problem !== undefined) throw new Error(problem);
     this.#forget((each) => each.socket === socket);
     const { sockets, log, onChanged } = this.#options;
-    this.#plugins = [...this.#plugins, { driver, socket, connection: sockets.draPlugin(socket) }];
-    log.info('DRA plug-in registered', { driver, endpoint: socket });
+    this.#plugins = [...this.#plugins, { driver, socket, connection: sockets.draPlugin(socket, service) }];
+    log.info('DRA plug-in registered', { driver, endpoint: socket, service });
     onChanged();
   }
 
@@ -60,11 +60,11 @@ export class DraPlugins implements PluginHandler {
     this.#plugins = this.#plugins.filter((each) => !isMeant(each));
   }
 
-  #problemOf({ name, versions, socket }: RegisteredPlugin): string | undefined {
+  #problemOf({ name, versions, socket }: RegisteredPlugin, service: DraService | undefined): string | undefined {
     if (dns1123SubdomainErrors(name).length > 0 || name.length > 63)
       return `driver name ${JSON.stringify(name.slice(0, 64))} is not a DNS subdomain of at most 63 characters`;
-    if (!versions.includes(DRA_SERVICE))
-      return `none of the services ${JSON.stringify(versions.slice(0, 8))} is supported; offer "${DRA_SERVICE}"`;
+    if (service === undefined)
+      return `none of the services ${JSON.stringify(versions.slice(0, 8))} is supported; offer one of ${JSON.stringify(DRA_SERVICES)}`;
     if (!socket.startsWith('/')) return `endpoint ${JSON.stringify(socket.slice(0, 64))} is not an absolute path`;
     const other = this.#plugins.find((each) => each.socket === socket && each.driver !== name);
     if (other !== undefined) return `endpoint ${socket} is registered already for DRA driver ${other.driver}`;
@@ -72,3 +72,7 @@ export class DraPlugins implements PluginHandler {
     return undefined;
   }
 }
+
+/** The first in the driver's order that is supported, as upstream chooses. */
+const serviceOf = (versions: readonly string[]): DraService | undefined =>
+  versions.flatMap((version) => DRA_SERVICES.filter((service) => service === version))[0];

@@ -3,6 +3,7 @@
  * Source: pkg/kubelet/cm/devicemanager. The choice of devices is made when a container starts; admission counts.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { isBackedByDevices } from '../../../api/devices/extended-resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -119,10 +120,11 @@ export class DeviceManager implements PluginHandler {
     const uid = pod.metadata?.uid ?? '';
     for (const [name, requested] of podRequests(pod)) {
       const resource = this.#resources.get(name);
-      if (resource === undefined || requested <= 0) continue;
+      if (resource === undefined || requested <= 0 || isBackedByDevices(pod, name)) continue;
       if (this.#allocations.of(uid).some((each) => each.resource === name)) continue;
       const free = this.#free(name, uid, false).length;
       const waiting = others
+        .filter((each) => !isBackedByDevices(each, name))
         .filter((each) => !this.#allocations.of(each.metadata?.uid ?? '').some((held) => held.resource === name))
         .reduce((sum, each) => sum + (podRequests(each).get(name) ?? 0), 0);
       const available = Math.max(0, free - waiting);
@@ -186,7 +188,7 @@ export class DeviceManager implements PluginHandler {
     const found: Allocation[] = [];
     for (const [resource, size] of amountsOf(container.resources?.limits)) {
       const known = this.#resources.get(resource);
-      if (known === undefined || size <= 0) continue;
+      if (known === undefined || size <= 0 || isBackedByDevices(pod, resource)) continue;
       const earlier = this.#allocations.find(podUid, container.name, resource);
       if (earlier !== undefined) {
         found.push(earlier);

@@ -74,6 +74,10 @@ export interface PreparedDevice {
   readonly shareId?: string;
 }
 
+/** Services that drivers may offer; their messages are the same, v1beta1's without share IDs. */
+export const DRA_SERVICES = ['v1.DRAPlugin', 'v1beta1.DRAPlugin'] as const;
+export type DraService = (typeof DRA_SERVICES)[number];
+
 export interface DraPluginConnection {
   prepare(claim: ClaimReference): Promise<readonly PreparedDevice[]>;
   unprepare(claim: ClaimReference): Promise<void>;
@@ -110,7 +114,7 @@ export interface PluginSockets {
   serveRegistration(path: string, register: (registration: Registration) => void): Promise<Served>;
   servePodResources(path: string, source: PodResourcesSource): Promise<Served>;
   devicePlugin(socket: string): DevicePluginConnection;
-  draPlugin(socket: string): DraPluginConnection;
+  draPlugin(socket: string, service: DraService): DraPluginConnection;
 }
 
 /** Files of the container device interface. Source: CDI specification 1.0. */

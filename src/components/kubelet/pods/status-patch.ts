@@ -68,13 +68,17 @@ function changedConditions(from: readonly PodCondition[], to: readonly PodCondit
   return changed;
 }
 
-/** Fields that the API server adds (lastProbeTime: null, observedGeneration) are no difference. */
-function sameCondition(a: PodCondition, b: PodCondition): boolean {
+/** kubernetes-types stops before KEP-5067's field. */
+type Condition = PodCondition & { observedGeneration?: number };
+
+/** What `to` does not have is no difference: the API server keeps a generation and adds `lastProbeTime: null`. */
+function sameCondition(from: Condition, to: Condition): boolean {
   return (
-    a.status === b.status &&
-    (a.reason ?? '') === (b.reason ?? '') &&
-    (a.message ?? '') === (b.message ?? '') &&
-    a.lastTransitionTime === b.lastTransitionTime
+    (to.observedGeneration ?? from.observedGeneration) === from.observedGeneration &&
+    from.status === to.status &&
+    (from.reason ?? '') === (to.reason ?? '') &&
+    (from.message ?? '') === (to.message ?? '') &&
+    from.lastTransitionTime === to.lastTransitionTime
   );
 }
 

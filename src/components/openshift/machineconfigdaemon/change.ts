@@ -9,6 +9,7 @@ import {
   type MachineConfigSpec,
   machineConfigDifference,
   mayCutOff,
+  missingKernelArguments,
   type ParseOptions,
   splitKernelArguments,
   type Tree,
@@ -79,8 +80,7 @@ async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: Ho
 export async function checkRunningKernel(spec: MachineConfigSpec | undefined, kernel: HostKernel): Promise<void> {
   const wanted = splitKernelArguments(spec?.kernelArguments ?? []);
   if (wanted.length === 0) return;
-  const running = new Set(splitKernelArguments([await kernel.arguments()]));
-  const missing = wanted.filter((argument) => !running.has(argument));
+  const missing = missingKernelArguments(await kernel.arguments(), wanted);
   if (missing.length > 0)
     throw new CodedError('kernel-arguments', `kernel arguments not in effect after the reboot: ${missing.join(' ')}`);
 }

@@ -208,6 +208,7 @@ const controlPlane: readonly ClusterRole[] = [
     rule(`${READ} patch update`, 'core', 'pods/finalizers'),
     rule(READ, 'resource.k8s.io', 'deviceclasses devicetaintrules resourceslices'),
     rule(`${READ} patch update`, 'resource.k8s.io', 'resourceclaims resourceclaims/status'),
+    rule('create delete', 'resource.k8s.io', 'resourceclaims'),
     rule('patch update', 'resource.k8s.io', 'resourceclaims/binding'),
     rule(READ, 'rig.hyperedge.dev', 'rigs'),
   ]),

@@ -46,6 +46,7 @@ export const OLM_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]]
       rule('create delete deletecollection get list patch update watch', OLM, '*'),
       rule('create delete deletecollection get list patch update watch', 'olm.hyperedge.dev', 'catalogpackages'),
       rule('get list watch', 'core', 'configmaps namespaces serviceaccounts'),
+      rule('patch', 'core', 'nodes'),
       rule('get list watch', 'apps', 'deployments'),
       rule('get list watch', 'apiextensions.k8s.io', 'customresourcedefinitions'),
       rule('impersonate', 'core', 'groups serviceaccounts users'),

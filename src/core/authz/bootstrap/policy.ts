@@ -119,7 +119,7 @@ const roles: readonly Role[] = [
   ]),
   // The kubeconfig is signed; kubeadm's discovery reads it without credentials too.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
-  role(SYSTEM, 'system:cluster-settings-reader', [rule('get', 'core', 'configmaps', 'hyperedge-config')]),
+  role(SYSTEM, 'system:cluster-settings-reader', [rule(READ, 'core', 'configmaps', 'hyperedge-config')]),
   role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
   role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
   // Every member of the gossip ring has its keys.

@@ -1,12 +1,15 @@
-/** What hosts need for updates: the announced releases, the trusted keys, and the files that masters serve. */
+/** What hosts take from masters: announced releases with their files and trusted keys, and catalogs of operators. */
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import { CATALOG_PATH } from '../../../api/kinds/nodes/catalog-report.ts';
 import { KEYS_NAME, KEYS_NAMESPACE, RELEASE_NAMESPACE, RELEASE_PATH } from '../../../api/releases/announcement.ts';
 import { clusterRole, clusterRoleBinding, group, READ, role, roleBinding, rule, urlRule } from './notation.ts';
 
 const NAME = 'system:node-release-reader';
 const NODES = group('system:nodes');
 
-export const releaseClusterRoles: readonly ClusterRole[] = [clusterRole(NAME, [urlRule('get', `${RELEASE_PATH}*`)])];
+export const releaseClusterRoles: readonly ClusterRole[] = [
+  clusterRole(NAME, [urlRule('get', `${RELEASE_PATH}* ${CATALOG_PATH}*`)]),
+];
 
 export const releaseClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(NAME, [NODES], 'system:node-release-readers'),

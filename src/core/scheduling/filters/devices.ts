@@ -7,6 +7,7 @@ import { fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
 import { FIXTURE_PREFIX, RIG_GROUP } from '../../../api/rigs/types.ts';
 import type { DeviceLister } from '../device-lister.ts';
 import { allocateDevices } from '../devices.ts';
+import { classedResources, extendedClaimOn } from '../extended-claims.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { type Filter, reject } from './filter.ts';
 
@@ -15,7 +16,9 @@ const MAX_RESERVED = 256;
 
 export const dynamicResources: Filter = (pod, view) => {
   const lister = view.devices;
-  const claims = podClaims(pod.pod).length === 0 ? undefined : claimsFilter(pod, view);
+  const isConcerned =
+    podClaims(pod.pod).length > 0 || (lister !== undefined && classedResources(pod, lister).length > 0);
+  const claims = isConcerned ? claimsFilter(pod, view) : undefined;
   const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
   if (lister === undefined || fixtures.length === 0) return claims;
   return (node) => {
@@ -36,20 +39,29 @@ const claimsFilter: Filter = (pod, view) => {
   }
   const open = found.filter(({ status }) => status?.allocation === undefined);
   const allocated = found.filter(({ status }) => status?.allocation !== undefined);
+  // A claim of an earlier attempt may have other devices than fit now: it is deleted first.
+  const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
   return (info) => {
     const { node } = info;
-    for (const { status } of allocated) {
-      const terms = status?.allocation?.nodeSelector?.nodeSelectorTerms;
-      if (terms !== undefined && !terms.some((term) => matchesTerm(term, node)))
+    if (isStale) return reject('DynamicResources', 'cannot schedule extended resource claim', true);
+    for (const claim of allocated) {
+      const terms = claim.status?.allocation?.nodeSelector?.nodeSelectorTerms;
+      const reaches = terms === undefined || terms.some((term) => matchesTerm(term, node));
+      if (!reaches || lister.hasFailedBinding(claim))
         return reject('DynamicResources', 'resourceclaim not available on the node', true);
     }
-    const result = open.length === 0 ? [] : allocateDevices(open, info, lister);
+    const extended = extendedClaimOn(pod, info.allocatable, lister)?.claim;
+    const wanted = extended === undefined ? open : [...open, extended];
+    const result = wanted.length === 0 ? [] : allocateDevices(wanted, info, lister);
     return typeof result === 'string' ? reject('DynamicResources', result, true) : undefined;
   };
 };
 
 /** The claims of a pod, or why it cannot be placed anywhere yet. */
-export function claimsOf(pod: PodInfo, lister: DeviceLister): readonly ResourceClaim[] | string {
+export function claimsOf(
+  pod: PodInfo,
+  lister: Pick<DeviceLister, 'claim' | 'deviceClass' | 'isPending'>,
+): readonly ResourceClaim[] | string {
   const claims: ResourceClaim[] = [];
   for (const each of podClaims(pod.pod)) {
     const name = claimNameOf(pod.pod, each);

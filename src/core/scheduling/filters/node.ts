@@ -1,5 +1,6 @@
 /** Filters that look at one node and the pods on it. */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
+import { isFromDevices } from '../extended-claims.ts';
 import { matchesNode } from '../node-affinity.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { type HostPort, portsConflict } from '../pod-info.ts';
@@ -72,7 +73,7 @@ const ORDER = [CPU, MEMORY, EPHEMERAL_STORAGE];
 export const nodeResourcesFit: FilterFactory = ({ ignoredResources, ignoredResourceGroups }) => {
   const isIgnored = (name: string): boolean =>
     ignoredResources.includes(name) || ignoredResourceGroups.includes(name.split('/', 1)[0] ?? '');
-  return (pod) => {
+  return (pod, { devices }) => {
     const names = [...pod.requests.keys()].filter(
       (name) => (pod.requests.get(name) ?? 0) > 0 && name !== PODS && !isIgnored(name),
     );
@@ -85,6 +86,7 @@ export const nodeResourcesFit: FilterFactory = ({ ignoredResources, ignoredResou
       for (const { name, wanted } of amounts) {
         const allocatable = node.allocatable.get(name) ?? 0;
         if (wanted <= allocatable - (node.requested.get(name) ?? 0)) continue;
+        if (isFromDevices(name, node.allocatable, devices)) continue;
         reasons ??= [];
         reasons.push(`Insufficient ${name}`);
         if (wanted > allocatable) unresolvable = true;

@@ -1,0 +1,58 @@
+/**
+ * The machine config daemon of a host by itself, bundled for an emulated machine in which a whole node would be too
+ * slow: `pool-daemon.cjs ACCESS.json`. Files, units, boot loader and reboots are the machine's.
+ */
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { gunzipSync } from 'node:zlib';
+import { createLog } from '../../src/base/log.ts';
+import { createApiClient, createEventRecorder, createInformerFactory } from '../../src/client/index.ts';
+import { createMachineConfigDaemon } from '../../src/components/openshift/machineconfigdaemon/index.ts';
+import {
+  createDirectoryWatch,
+  createDisk,
+  createHostFiles,
+  createHostKernel,
+} from '../../src/io/machineconfig/index.ts';
+import { createHostUnits } from '../../src/io/systemd/index.ts';
+import { systemClock as clock, systemRandom as random } from '../../src/roles/process.ts';
+
+/** What the test writes for it. */
+export interface DaemonAccess {
+  readonly server: string;
+  readonly tlsServerName: string;
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  readonly nodeName: string;
+}
+
+const READY_TIMEOUT_MS = 300_000;
+const SETTLE_MS = 5_000;
+
+const { nodeName, ...access }: DaemonAccess = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
+const log = createLog({
+  component: 'pool-daemon',
+  level: 2,
+  sink: { write: (line) => console.error(line) },
+  nowMs: () => clock.nowMs(),
+});
+const client = createApiClient({ ...access, userAgent: 'pool-daemon', log, clock });
+const informers = createInformerFactory({ client, log, clock, random });
+const disk = createDisk('/');
+const daemon = createMachineConfigDaemon({
+  ...{ nodeName, informers, client, clock, log },
+  recorder: createEventRecorder({ client, component: 'machineconfigdaemon', clock, random, log }),
+  files: createHostFiles(disk, createDirectoryWatch('/')),
+  kernel: createHostKernel(disk, { programs: true }),
+  parse: { inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }) },
+  units: createHostUnits(),
+  restartKubelet: async () => {},
+  reloadImages: async () => {},
+  readyTimeoutMs: READY_TIMEOUT_MS,
+  settleMs: SETTLE_MS,
+  addresses: () => Object.values(networkInterfaces()).flatMap((link) => (link ?? []).map(({ address }) => address)),
+});
+// Timers alone do not keep a process running.
+setInterval(() => {}, 1 << 30);
+void daemon.start();
