@@ -54,6 +54,30 @@ test('a socket that never answers does not keep others from registering; hostile
   }
 });
 
+test('a socket that fails once and then never answers is not looked for all the time', async () => {
+  let lists = 0;
+  let asked = 0;
+  const registrations = new PluginRegistrations({
+    ...{ directory: '/r', clock, log, fileWatch: { watch: () => ({ close: () => {} }) }, handlers: new Map() },
+    sockets: {
+      list: async () => {
+        lists += 1;
+        return new Map([['/r/a', '1']]);
+      },
+      info: () => {
+        asked += 1;
+        return asked === 1 ? Promise.reject(new Error('no')) : new Promise(() => {});
+      },
+      notify: async () => {},
+    },
+  });
+  registrations.start();
+  await eventually('the second call', 3_000, () => (asked === 2 ? true : undefined));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  registrations.stop();
+  assert.ok(lists < 10, `${lists} lists`);
+});
+
 function lab() {
   const api = new MemoryApi();
   api.put(resources.nodes, {

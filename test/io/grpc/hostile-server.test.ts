@@ -264,7 +264,7 @@ test('messages of millions of fields are rejected before a turn is long', async 
   const sockets = createPluginSockets(options);
   const device = sockets.devicePlugin(peer.path);
   const csi = createCsiConnector(options)(peer.path);
-  const dra = sockets.draPlugin(peer.path);
+  const dra = sockets.draPlugin(peer.path, 'v1.DRAPlugin');
   const kms = createKmsPlugin({ socket: peer.path, timeoutMs: 2_000, ...options });
   const cri = new CriCalls({ endpoint: peer.path, ...options });
   const calls: ReadonlyArray<() => Promise<unknown>> = [
@@ -331,7 +331,7 @@ test('any damage to an answer is an error or an answer', async () => {
     longest = Math.max(longest, performance.now() - beganMs);
   };
   const device = sockets.devicePlugin(peer.path);
-  const dra = sockets.draPlugin(peer.path);
+  const dra = sockets.draPlugin(peer.path, 'v1.DRAPlugin');
   const kms = createKmsPlugin({ socket: peer.path, timeoutMs: 2_000, ...options });
   const cri = new CriCalls({ endpoint: peer.path, ...options });
   for (let i = 0; i < 250; i += 1) {

@@ -85,7 +85,9 @@ export class PluginRegistrations {
   #arm(): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    const next = Math.min(nowMs + RESCAN_MS, ...[...this.#known.values()].map(({ retryAtMs }) => retryAtMs));
+    // A socket that is being asked is looked at again once it has answered.
+    const due = [...this.#known].filter(([socket]) => !this.#asked.has(socket)).map(([, { retryAtMs }]) => retryAtMs);
+    const next = Math.min(nowMs + RESCAN_MS, ...due);
     this.#timer?.cancel();
     this.#timer = clock.setTimer(Math.max(0, next - nowMs), () => this.#scan());
   }
