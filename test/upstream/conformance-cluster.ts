@@ -24,8 +24,9 @@ export interface ConformanceCluster {
   stop(): Promise<void>;
 }
 
-export async function createCluster(hosts: number): Promise<ConformanceCluster> {
-  return hosts === 1 ? createAppliance() : createLab(hosts);
+/** `inLab`: with root file systems of their own, where drivers find `/var/lib/kubelet`. */
+export async function createCluster(hosts: number, inLab: boolean): Promise<ConformanceCluster> {
+  return hosts === 1 && !inLab ? createAppliance() : createLab(hosts);
 }
 
 /** Writes the list of repositories for the suite; returns its path. */

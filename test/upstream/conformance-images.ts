@@ -13,6 +13,7 @@ import {
   type ImageToWrite,
   writeDockerArchive,
 } from '../../build/docker-archive.ts';
+import { sidecarImages } from './conformance-csi.ts';
 
 const run = promisify(execFile);
 const PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -71,14 +72,19 @@ export interface UpstreamPlaces {
   readonly sources: string;
   /** A static busybox of 1.36 or later, for the image of that name; bash is its shell without. */
   readonly busybox: string | undefined;
+  /** Directory of the sidecars of the mock CSI driver; undefined: their images are not made. */
+  readonly sidecars: string | undefined;
 }
 
 /** Images of this registry are made on the host: the node never asks for them, whatever the pull policy says. */
 const REGISTRY = 'hyperedge.local';
 const E2E = `${REGISTRY}/e2e-test-images`;
+const SIG_STORAGE = `${REGISTRY}/sig-storage`;
+/** Of the mock driver's manifest, beside the suite's own. */
+const MANIFEST_BUSYBOX = 'busybox:1.36.1-1';
 
 /** What `KUBE_TEST_REPO_LIST` names for the suite to ask for these images. */
-export const REPOSITORIES = `promoterE2eRegistry: ${E2E}\ngcRegistry: ${REGISTRY}\ngcEtcdRegistry: ${REGISTRY}\n`;
+export const REPOSITORIES = `promoterE2eRegistry: ${E2E}\ngcRegistry: ${REGISTRY}\ngcEtcdRegistry: ${REGISTRY}\nsigStorageRegistry: ${SIG_STORAGE}\n`;
 
 /** The versions that the suite asks for, by the name of the field in `test/utils/image/manifest.go`. */
 async function versions(sources: string): Promise<(field: string) => string> {
@@ -93,7 +99,7 @@ async function versions(sources: string): Promise<(field: string) => string> {
 /** Writes all images into one docker-archive. Throws when a program is missing. */
 export async function writeConformanceImages(
   path: string,
-  { programs, sources, busybox }: UpstreamPlaces,
+  { programs, sources, busybox, sidecars }: UpstreamPlaces,
 ): Promise<void> {
   const image = await versions(sources);
   const base = await busyboxLayer();
@@ -140,6 +146,7 @@ export async function writeConformanceImages(
     };
   };
   const shell = { Env: [PATH], Cmd: ['sh'] };
+  const busyboxLayers = busybox === undefined ? [base, bash.entries] : [await busyboxLayer(busybox)];
   const page = '<html><body><h1>Welcome to nginx!</h1></body></html>\n';
   await writeDockerArchive(path, [
     ...['Agnhost', 'AgnhostPrev'].map((field) => ({
@@ -148,11 +155,9 @@ export async function writeConformanceImages(
       config: agnhostConfig,
     })),
     // bash passes on variables whose names no shell allows, as busybox does from 1.36; Debian 12's leaves them out.
-    {
-      tag: `${E2E}/${image('BusyBox')}`,
-      layers: busybox === undefined ? [base, bash.entries] : [await busyboxLayer(busybox)],
-      config: shell,
-    },
+    ...new Set([image('BusyBox'), MANIFEST_BUSYBOX])
+      .values()
+      .map((tag) => ({ tag: `${E2E}/${tag}`, layers: busyboxLayers, config: shell })),
     { tag: `${REGISTRY}/${image('Pause')}`, layers: agnhostLayers, config: agnhostConfig },
     { tag: `${E2E}/${image('NonRoot')}`, layers: [base], config: { ...shell, User: '1234' } },
     {
@@ -179,5 +184,6 @@ export async function writeConformanceImages(
       layers: [base, apiServer.entries],
       config: { Env: [PATH], Entrypoint: ['/sample-apiserver'] },
     },
+    ...(sidecars === undefined ? [] : await sidecarImages(sidecars, sources, SIG_STORAGE)),
   ]);
 }

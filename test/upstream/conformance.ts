@@ -8,6 +8,7 @@
  *
  * `--busybox`: a static one of 1.36 or later; with Debian's, one case expects another error message than the shell of its image prints.
  * `--hosts 3` runs it against three masters of the lab, each of them a node too, in place of the appliance (with what `npm run test:lab` needs).
+ * `--csi`: with the sidecars of the mock CSI driver, for `--group 'CSI Mock'`; hosts are those of the lab.
  * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
  * It ends with one line a special interest group and one a failure; exit code 1 when anything failed.
  */
@@ -17,6 +18,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type ConformanceCluster, createCluster, prepareImages } from './conformance-cluster.ts';
+import { buildSidecars } from './conformance-csi.ts';
 import { buildPrograms, PROGRAMS } from './modules.ts';
 
 const { values: flags } = parseArgs({
@@ -30,6 +32,7 @@ const { values: flags } = parseArgs({
     kubectl: { type: 'string' },
     busybox: { type: 'string' },
     hosts: { type: 'string', default: '1' },
+    csi: { type: 'boolean', default: false },
     hold: { type: 'boolean', default: false },
   },
 });
@@ -120,10 +123,11 @@ function print(outcomes: readonly Outcome[]): void {
 
 async function main(): Promise<number> {
   const { bin, sources } = await buildPrograms(flags.programs);
-  const cluster = await createCluster(Number(flags.hosts));
+  const sidecars = flags.csi ? await buildSidecars(flags.programs) : undefined;
+  const cluster = await createCluster(Number(flags.hosts), flags.csi);
   try {
     await mkdir(flags.reports, { recursive: true });
-    const repositories = await prepareImages(cluster, { programs: bin, sources, busybox: flags.busybox });
+    const repositories = await prepareImages(cluster, { programs: bin, sources, busybox: flags.busybox, sidecars });
     if (flags.hold) {
       console.log(JSON.stringify(cluster.about));
       await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));

@@ -15,15 +15,13 @@ export interface WaitSources {
 export class BindingWaits {
   readonly #deps: Pick<SchedulerDeps, 'clock' | 'recorder'>;
   readonly #sources: WaitSources;
-  readonly #timeoutMs: number;
   readonly #waiting = new Set<() => void>();
   readonly #unsubscribes: (() => void)[];
   #stopped = false;
 
-  constructor(deps: Pick<SchedulerDeps, 'clock' | 'recorder'>, sources: WaitSources, timeoutMs: number) {
+  constructor(deps: Pick<SchedulerDeps, 'clock' | 'recorder'>, sources: WaitSources) {
     this.#deps = deps;
     this.#sources = sources;
-    this.#timeoutMs = timeoutMs;
     const changed = (): void => {
       for (const check of this.#waiting) check();
     };
@@ -43,7 +41,7 @@ export class BindingWaits {
    * Resolves once all binding conditions of the pod's claims are true; rejects when one of them fails, when the pod is
    * deleted, and after the time-out.
    */
-  async ready(info: PodInfo, node: Node, claims: readonly ResourceClaim[]): Promise<void> {
+  async ready(info: PodInfo, node: Node, claims: readonly ResourceClaim[], timeoutMs: number): Promise<void> {
     const conditional = claims.filter(hasBindingConditions);
     if (conditional.length === 0) return;
     const { recorder, clock } = this.#deps;
@@ -59,18 +57,18 @@ export class BindingWaits {
       const check = (): void => {
         try {
           if (this.#stopped) throw new Error('scheduler is stopping');
-          if (conditional.map((claim) => this.#isReady(info, claim)).every(Boolean)) end();
+          if (conditional.map((claim) => this.#isReady(info, claim, timeoutMs)).every(Boolean)) end();
         } catch (error) {
           end(error);
         }
       };
-      const timer = clock.setTimer(this.#timeoutMs, () => end(new Error('device binding timeout')));
+      const timer = clock.setTimer(timeoutMs, () => end(new Error('device binding timeout')));
       this.#waiting.add(check);
       check();
     });
   }
 
-  #isReady(info: PodInfo, written: ResourceClaim): boolean {
+  #isReady(info: PodInfo, written: ResourceClaim, timeoutMs: number): boolean {
     const { pods, claims } = this.#sources;
     if (pods.get(info.key)?.metadata?.uid !== info.uid) throw new Error(`pod ${info.key} is deleted`);
     const shown = claims.get(objectKey(written));
@@ -78,7 +76,7 @@ export class BindingWaits {
     const claim = shown?.status?.allocation === undefined ? written : shown;
     if (shown !== undefined && shown.metadata?.uid !== written.metadata?.uid)
       throw new Error(`resourceclaim "${written.metadata?.name}" was replaced`);
-    const state = bindingState(claim, this.#deps.clock.nowMs(), this.#timeoutMs);
+    const state = bindingState(claim, this.#deps.clock.nowMs(), timeoutMs);
     if (state.kind === 'failed') throw new Error(state.why);
     return state.kind === 'ready';
   }

@@ -29,9 +29,6 @@ import type { SchedulerDeps } from './deps.ts';
 import { DeviceSelectors } from './device-selectors.ts';
 import type { BindingPlugin } from './plugins.ts';
 
-/** Upstream's bindingTimeout of DynamicResourcesArgs. */
-const BINDING_TIMEOUT_MS = 600_000;
-
 export interface DeviceSources {
   readonly claims: Informer<ResourceClaim>;
   readonly slices: Informer<ResourceSlice>;
@@ -46,6 +43,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   readonly #writes: ClaimWrites;
   readonly #waits: BindingWaits;
   readonly #clock: Clock;
+  readonly #timeoutOf: (pod: PodInfo) => number;
   readonly #sources: DeviceSources;
   readonly #selectors = new DeviceSelectors();
   /** By claim UID: what was chosen and does not stand in the informer yet. */
@@ -64,13 +62,17 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
 
   /** `onChanged`: a pod that was rejected for its claims may be placed now. */
   constructor(
-    deps: Pick<SchedulerDeps, 'client' | 'random' | 'clock' | 'recorder'>,
+    deps: Pick<SchedulerDeps, 'client' | 'random' | 'clock' | 'recorder'> & {
+      /** Of the pod's profile. */
+      readonly bindingTimeoutMs: (pod: PodInfo) => number;
+    },
     sources: DeviceSources & { readonly pods: Informer<Pod> },
     onChanged: () => void,
   ) {
     this.#writes = new ClaimWrites(deps.client, () => deps.clock.nowMs());
-    this.#waits = new BindingWaits(deps, sources, BINDING_TIMEOUT_MS);
+    this.#waits = new BindingWaits(deps, sources);
     this.#clock = deps.clock;
+    this.#timeoutOf = deps.bindingTimeoutMs;
     this.#random = deps.random;
     this.#sources = sources;
     const changed = (): void => {
@@ -127,8 +129,8 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return claim?.metadata?.uid === this.#made.get(podUid)?.metadata?.uid ? undefined : claim;
   }
 
-  hasFailedBinding(claim: ResourceClaim): boolean {
-    return bindingState(claim, this.#clock.nowMs(), BINDING_TIMEOUT_MS).kind === 'failed';
+  hasFailedBinding(claim: ResourceClaim, timeoutMs: number): boolean {
+    return bindingState(claim, this.#clock.nowMs(), timeoutMs).kind === 'failed';
   }
 
   slicesFor(node: string): readonly ResourceSlice[] {
@@ -205,6 +207,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
 
   /** Upstream's PostFilter: devices that keep the pod from every node are released, so that others can be found. */
   postFilter(pod: PodInfo, view: ClusterView): Promise<void> | undefined {
+    const timeoutMs = this.#timeoutOf(pod);
     const stale = this.extendedClaimOf(pod.uid);
     if (stale !== undefined) return this.#writes.deleteExtended(pod, stale);
     const unavailable = this.#claimsOf(pod).find((claim) => {
@@ -212,7 +215,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       if (allocation === undefined || reservedFor.some(({ uid }) => uid !== pod.uid)) return false;
       const terms = allocation.nodeSelector?.nodeSelectorTerms;
       const isElsewhere = view.nodes.some(({ node }) => terms?.some((term) => matchesTerm(term, node)) === false);
-      return isElsewhere || this.hasFailedBinding(claim);
+      return isElsewhere || this.hasFailedBinding(claim, timeoutMs);
     });
     return unavailable === undefined ? undefined : this.#writes.deallocate(unavailable);
   }
@@ -229,7 +232,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
       written.push(await this.#writes.reserve(pod, claim, chosen));
     }
     if (extended !== undefined) written.push(await this.#bindExtended(pod, extended));
-    await this.#waits.ready(pod, node, written);
+    await this.#waits.ready(pod, node, written, this.#timeoutOf(pod));
     this.#extended.delete(pod.uid);
     this.#made.delete(pod.uid);
   }

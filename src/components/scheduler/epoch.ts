@@ -5,6 +5,7 @@ import { setImmediate as yieldToLoop } from 'node:timers';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { Cluster, type ClusterView, type ViewSupport } from '../../core/scheduling/cluster.ts';
+import { DEFAULT_ARGS } from '../../core/scheduling/plugin-args.ts';
 import { podGroupKey } from '../../core/scheduling/pod-group.ts';
 import { type PodInfo, podInfoOf } from '../../core/scheduling/pod-info.ts';
 import { DEFAULT_PROFILE, DEFAULT_SCHEDULER_NAME, type Profile, profileOf } from '../../core/scheduling/profile.ts';
@@ -154,10 +155,11 @@ class Epoch implements EpochState {
     if (binder !== undefined) this.plugins.push(binder);
     const { devices } = more;
     const changed = (): void => this.#feed.devicesChanged();
+    const bindingTimeoutMs = (pod: PodInfo): number => (this.profileOf(pod)?.args ?? DEFAULT_ARGS).bindingTimeoutMs;
     const allocator =
       devices === undefined
         ? undefined
-        : new ClaimAllocator(this.deps, { ...devices, pods: this.sources.pods }, changed);
+        : new ClaimAllocator({ ...this.deps, bindingTimeoutMs }, { ...devices, pods: this.sources.pods }, changed);
     if (allocator !== undefined) this.plugins.push(allocator);
     const support = viewSupport(this.sources, more, (volume) => binder?.isReserved(volume) === true);
     this.#support = { ...support, devices: allocator };

@@ -1,5 +1,6 @@
 /** What pods use of a quota. Sources: pkg/quota/v1/evaluator/core/pods.go, k8s.io/component-helpers/resource. */
 import type { Container, ContainerStatus, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
+import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import { addQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
 import { type Amounts, addTo, amountsOf, raiseTo } from './amounts.ts';
 
@@ -17,12 +18,9 @@ const REQUIRED = new Set(['cpu', 'memory', 'requests.cpu', 'requests.memory', 'l
 const REQUESTS = 'requests.';
 const HUGE_PAGES = 'hugepages-';
 
-/** Not of somebody else's domain. */
-const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/');
-
 export function podCounts(name: string): boolean {
   if (COUNTED.has(name) || name.startsWith(HUGE_PAGES) || name.startsWith(`${REQUESTS}${HUGE_PAGES}`)) return true;
-  return name.startsWith(REQUESTS) && !isNative(name);
+  return name.startsWith(REQUESTS) && mayBeDevices(name.slice(REQUESTS.length));
 }
 
 /** What a pod or container is charged for, under every name a quota can have for it. */
@@ -35,7 +33,7 @@ function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
   }
   for (const [name, quantity] of requests) {
     if (name.startsWith(HUGE_PAGES)) usage.set(name, quantity).set(`${REQUESTS}${name}`, quantity);
-    else if (!isNative(name) && !name.startsWith(REQUESTS)) usage.set(`${REQUESTS}${name}`, quantity);
+    else if (mayBeDevices(name) && !name.startsWith(REQUESTS)) usage.set(`${REQUESTS}${name}`, quantity);
   }
   return usage;
 }

@@ -20,7 +20,7 @@ export interface DeviceLister {
   /** A UUID for a share of a device. */
   newShareId(): string;
   /** Binding conditions of the claim's devices have failed, or did not become true in time. */
-  hasFailedBinding(claim: ResourceClaim): boolean;
+  hasFailedBinding(claim: ResourceClaim, timeoutMs: number): boolean;
   /** The claim's devices are being chosen for another pod. */
   isPending(claim: ResourceClaim): boolean;
   /** Whether the device meets a CEL selector; false as well when it cannot be evaluated. */

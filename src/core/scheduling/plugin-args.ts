@@ -33,6 +33,8 @@ export interface PluginArgs {
   readonly minCandidateNodesPercentage: number;
   readonly minCandidateNodesAbsolute: number;
   readonly bindTimeoutSeconds: number;
+  /** How long devices may take until their binding conditions are true. */
+  readonly bindingTimeoutMs: number;
 }
 
 const CPU_AND_MEMORY: readonly ResourceWeight[] = [
@@ -52,4 +54,5 @@ export const DEFAULT_ARGS: PluginArgs = {
   minCandidateNodesPercentage: 10,
   minCandidateNodesAbsolute: 100,
   bindTimeoutSeconds: 600,
+  bindingTimeoutMs: 600_000,
 };

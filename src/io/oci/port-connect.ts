@@ -10,6 +10,8 @@ import { childEnvironment } from './command.ts';
 import { inputSink } from './streams.ts';
 
 const CONNECT_TIMEOUT_S = 10;
+/** With its output shut down when the pod closes: socat leaves that of a plain `-` open until the client ends, too. */
+const STDIO = '-,shut-down';
 /** How long the other direction may stay open after one has ended. */
 const HALF_CLOSED_S = 3600;
 
@@ -39,7 +41,7 @@ export async function connectInNamespace(
   const address = `TCP4:127.0.0.1:${port},connect-timeout=${CONNECT_TIMEOUT_S}`;
   const child = spawn(
     'nsenter',
-    [`--net=${netns}`, '--', socat, '-d', '-d', '-t', String(HALF_CLOSED_S), '-', address],
+    [`--net=${netns}`, '--', socat, '-d', '-d', '-t', String(HALF_CLOSED_S), STDIO, address],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...childEnvironment },

@@ -188,6 +188,24 @@ describe('disruption controller', () => {
     );
   });
 
+  it('marks a pod that a taint evicts with the generation that it had', async () => {
+    const pods = plane.of(resources.pods);
+    await plane.addNode('tainted', (node) => {
+      node.spec = { taints: [{ key: 'example.com/out', effect: 'NoExecute' }] };
+    });
+    await pods.create({
+      metadata: { name: 'evicted', namespace, finalizers: ['example.com/keep'] },
+      spec: { nodeName: 'tainted', containers: [{ name: 'c', image: 'i' }] },
+    });
+    const target = await eventually(async () => {
+      const { status } = await pods.get('evicted', namespace);
+      return status?.conditions?.find(({ type }) => type === 'DisruptionTarget');
+    }, 'the condition');
+    assert.equal(target.reason, 'DeletionByTaintManager');
+    assert.equal((target as { observedGeneration?: number }).observedGeneration, 1);
+    await pods.patch('evicted', namespace, 'merge', { metadata: { finalizers: null } });
+  });
+
   it('takes back after two minutes that a pod was to be disrupted', async () => {
     await readyPod('left', 'stays');
     const mark = (lastTransitionTime: string) =>

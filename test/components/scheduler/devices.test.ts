@@ -86,6 +86,33 @@ describe('an extended resource of a device class', { timeout: 60_000 }, () => {
   });
 });
 
+describe('a claim for extended resources that an earlier attempt left', { timeout: 60_000 }, () => {
+  it('is deleted before the pod is scheduled', async () => {
+    const name = 'interrupted';
+    const pod = await pods().create({
+      metadata: { name, namespace },
+      spec: {
+        containers: [{ name: 'c', image: 'i', resources: { limits: { [GPU]: '1' } } }],
+        schedulingGates: [{ name: 'example.com/wait' }],
+      },
+    });
+    const left = await claims().create({
+      metadata: {
+        ...{ name: 'left', namespace, finalizers: ['resource.kubernetes.io/delete-protection'] },
+        annotations: { 'resource.kubernetes.io/extended-resource-claim': 'true' },
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid: pod.metadata?.uid ?? '', controller: true }],
+      },
+      spec: { devices: { requests: [{ name: 'r', exactly: { deviceClassName: 'gpus' } }] } },
+    });
+    await pods().patch(name, namespace, 'merge', { spec: { schedulingGates: null } });
+    const made = extendedClaimStatus(await scheduled(name))?.resourceClaimName;
+    assert.notEqual(made, left.metadata?.name);
+    const names = (await claims().list({ namespace })).items.map(({ metadata }) => metadata?.name);
+    assert.deepEqual(names, [made]);
+    await pods().delete(name, namespace, { gracePeriodSeconds: 0 });
+  });
+});
+
 describe('a device with binding conditions', { timeout: 60_000 }, () => {
   const binding = { bindingConditions: ['d.example.com/attached'], bindingFailureConditions: ['d.example.com/broken'] };
   const allocated = () =>

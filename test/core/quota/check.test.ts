@@ -57,6 +57,7 @@ describe('what is used', () => {
         containers: [
           container({ cpu: '100m', memory: '1Gi', 'hugepages-2Mi': '4Mi', 'example.com/gpu': '2' }, { cpu: '1' }),
           container({ cpu: '150m', 'ephemeral-storage': '1Gi' }, { 'ephemeral-storage': '2Gi' }),
+          container({ 'deviceclass.resource.kubernetes.io/gpus': '1' }),
         ],
       }),
       {
@@ -69,6 +70,7 @@ describe('what is used', () => {
         memory: '1Gi',
         pods: '1',
         'requests.cpu': '250m',
+        'requests.deviceclass.resource.kubernetes.io/gpus': '1',
         'requests.ephemeral-storage': '1Gi',
         'requests.example.com/gpu': '2',
         'requests.hugepages-2Mi': '4Mi',
@@ -223,6 +225,8 @@ describe('what is used', () => {
       'requests.cpu': 'count/pods',
       'hugepages-1Gi': 'count/pods',
       'requests.example.com/gpu': 'count/pods',
+      'requests.deviceclass.resource.kubernetes.io/gpus': 'count/pods',
+      'requests.kubernetes.io/gpus': undefined,
       'requests.storage': 'count/persistentvolumeclaims',
       'gold.storageclass.storage.k8s.io/requests.storage': 'count/persistentvolumeclaims',
       'services.nodeports': 'count/services',

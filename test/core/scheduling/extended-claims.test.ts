@@ -135,7 +135,9 @@ describe('a pod that asks for an extended resource of a class', () => {
   const judge = (pod: Pod, node: Node, lister: DeviceLister): string | undefined => {
     const view = { devices: lister } as ClusterView;
     const info = new NodeInfo(node);
-    const checks = [nodeResourcesFit(DEFAULT_ARGS), dynamicResources].map((filter) => filter(podInfoOf(pod), view));
+    const checks = [nodeResourcesFit(DEFAULT_ARGS), dynamicResources(DEFAULT_ARGS)].map((filter) =>
+      filter(podInfoOf(pod), view),
+    );
     for (const check of checks) {
       const rejection = check?.(info);
       if (rejection !== undefined) return rejection.reasons.join();

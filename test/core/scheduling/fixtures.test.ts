@@ -9,6 +9,7 @@ import type { DeviceLister } from '../../../src/core/scheduling/device-lister.ts
 import { dynamicResources } from '../../../src/core/scheduling/filters/devices.ts';
 import { helps } from '../../../src/core/scheduling/hints.ts';
 import { NodeInfo } from '../../../src/core/scheduling/node-info.ts';
+import { DEFAULT_ARGS } from '../../../src/core/scheduling/plugin-args.ts';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 
 const DRIVER = 'rig.hyperedge.dev';
@@ -44,7 +45,7 @@ function lab(rig?: string) {
   };
   const info = new NodeInfo(node);
   const check = (pod: Pod): string | undefined =>
-    dynamicResources(podInfoOf(pod), { devices: lister } as ClusterView)?.(info)?.reasons.join();
+    dynamicResources(DEFAULT_ARGS)(podInfoOf(pod), { devices: lister } as ClusterView)?.(info)?.reasons.join();
   return { allocated, info, check };
 }
 

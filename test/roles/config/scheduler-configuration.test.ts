@@ -41,6 +41,7 @@ profiles:
     args:
       defaultingType: List
       defaultConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]
+  - {name: DynamicResources, args: {bindingTimeout: 1m30s}}
 - schedulerName: two
   plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NodeResourcesFit}]}}
 `);
@@ -55,6 +56,7 @@ profiles:
   assert.deepEqual(one?.args.ignoredResources, ['example.com/x']);
   assert.deepEqual(one?.args.scoringStrategy.resources, [{ name: 'cpu', weight: 3 }]);
   assert.equal(one?.args.defaultConstraints?.[0]?.topologyKey, 'rack');
+  assert.deepEqual([one?.args.bindingTimeoutMs, two?.args.bindingTimeoutMs], [90_000, 600_000]);
   assert.deepEqual([...(two?.scores ?? [])], [['NodeResourcesFit', 1]]);
   assert.equal(two?.preempts, true);
 });
@@ -82,6 +84,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['profiles:\n- plugins: {preBind: {disabled: [{name: VolumeBinding}]}}\n', /plugins\.preBind: is not supported/],
   ['profiles:\n- plugins: {multiPoint: {disabled: [{name: DefaultBinder}]}}\n', /"DefaultBinder" cannot be disabled/],
   ['profiles:\n- pluginConfig: [{name: NodeAffinity, args: {added: {}}}]\n', /args\.added: unknown field/],
+  [
+    'profiles:\n- pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 999ms}}]\n',
+    /bindingTimeout must be at least 1 second/,
+  ],
   ['profiles:\n- schedulerName: a\n- schedulerName: a\n', /schedulerName "a" is given twice/],
   ['extenders:\n- urlPrefix: http://x\n  prioritizeVerb: p\n', /extenders\[0\]: weight is missing/],
   ['extenders:\n- urlPrefix: http://x\n  httpTimeout: 5\n', /httpTimeout: must be a string/],

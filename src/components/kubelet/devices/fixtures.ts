@@ -17,7 +17,8 @@ import type { AllocateAnswer, ClaimReference } from './port.ts';
 export const RIG_DRIVER = 'rig.hyperedge.dev';
 /** Of fixtures that nothing has; the ones unplugged first are forgotten first. */
 const MAX_UNPLUGGED = 32;
-const SCAN_MS = 5_000;
+/** Device nodes that appear or disappear are notified; network links are not. */
+const SCAN_MS = 15_000;
 
 export interface FixtureState {
   readonly fixture: Fixture;

@@ -9,53 +9,57 @@ import type { DeviceLister } from '../device-lister.ts';
 import { allocateDevices } from '../devices.ts';
 import { classedResources, extendedClaimOn } from '../extended-claims.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { type Filter, reject } from './filter.ts';
+import { type Filter, type FilterFactory, reject } from './filter.ts';
 
 /** Upstream's ResourceClaimReservedForMaxSize. */
 const MAX_RESERVED = 256;
 
-export const dynamicResources: Filter = (pod, view) => {
-  const lister = view.devices;
-  const isConcerned =
-    podClaims(pod.pod).length > 0 || (lister !== undefined && classedResources(pod, lister).length > 0);
-  const claims = isConcerned ? claimsFilter(pod, view) : undefined;
-  const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
-  if (lister === undefined || fixtures.length === 0) return claims;
-  return (node) => {
-    // Its kubelet may not have reported yet that the fixture is not allocatable.
-    const taken = fixtures.find((name) => {
-      return lister.isTaken(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
-    });
-    return taken === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${taken}`, true);
+export const dynamicResources: FilterFactory =
+  ({ bindingTimeoutMs }) =>
+  (pod, view) => {
+    const lister = view.devices;
+    const isConcerned =
+      podClaims(pod.pod).length > 0 || (lister !== undefined && classedResources(pod, lister).length > 0);
+    const claims = isConcerned ? claimsFilter(bindingTimeoutMs)(pod, view) : undefined;
+    const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
+    if (lister === undefined || fixtures.length === 0) return claims;
+    return (node) => {
+      // Its kubelet may not have reported yet that the fixture is not allocatable.
+      const taken = fixtures.find((name) => {
+        return lister.isTaken(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
+      });
+      return taken === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${taken}`, true);
+    };
   };
-};
 
-const claimsFilter: Filter = (pod, view) => {
-  const lister = view.devices;
-  const found = lister === undefined ? 'the server has no resourceclaims' : claimsOf(pod, lister);
-  if (typeof found === 'string' || lister === undefined) {
-    const rejection = { ...reject('DynamicResources', String(found), true), isOfPod: true };
-    return () => rejection;
-  }
-  const open = found.filter(({ status }) => status?.allocation === undefined);
-  const allocated = found.filter(({ status }) => status?.allocation !== undefined);
-  // A claim of an earlier attempt may have other devices than fit now: it is deleted first.
-  const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
-  return (info) => {
-    const { node } = info;
-    if (isStale) return reject('DynamicResources', 'cannot schedule extended resource claim', true);
-    for (const claim of allocated) {
-      const terms = claim.status?.allocation?.nodeSelector?.nodeSelectorTerms;
-      const reaches = terms === undefined || terms.some((term) => matchesTerm(term, node));
-      if (!reaches || lister.hasFailedBinding(claim))
-        return reject('DynamicResources', 'resourceclaim not available on the node', true);
+const claimsFilter =
+  (bindingTimeoutMs: number): Filter =>
+  (pod, view) => {
+    const lister = view.devices;
+    const found = lister === undefined ? 'the server has no resourceclaims' : claimsOf(pod, lister);
+    if (typeof found === 'string' || lister === undefined) {
+      const rejection = { ...reject('DynamicResources', String(found), true), isOfPod: true };
+      return () => rejection;
     }
-    const extended = extendedClaimOn(pod, info.allocatable, lister)?.claim;
-    const wanted = extended === undefined ? open : [...open, extended];
-    const result = wanted.length === 0 ? [] : allocateDevices(wanted, info, lister);
-    return typeof result === 'string' ? reject('DynamicResources', result, true) : undefined;
+    const open = found.filter(({ status }) => status?.allocation === undefined);
+    const allocated = found.filter(({ status }) => status?.allocation !== undefined);
+    // A claim of an earlier attempt may have other devices than fit now: it is deleted first.
+    const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
+    return (info) => {
+      const { node } = info;
+      if (isStale) return reject('DynamicResources', 'cannot schedule extended resource claim', true);
+      for (const claim of allocated) {
+        const terms = claim.status?.allocation?.nodeSelector?.nodeSelectorTerms;
+        const reaches = terms === undefined || terms.some((term) => matchesTerm(term, node));
+        if (!reaches || lister.hasFailedBinding(claim, bindingTimeoutMs))
+          return reject('DynamicResources', 'resourceclaim not available on the node', true);
+      }
+      const extended = extendedClaimOn(pod, info.allocatable, lister)?.claim;
+      const wanted = extended === undefined ? open : [...open, extended];
+      const result = wanted.length === 0 ? [] : allocateDevices(wanted, info, lister);
+      return typeof result === 'string' ? reject('DynamicResources', result, true) : undefined;
+    };
   };
-};
 
 /** The claims of a pod, or why it cannot be placed anywhere yet. */
 export function claimsOf(

@@ -22,7 +22,7 @@ export const FILTERS: Readonly<Record<(typeof FILTER_NAMES)[number], FilterFacto
   NodeVolumeLimits: () => nodeVolumeLimits,
   VolumeBinding: () => volumeBinding,
   VolumeZone: () => volumeZone,
-  DynamicResources: () => dynamicResources,
+  DynamicResources: dynamicResources,
   PodTopologySpread: topologySpread,
   InterPodAffinity: () => interPodAffinity,
 };

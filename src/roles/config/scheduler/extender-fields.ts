@@ -8,7 +8,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** A Go duration such as `500ms` or `1m30s`. */
-const duration: Field<number> = {
+export const duration: Field<number> = {
   parse: (at) => {
     const text = string().parse(at);
     const parts = [...text.matchAll(/(\d{1,9})(ms|s|m|h)/g)];

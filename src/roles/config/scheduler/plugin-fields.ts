@@ -2,6 +2,9 @@
 import type { NodeAffinity, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
 import type { PluginArgs, ScoringStrategy } from '../../../core/scheduling/plugin-args.ts';
 import { boolean, type Cursor, dictionary, type Field, integer, list, object, oneOf, string } from '../strict-yaml.ts';
+import { duration } from './extender-fields.ts';
+
+const MIN_BINDING_MS = 1_000;
 
 const header = (kind: string) => ({ apiVersion: oneOf('kubescheduler.config.k8s.io/v1'), kind: oneOf(kind) });
 
@@ -115,6 +118,17 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
     if (defaultingType === 'List') return { defaultConstraints: defaultConstraints ?? [] };
     if (defaultConstraints !== undefined) at.fail('defaultConstraints: set defaultingType to List to use them');
     return {};
+  },
+  DynamicResources: (at) => {
+    // The search for devices has no time limit: it is bounded by its steps.
+    const { bindingTimeout } = object({
+      ...header('DynamicResourcesArgs'),
+      filterTimeout: duration,
+      bindingTimeout: duration,
+    }).parse(at);
+    if (bindingTimeout === undefined) return {};
+    if (bindingTimeout < MIN_BINDING_MS) at.fail('bindingTimeout must be at least 1 second');
+    return { bindingTimeoutMs: bindingTimeout };
   },
   DefaultPreemption: (at) => {
     const { minCandidateNodesPercentage, minCandidateNodesAbsolute } = object({

@@ -55,6 +55,11 @@ export class CsiContext {
   }
 }
 
+/** Whether tokens are secrets of a call instead of volume context, which drivers may log. Source: KEP-5538. */
+export const hasTokensInSecrets = (object: CSIDriver | undefined): boolean =>
+  (object?.spec as { readonly serviceAccountTokenInSecrets?: boolean } | undefined)?.serviceAccountTokenInSecrets ===
+  true;
+
 export function podInfoOf({ metadata, spec }: Pod, ephemeral: boolean): Texts {
   return {
     'csi.storage.k8s.io/pod.name': metadata?.name ?? '',

@@ -14,7 +14,7 @@ import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../
 import type { VolumeTools } from '../tools-port.ts';
 import { type Attachments, sha256 } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
-import { type CsiContext, podInfoOf } from './context.ts';
+import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
 import type { CsiVolumeStats } from './port.ts';
 
@@ -127,15 +127,16 @@ export class CsiVolumes {
     try {
       await files.makeDirectory(dirname(record.target), 0o750);
       const tokens = await context.tokens(pod, object);
+      const inSecrets = hasTokensInSecrets(object);
       await driver.node.publish({
         ...shared,
         targetPath: directories.asDriversKnow(record.target),
         readOnly: isReadOnly(request) || request.persistent?.spec?.csi?.readOnly === true,
-        secrets: await context.publishSecrets(pod, request),
+        secrets: { ...(await context.publishSecrets(pod, request)), ...(inSecrets ? tokens : {}) },
         volumeContext: {
           ...shared.volumeContext,
           ...(object?.spec.podInfoOnMount === true ? podInfoOf(pod, request.persistent === undefined) : {}),
-          ...tokens,
+          ...(inSecrets ? {} : tokens),
         },
       });
       const group = groupOf(pod);

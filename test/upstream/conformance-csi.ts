@@ -1,0 +1,89 @@
+/**
+ * The sidecars of upstream's mock CSI driver, built from their Go modules into images under the names that the suite's manifests have. The driver
+ * itself runs in `e2e.test`; registration and the proxy to it are programs of `test/upstream/csi`.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { busyboxLayer, type ImageToWrite } from '../../build/docker-archive.ts';
+
+const run = promisify(execFile);
+
+/** Releases near those of the manifests: a module proxy may not have every release. The first one's dependencies are used for all. */
+const SIDECARS = {
+  'csi-provisioner': ['github.com/kubernetes-csi/external-provisioner/v6', 'v6.4.0'],
+  'csi-attacher': ['github.com/kubernetes-csi/external-attacher/v4', 'v4.12.0'],
+  'csi-resizer': ['github.com/kubernetes-csi/external-resizer/v2', 'v2.2.0'],
+  'csi-snapshotter': ['github.com/kubernetes-csi/external-snapshotter/v8', 'v8.5.0'],
+} as const;
+
+/** By the name of the image that each takes the place of. */
+const OWN = { 'csi-node-driver-registrar': 'registrar', hostpathplugin: 'proxy' } as const;
+
+const environment = () => ({ ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod -buildvcs=false' });
+
+async function build(directory: string, path: string, target: string): Promise<void> {
+  console.log(`building ${target}`);
+  const args = ['go', 'build', '-p', '2', '-ldflags', '-s -w', '-o', `${target}.new`, path];
+  await run('nice', args, { cwd: directory, env: environment(), maxBuffer: 1 << 26 });
+  await rename(`${target}.new`, target);
+}
+
+/** A module of its own: with the dependencies and replacements of the first sidecar, which requires all of them. */
+async function writeModule(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const [path, version] = SIDECARS['csi-provisioner'];
+  const { stdout } = await run('go', ['mod', 'download', '-json', `${path}@${version}`], { env: environment() });
+  const { GoMod, Dir } = JSON.parse(stdout) as { readonly GoMod: string; readonly Dir: string };
+  const given = (await readFile(GoMod, 'utf8')).replace(/^module .*$/m, '');
+  const required = Object.values(SIDECARS).map((each) => `require ${each.join(' ')}`);
+  await writeFile(join(directory, 'go.mod'), ['module sidecars', given, ...required, ''].join('\n'));
+  await writeFile(join(directory, 'go.sum'), await readFile(join(Dir, 'go.sum')));
+}
+
+/** Builds what is missing below `<home>/csi`; returns the directory of the programs, all linked statically. */
+export async function buildSidecars(home: string): Promise<string> {
+  const at = (name: string): string => join(home, 'csi', name);
+  const [bin, module, standIns] = [at('bin'), at('module'), at('stand-ins')];
+  await mkdir(bin, { recursive: true });
+  if (!existsSync(join(module, 'go.mod'))) await writeModule(module);
+  for (const [name, [path]] of Object.entries(SIDECARS)) {
+    const target = join(bin, name);
+    if (!existsSync(target)) await build(module, `${path}/cmd/${name}`, target);
+  }
+  for (const name of Object.values(OWN)) {
+    if (existsSync(join(bin, name))) continue;
+    await mkdir(join(standIns, name), { recursive: true });
+    for (const each of ['go.mod', 'go.sum']) await copyFile(join(home, 'src', each), join(standIns, each));
+    await copyFile(join(import.meta.dirname, 'csi', `${name}.go`), join(standIns, name, 'main.go'));
+    await build(standIns, `./${name}`, join(bin, name));
+  }
+  return bin;
+}
+
+/** `registry`: of the images, in place of registry.k8s.io/sig-storage. */
+export async function sidecarImages(bin: string, sources: string, registry: string): Promise<ImageToWrite[]> {
+  const manifests = join(sources, 'test/e2e/testing-manifests/storage-csi');
+  const tags = new Set<string>();
+  for (const name of await readdir(manifests, { recursive: true })) {
+    if (!name.endsWith('.yaml')) continue;
+    const text = await readFile(join(manifests, name), 'utf8');
+    for (const [, tag] of text.matchAll(/image: registry\.k8s\.io\/sig-storage\/(\S+)/g)) tags.add(tag ?? '');
+  }
+  const base = await busyboxLayer();
+  const images: ImageToWrite[] = [];
+  for (const tag of tags) {
+    const name = tag.slice(0, tag.indexOf(':'));
+    const program = Object.hasOwn(OWN, name) ? OWN[name as keyof typeof OWN] : name;
+    if (!existsSync(join(bin, program))) continue;
+    const content = await readFile(join(bin, program));
+    images.push({
+      tag: `${registry}/${tag}`,
+      layers: [base, [{ name: program, type: 'file', mode: 0o755, content }]],
+      config: { Entrypoint: [`/${program}`] },
+    });
+  }
+  return images;
+}
