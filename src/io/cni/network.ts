@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ipFamilyOf, isInNetwork } from '../../base/addresses.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type PortMapping, RuntimeError } from '../../core/podplan/port.ts';
@@ -42,6 +43,7 @@ interface Attachment {
 }
 
 const INTERFACE = 'eth0';
+const MAX_LIST = 64;
 /** With the fourth version of the specification came CHECK. */
 const WITHOUT_CHECK = new Set(['0.3.0', '0.3.1']);
 
@@ -220,11 +222,39 @@ function argsOf({ namespace, name, sandboxId, uid }: PodEndpoint): string {
   ].join(';');
 }
 
-/** Addresses of interfaces in the sandbox. */
-function addressesOf({ ips = [], interfaces = [] }: CniResult): string[] {
-  return ips
-    .filter((each) => each.interface === undefined || (interfaces[each.interface]?.sandbox ?? '') !== '')
-    .map(({ address }) => address.split('/')[0] ?? '');
+/** Addresses of interfaces in the sandbox. Throws RuntimeError 'network' for what no pod can have. */
+function addressesOf(result: CniResult): string[] {
+  const { ips, interfaces } = result;
+  const listed = listOf(interfaces, 'interfaces');
+  const found = listOf(ips, 'ips').filter(({ interface: index }) => {
+    const owner = typeof index === 'number' ? listed[index] : undefined;
+    return index === undefined || (owner?.['sandbox'] ?? '') !== '';
+  });
+  return found.map(({ address }) => {
+    const ip = typeof address === 'string' ? (address.split('/')[0] ?? '') : '';
+    if (!isPodAddress(ip))
+      throw new RuntimeError(
+        'network',
+        `CNI result: ips: ${JSON.stringify(address)?.slice(0, 64)} is no address of a pod`,
+      );
+    return ip;
+  });
+}
+
+/** Loopback, link-local, multicast and unspecified addresses are the host's, or no host's. */
+const NO_POD = '0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3 ::/127 ::ffff:0:0/96 fe80::/10 ff00::/8'.split(' ');
+
+const isPodAddress = (ip: string): boolean => ipFamilyOf(ip) !== 0 && !NO_POD.some((range) => isInNetwork(ip, range));
+
+function listOf(value: unknown, field: string): Readonly<Record<string, unknown>>[] {
+  if (value === undefined || value === null) return [];
+  if (
+    Array.isArray(value) &&
+    value.length <= MAX_LIST &&
+    value.every((each) => typeof each === 'object' && each !== null)
+  )
+    return value;
+  throw new RuntimeError('network', `CNI result: ${field} is no list of at most ${MAX_LIST} objects`);
 }
 
 /** The specification leaves loopback to the runtime. */

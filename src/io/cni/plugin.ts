@@ -27,6 +27,10 @@ export interface CniResult {
 
 const TIMEOUT_MS = 120_000;
 const MAX_OUTPUT = 1024 * 1024;
+/** Of what a plug-in says went wrong: it goes to Events and statuses. */
+const MAX_MESSAGE = 4096;
+/** For what is on its way when the plug-in ends; a process that it left behind may keep its output open for good. */
+const OUTPUT_MS = 1_000;
 
 /** Throws RuntimeError 'network' with the plug-in's own message. Undefined: the plug-in printed no result. */
 export async function callPlugin(call: PluginCall): Promise<CniResult | undefined> {
@@ -43,14 +47,14 @@ export async function callPlugin(call: PluginCall): Promise<CniResult | undefine
 }
 
 const failure = ({ command, type }: PluginCall, why: string): RuntimeError =>
-  new RuntimeError('network', `CNI plug-in ${type} ${command}: ${why}`);
+  new RuntimeError('network', `CNI plug-in ${type} ${command}: ${why.slice(0, MAX_MESSAGE)}`);
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
 function parse(text: string): CniResult | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as CniResult) : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as CniResult) : undefined;
   } catch {
     return undefined;
   }
@@ -100,6 +104,12 @@ function execute(file: string, call: PluginCall): Promise<Ended> {
       if (stderr.length < MAX_OUTPUT) stderr += text;
     });
     child.on('error', (error) => reject(failure(call, error.message)));
+    child.on('exit', () =>
+      setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, OUTPUT_MS).unref(),
+    );
     child.on('close', (code) => resolve({ code, stdout, stderr }));
     // A plug-in that ends early closes its stdin; its exit code is reported.
     child.stdin.on('error', () => {});

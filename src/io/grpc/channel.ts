@@ -57,6 +57,9 @@ const RETURN_MS = 5_000;
 /** How long what is under way may take on the connection that is left. */
 const DRAIN_MS = 10_000;
 const SWEEP_MS = 500;
+const MAX_LEAVING = 8;
+/** A connection of which the server says goodbye sooner counts as a failure. */
+const SHORT_MS = 500;
 
 export interface Metadata {
   readonly name: string;
@@ -76,6 +79,8 @@ export class Channel {
   readonly #exchanges = new UnderWay<UnaryExchange>();
   #waiting: Waiting[] = [];
   #connection: Http2Connection | undefined;
+  /** Those that the server has sent away, with calls or streams that it has not ended. */
+  readonly #leaving = new Set<Http2Connection>();
   /** Opened, and the server has not sent its settings yet. */
   #greeting: Http2Connection | undefined;
   #socket: Socket | undefined;
@@ -156,6 +161,7 @@ export class Channel {
     this.#socket?.destroy();
     this.#connection?.destroy('client is closed');
     this.#greeting?.destroy('client is closed');
+    for (const connection of this.#leaving) connection.destroy('client is closed');
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const one of waiting) one.failed(new RpcError(RpcCode.unavailable, 'client is closed'));
@@ -264,16 +270,24 @@ export class Channel {
   }
 
   #speak(socket: Socket, endpoint: URL): Http2Connection {
+    const openedMs = this.#options.clock.monotonicMs();
     const connection: Http2Connection = new Http2Connection(socket, {
       client: true,
       events: {
         goingAway: () => {
           if (this.#connection !== connection) return;
           this.#connection = undefined;
+          this.#leave(connection);
+          if (this.#options.clock.monotonicMs() - openedMs < SHORT_MS) {
+            // It would do so again at once.
+            this.#again();
+            return;
+          }
           this.#next = (this.#next + 1) % this.#endpoints.length;
           if (this.#waiting.length > 0) this.#connect();
         },
         closed: (reason) => {
+          this.#leaving.delete(connection);
           if (this.#closed || (connection !== this.#connection && connection !== this.#greeting)) return;
           if (connection === this.#connection) this.#connection = undefined;
           else {
@@ -288,6 +302,14 @@ export class Channel {
     });
     connection.start();
     return connection;
+  }
+
+  /** A server that sends each connection away and ends none would have as many as there are calls. */
+  #leave(connection: Http2Connection): void {
+    this.#leaving.add(connection);
+    if (this.#leaving.size <= MAX_LEAVING) return;
+    const [oldest] = this.#leaving;
+    oldest?.destroy('too many connections are going away');
   }
 
   /** While another endpoint than the first serves, the first is looked at now and then. */

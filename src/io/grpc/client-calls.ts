@@ -4,7 +4,7 @@ import type { HeaderField } from './hpack.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import { ErrorCode } from './http2-frames.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
-import { decodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
+import { decodeStatusMessage, MAX_STATUS_MESSAGE, MessageReader, messagePrefix, RpcError } from './messages.ts';
 
 /** Answers are lists of objects: large, but not without bound. */
 const MAX_MESSAGE = 512 << 20;
@@ -51,6 +51,7 @@ export class UnaryExchange implements StreamEvents, Placed {
     if (this.#over) return;
     try {
       this.#reader.push(bytes, (message) => {
+        if (this.#answer !== undefined) throw new RpcError(RpcCode.internal, 'more than one answer to a call');
         this.#answer = message;
       });
     } catch (error) {
@@ -173,5 +174,7 @@ function statusOf(fields: readonly HeaderField[]): RpcError | undefined {
   }
   if (status === '0') return undefined;
   if (status === undefined) return new RpcError(RpcCode.unavailable, `not a gRPC answer (HTTP status ${http})`);
-  return new RpcError(Number(status), decodeStatusMessage(message));
+  // Source: gRPC over HTTP/2, "Responses": a status that is no code is an unknown error.
+  const code = /^[1-9]\d?$/.test(status) ? Number(status) : RpcCode.unknown;
+  return new RpcError(code, decodeStatusMessage(message).slice(0, MAX_STATUS_MESSAGE));
 }

@@ -1,5 +1,5 @@
 /** A CSI driver's node service on its socket. Source: container-storage-interface/spec csi.proto v1. */
-import { Reader, Writer } from '../../api/etcd/wire.ts';
+import { Writer } from '../../api/etcd/wire.ts';
 import {
   type CsiAccessMode,
   type CsiConnector,
@@ -12,6 +12,7 @@ import {
   type CsiVolumeCapability,
 } from '../../components/kubelet/volumes/csi/port.ts';
 import { RpcError } from './messages.ts';
+import { entry, fields } from './plugin-calls.ts';
 import { callOnSocket, type UnixCallOptions } from './unix-calls.ts';
 
 /** Upstream's csiTimeout. */
@@ -84,12 +85,11 @@ function csiNode(call: Call): CsiNode {
       writer.message(3, new Writer(32).int(1, requiredBytes).finish());
       writer.string(4, stagingPath).message(5, capabilityOf(capability));
       writeMap(writer, 6, secrets);
-      const reader = new Reader(await call('NodeExpandVolume', writer.finish()));
       let bytes = 0;
-      for (let field = reader.field(); field !== 0; field = reader.field()) {
+      fields(await call('NodeExpandVolume', writer.finish()), (field, reader) => {
         if (field === 1) bytes = reader.int();
         else reader.skip();
-      }
+      });
       return bytes;
     },
   };
@@ -127,92 +127,74 @@ function capabilityOf({ access, mode }: CsiVolumeCapability): Buffer {
 }
 
 function readInfo(message: Buffer): CsiNodeInfo {
-  const reader = new Reader(message);
   let nodeId = '';
   let maxVolumes = 0;
   const topology: [string, string][] = [];
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
+  fields(message, (field, reader) => {
     if (field === 1) nodeId = reader.string();
     else if (field === 2) maxVolumes = reader.int();
-    else if (field === 3) topology.push(...readMaps(reader.bytes(), 1));
+    else if (field === 3)
+      fields(reader.bytes(), (inner, segments) => {
+        if (inner === 1) topology.push(entry(segments.bytes()));
+        else segments.skip();
+      });
     else reader.skip();
-  }
+  });
   return { nodeId, maxVolumes: Math.max(0, maxVolumes), topology: Object.fromEntries(topology) };
-}
-
-function* readMaps(message: Uint8Array, wanted: number): Generator<[string, string]> {
-  const reader = new Reader(message);
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field !== wanted) {
-      reader.skip();
-      continue;
-    }
-    const entry = reader.message();
-    let [key, value] = ['', ''];
-    for (let part = entry.field(); part !== 0; part = entry.field()) {
-      if (part === 1) key = entry.string();
-      else if (part === 2) value = entry.string();
-      else entry.skip();
-    }
-    yield [key, value];
-  }
 }
 
 function readCapabilities(message: Buffer): ReadonlySet<CsiNodeCapability> {
   const found = new Set<CsiNodeCapability>();
-  for (const capability of messagesIn(message, 1)) {
-    for (const rpc of messagesIn(capability, 1)) {
-      const reader = new Reader(rpc);
-      for (let field = reader.field(); field !== 0; field = reader.field()) {
+  messagesIn(message, 1, (capability) =>
+    messagesIn(capability, 1, (rpc) =>
+      fields(rpc, (field, reader) => {
         if (field !== 1) {
           reader.skip();
-          continue;
+          return;
         }
         const name = CAPABILITIES[reader.int()];
         if (name !== undefined) found.add(name);
-      }
-    }
-  }
+      }),
+    ),
+  );
   return found;
 }
 
-function messagesIn(message: Uint8Array, wanted: number): Buffer[] {
-  const found: Buffer[] = [];
-  const reader = new Reader(message);
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === wanted) found.push(reader.bytes());
+function messagesIn(message: Uint8Array, wanted: number, on: (message: Buffer) => void): void {
+  fields(message, (field, reader) => {
+    if (field === wanted) on(reader.bytes());
     else reader.skip();
-  }
-  return found;
+  });
 }
 
 function readStats(message: Buffer): { usage: CsiUsage[]; abnormal?: string } {
-  const [condition] = messagesIn(message, 2);
-  return {
-    usage: messagesIn(message, 1).map(readUsage),
-    ...(condition === undefined ? {} : readCondition(condition)),
-  };
+  const usage: CsiUsage[] = [];
+  let condition: { abnormal?: string } = {};
+  fields(message, (field, reader) => {
+    if (field === 1) usage.push(readUsage(reader.bytes()));
+    else if (field === 2) condition = readCondition(reader.bytes());
+    else reader.skip();
+  });
+  return { usage, ...condition };
 }
 
 function readUsage(message: Buffer): CsiUsage {
   const numbers = [0, 0, 0, 0, 0];
-  const reader = new Reader(message);
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
+  fields(message, (field, reader) => {
     if (field < numbers.length) numbers[field] = reader.int();
     else reader.skip();
-  }
+  });
   const [, available = 0, total = 0, used = 0, unit] = numbers;
   return { unit: unit === 2 ? 'inodes' : 'bytes', available, total, used };
 }
 
 function readCondition(message: Buffer): { abnormal?: string } {
-  const reader = new Reader(message);
   let isAbnormal = false;
   let text = '';
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
+  fields(message, (field, reader) => {
     if (field === 1) isAbnormal = reader.bool();
     else if (field === 2) text = reader.string();
     else reader.skip();
-  }
+  });
   return isAbnormal ? { abnormal: text } : {};
 }

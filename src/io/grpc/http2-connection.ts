@@ -22,7 +22,7 @@ import {
   settingsFrame,
   windowUpdateFrame,
 } from './http2-frames.ts';
-import { IdleFrames } from './http2-idle-frames.ts';
+import { IDLE_FRAMES_OF_CLIENT, IDLE_FRAMES_OF_SERVER, IdleFrames } from './http2-idle-frames.ts';
 import { type FrameHandler, FrameReader, MAX_HEADER_BLOCK } from './http2-reader.ts';
 import { FrameSender } from './http2-sender.ts';
 import { Http2Stream, type StreamEvents, type StreamOwner } from './http2-stream.ts';
@@ -62,7 +62,7 @@ export class Http2Connection implements StreamOwner {
   readonly #decoder = new HpackDecoder();
   readonly #sender: FrameSender;
   readonly #reader: FrameReader;
-  readonly #idleFrames = new IdleFrames();
+  readonly #idleFrames: IdleFrames;
   /** Of the DATA frame that has begun to arrive. */
   #dataStream: Http2Stream | undefined;
   #dataEnds = false;
@@ -72,6 +72,7 @@ export class Http2Connection implements StreamOwner {
   #peerInitialWindow = DEFAULT_WINDOW;
   #peerMaxStreams = Number.POSITIVE_INFINITY;
   #goneAway = false;
+  #finishing = false;
   #closed = false;
   #pingAnswered = true;
 
@@ -81,6 +82,7 @@ export class Http2Connection implements StreamOwner {
     this.ready.catch(() => {});
     this.#socket = socket;
     this.client = options.client;
+    this.#idleFrames = new IdleFrames(options.client ? IDLE_FRAMES_OF_SERVER : IDLE_FRAMES_OF_CLIENT);
     this.#events = options.events;
     this.#maxStreams = options.maxStreams ?? 4096;
     this.#sender = new FrameSender(socket);
@@ -166,9 +168,12 @@ export class Http2Connection implements StreamOwner {
     if (this.#streams.delete(stream.id) && this.#goneAway && this.#streams.size === 0) this.#finish();
   }
 
+  /** The last stream has ended after a goodbye; a peer that does not close its side is disconnected. */
   #finish(): void {
+    if (this.#finishing) return;
+    this.#finishing = true;
     this.#sender.flushAll();
-    this.#socket.end();
+    this.#socket.end(() => setTimeout(() => this.#end('connection closed'), GOODBYE_MS).unref());
   }
 
   #receive(chunk: Buffer): void {
@@ -280,20 +285,25 @@ export class Http2Connection implements StreamOwner {
   #settings(id: number, flags: number, payload: Buffer): void {
     if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'settings of a stream');
     this.#greeted.resolve();
+    this.#idle();
     if ((flags & Flag.ack) !== 0) return;
     if (payload.length % 6 !== 0) throw new ConnectionError(ErrorCode.frameSize, 'settings have a wrong size');
-    this.#idle();
+    let initialWindow = this.#peerInitialWindow;
     for (let at = 0; at < payload.length; at += 6) {
       const setting = payload.readUInt16BE(at);
       const value = payload.readUInt32BE(at + 2);
       if (setting === Setting.maxConcurrentStreams) this.#peerMaxStreams = value;
       else if (setting === Setting.initialWindowSize) {
         if (value > MAX_WINDOW) throw new ConnectionError(ErrorCode.flowControl, 'initial window is too large');
-        for (const stream of this.#streams.values()) stream.sendWindow += value - this.#peerInitialWindow;
-        this.#peerInitialWindow = value;
+        initialWindow = value;
       }
     }
-    this.#sender.write(frame(FrameType.settings, Flag.ack, 0, EMPTY));
+    // Once a frame: it may name the setting thousands of times, for thousands of streams.
+    if (initialWindow !== this.#peerInitialWindow) {
+      for (const stream of this.#streams.values()) stream.sendWindow += initialWindow - this.#peerInitialWindow;
+      this.#peerInitialWindow = initialWindow;
+    }
+    this.#sender.reply(frame(FrameType.settings, Flag.ack, 0, EMPTY));
     this.#sender.resume();
   }
 
@@ -301,15 +311,17 @@ export class Http2Connection implements StreamOwner {
     if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'ping of a stream');
     if (payload.length !== 8) throw new ConnectionError(ErrorCode.frameSize, 'ping has a wrong size');
     if ((flags & Flag.ack) !== 0) {
+      if (this.#pingAnswered) this.#idle();
       this.#pingAnswered = true;
       return;
     }
     this.#idle();
-    this.#sender.write(frame(FrameType.ping, Flag.ack, 0, payload));
+    this.#sender.reply(frame(FrameType.ping, Flag.ack, 0, payload));
   }
 
   #peerGoesAway(payload: Buffer): void {
     if (payload.length < 8) throw new ConnectionError(ErrorCode.frameSize, 'goodbye has a wrong size');
+    this.#idle();
     const lastId = payload.readUInt32BE() & 0x7fff_ffff;
     this.#goneAway = true;
     this.#events.goingAway();
@@ -346,9 +358,9 @@ export class Http2Connection implements StreamOwner {
     if (!used) throw new ConnectionError(ErrorCode.protocol, `stream ${id} was never opened`);
   }
 
-  /** A frame that cost the peer nothing. Servers only bound them. */
+  /** A frame that cost the peer nothing. */
   #idle(): void {
-    if (!this.client) this.#idleFrames.add();
+    this.#idleFrames.add();
   }
 
   #abort(code: number, reason: string): void {

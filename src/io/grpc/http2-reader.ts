@@ -151,7 +151,7 @@ export class FrameReader {
   #continuation(flags: number, payload: Buffer): void {
     const block = this.#headerBlock;
     if (block === undefined) throw new ConnectionError(ErrorCode.protocol, 'continuation of nothing');
-    block.pieces.push(payload);
+    if (payload.length > 0) block.pieces.push(payload);
     block.bytes += payload.length;
     this.#handler.idle();
     if (block.bytes > MAX_HEADER_BLOCK) throw new ConnectionError(ErrorCode.enhanceYourCalm, 'headers are too large');

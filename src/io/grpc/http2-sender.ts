@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { DEFAULT_WINDOW, MAX_WINDOW } from './http2-frames.ts';
+import { ConnectionError, DEFAULT_WINDOW, ErrorCode, MAX_WINDOW } from './http2-frames.ts';
 import { BLOCK_BYTES, giveBlock, takeBlock } from './send-blocks.ts';
 import { atTurnEnd } from './turn-end.ts';
 
@@ -24,6 +24,8 @@ const EARLY_REQUESTS = 8;
  */
 const UPDATES_PER_FRAME = 4;
 const MAX_UPDATES = 1 << 16;
+/** Replies that may wait for a peer that does not read. */
+const MAX_REPLIES = 10_000;
 
 /**
  * The sending half of a connection: frames that wait to leave, the streams that take turns, and the connection's send
@@ -43,6 +45,8 @@ export class FrameSender {
   #flushQueued = false;
   /** Requests that have not left yet. */
   #requests = 0;
+  /** Since what waited last left as a whole. */
+  #replies = 0;
   #window = DEFAULT_WINDOW;
   #updatesExpected = 0;
   #closed = false;
@@ -68,6 +72,14 @@ export class FrameSender {
     this.write(bytes);
     this.#requests += 1;
     if (this.#requests === EARLY_REQUESTS) this.#flush();
+  }
+
+  /** As `write`, for what the peer's frame has to be answered with. Throws when it sends them and does not read. */
+  reply(bytes: Uint8Array): void {
+    this.#replies += 1;
+    if (this.#replies > MAX_REPLIES)
+      throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many replies are not read');
+    this.write(bytes);
   }
 
   #queueFlush(): void {
@@ -182,6 +194,7 @@ export class FrameSender {
     const bytes = this.#out.length === 1 && first !== undefined ? first : Buffer.concat(this.#out, this.#outBytes);
     this.#out = [];
     this.#outBytes = 0;
+    this.#replies = 0;
     return bytes;
   }
 
@@ -204,6 +217,7 @@ export class FrameSender {
     }
     this.#out = used === pieces.length ? [] : pieces.slice(used);
     this.#outBytes -= at;
+    if (this.#outBytes === 0) this.#replies = 0;
     return block.subarray(0, at);
   }
 

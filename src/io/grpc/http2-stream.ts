@@ -233,7 +233,12 @@ export class Http2Stream implements FrameSource {
   }
 
   #settle(): void {
-    if (this.#gone || !this.#sentEnd || !this.#receivedEnd) return;
+    if (this.#gone || !this.#receivedEnd) return;
+    if (!this.#sentEnd) {
+      // The answer is complete: what is left of the request will not be read, and may never get a window.
+      if (this.#owner.client) this.reset(ErrorCode.cancel);
+      return;
+    }
     this.#gone = true;
     this.#owner.release(this);
     // The connection's tables may keep a stream for a while: release its listeners.

@@ -1,10 +1,9 @@
 /** A KMS plug-in on its socket. Source: k8s.io/kms/apis/v2 (api.proto). */
-import { pathToFileURL } from 'node:url';
-import { Reader, Writer } from '../../api/etcd/wire.ts';
+import { Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { KmsEncrypted, KmsPlugin } from '../../components/apiserver/encryption/kms-port.ts';
-import { Channel } from './channel.ts';
+import { fields, openChannel } from './plugin-calls.ts';
 
 export interface KmsPluginOptions {
   /** Path of the socket. */
@@ -18,28 +17,27 @@ const SERVICE = '/v2.KeyManagementService/';
 
 /** Connects when first used, and again by itself. */
 export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOptions): KmsPlugin {
-  const channel = new Channel({ endpoints: [`unix://${pathToFileURL(socket).pathname}`], clock, log });
+  const channel = openChannel(socket, clock, log);
   const ask = (method: string, message: Buffer): Promise<Buffer> =>
     channel.unary(`${SERVICE}${method}`, message, timeoutMs);
   return {
     async status() {
-      const fields = read(await ask('Status', Buffer.alloc(0)));
-      return { version: text(fields.get(1)), healthz: text(fields.get(2)), keyId: text(fields.get(3)) };
+      const answer = read(await ask('Status', Buffer.alloc(0)));
+      return { version: text(answer.get(1)), healthz: text(answer.get(2)), keyId: text(answer.get(3)) };
     },
     async encrypt(plaintext, uid) {
       const answer = await ask('Encrypt', new Writer(256).bytes(1, plaintext).string(2, uid).finish());
-      const reader = new Reader(answer);
       let ciphertext: Uint8Array = Buffer.alloc(0);
       let keyId = '';
       const annotations = new Map<string, Uint8Array>();
-      for (let field = reader.field(); field !== 0; field = reader.field()) {
+      fields(answer, (field, reader) => {
         if (field === 1) ciphertext = reader.bytes();
         else if (field === 2) keyId = reader.string();
         else if (field === 3) {
           const entry = read(reader.bytes());
           annotations.set(text(entry.get(1)), entry.get(2) ?? Buffer.alloc(0));
         } else reader.skip();
-      }
+      });
       return { ciphertext, keyId, annotations };
     },
     async decrypt({ ciphertext, keyId, annotations }: KmsEncrypted, uid) {
@@ -57,8 +55,7 @@ const text = (bytes: Buffer | undefined): string => bytes?.toString('utf8') ?? '
 
 /** A message of nothing but byte fields, by number. */
 function read(message: Uint8Array): Map<number, Buffer> {
-  const reader = new Reader(message);
-  const fields = new Map<number, Buffer>();
-  for (let field = reader.field(); field !== 0; field = reader.field()) fields.set(field, reader.bytes());
-  return fields;
+  const found = new Map<number, Buffer>();
+  fields(message, (field, reader) => found.set(field, reader.bytes()));
+  return found;
 }

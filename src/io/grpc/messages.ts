@@ -1,4 +1,5 @@
 import { RpcCode } from '../../components/etcd/port.ts';
+import { BytePieces } from './byte-pieces.ts';
 
 /** A call that ended with a status other than OK. */
 export class RpcError extends Error {
@@ -11,6 +12,8 @@ export class RpcError extends Error {
 }
 
 const PREFIX = 5;
+/** Characters of an error that are sent or kept: it goes to logs, Events and statuses. */
+export const MAX_STATUS_MESSAGE = 8192;
 
 /** The five bytes before a message: not compressed, and its length. */
 export function messagePrefix(length: number): Buffer {
@@ -23,8 +26,7 @@ export function messagePrefix(length: number): Buffer {
 /** Cuts a stream of data into gRPC messages. A message that arrives in one piece is handed on without copying. */
 export class MessageReader {
   readonly #maxBytes: number;
-  #pieces: Buffer[] = [];
-  #bytes = 0;
+  readonly #pieces = new BytePieces();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -32,20 +34,17 @@ export class MessageReader {
 
   /** Bytes of an unfinished message. */
   get pending(): number {
-    return this.#bytes;
+    return this.#pieces.bytes;
   }
 
   /** Throws RpcError for messages that are compressed or too large. */
   push(data: Buffer, deliver: (message: Buffer) => void): void {
-    if (this.#bytes === 0) this.#take(data, deliver);
+    const pieces = this.#pieces;
+    if (pieces.bytes === 0) this.#take(data, deliver);
     else {
-      this.#pieces.push(data);
-      this.#bytes += data.length;
-      if (this.#bytes < PREFIX || this.#bytes < this.#needed()) return;
-      const all = Buffer.concat(this.#pieces, this.#bytes);
-      this.#pieces = [];
-      this.#bytes = 0;
-      this.#take(all, deliver);
+      pieces.push(data);
+      if (pieces.bytes < PREFIX || pieces.bytes < this.#needed()) return;
+      this.#take(pieces.take(), deliver);
     }
   }
 
@@ -57,20 +56,16 @@ export class MessageReader {
       deliver(bytes.subarray(at + PREFIX, end));
       at = end;
     }
-    if (at === bytes.length) return;
-    this.#pieces = [at === 0 ? bytes : bytes.subarray(at)];
-    this.#bytes = bytes.length - at;
+    if (at < bytes.length) this.#pieces.push(at === 0 ? bytes : bytes.subarray(at));
   }
 
-  /** Bytes that complete the first message; the prefix alone when even that is not whole yet. */
+  /** Bytes that complete the first message. */
   #needed(): number {
-    const [first] = this.#pieces;
-    if (first === undefined) return PREFIX;
-    if (first.length < PREFIX) {
-      this.#pieces = [Buffer.concat(this.#pieces, this.#bytes)];
-      return PREFIX + this.#length(this.#pieces[0] as Buffer, 0);
-    }
-    return PREFIX + this.#length(first, 0);
+    const { first } = this.#pieces;
+    if (first !== undefined && first.length >= PREFIX) return PREFIX + this.#length(first, 0);
+    const start = this.#pieces.take();
+    this.#pieces.push(start);
+    return PREFIX + this.#length(start, 0);
   }
 
   #length(bytes: Buffer, at: number): number {
@@ -86,14 +81,19 @@ export class MessageReader {
   }
 }
 
-/** `grpc-message` is percent-encoded UTF-8. */
+/** `grpc-message` is percent-encoded UTF-8; what is too long for a header is cut off. */
 export function encodeStatusMessage(message: string): string {
   let out = '';
-  for (const byte of Buffer.from(message)) {
-    out +=
-      byte >= 0x20 && byte <= 0x7e && byte !== 0x25
-        ? String.fromCharCode(byte)
-        : `%${byte.toString(16).padStart(2, '0').toUpperCase()}`;
+  for (const character of message) {
+    let encoded = '';
+    for (const byte of Buffer.from(character)) {
+      encoded +=
+        byte >= 0x20 && byte <= 0x7e && byte !== 0x25
+          ? String.fromCharCode(byte)
+          : `%${byte.toString(16).padStart(2, '0').toUpperCase()}`;
+    }
+    if (out.length + encoded.length > MAX_STATUS_MESSAGE) break;
+    out += encoded;
   }
   return out;
 }

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { HttpAnswer, RpcService } from '../../components/etcd/port.ts';
+import { BytePieces } from './byte-pieces.ts';
 
 export interface PlainRules {
   /** Paths that are answered; undefined: all. */
@@ -47,8 +48,8 @@ export function splitTarget(target: string): { readonly path: string; readonly q
 /** Gathers a body until it is too large. */
 export class BodyGatherer {
   readonly #whole = Promise.withResolvers<Buffer>();
-  #pieces: Buffer[] = [];
-  #bytes = 0;
+  readonly #pieces = new BytePieces();
+  #tooLarge = false;
 
   constructor() {
     // The body may never be requested.
@@ -60,24 +61,23 @@ export class BodyGatherer {
     return this.#whole.promise;
   }
 
-  /** `piece` is copied where it belongs to a larger buffer that is used again. */
+  /** `piece` is not changed any more unless it is small. */
   push(piece: Buffer): void {
-    this.#bytes += piece.length;
-    if (this.#bytes <= MAX_BODY) this.#pieces.push(piece);
-    else {
-      // What is left is read and thrown away: the answer would be lost with the connection otherwise.
-      this.#pieces = [];
-      this.#whole.reject(new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`));
-    }
+    if (this.#tooLarge) return;
+    this.#pieces.push(piece);
+    if (this.#pieces.bytes <= MAX_BODY) return;
+    // What is left is read and thrown away: the answer would be lost with the connection otherwise.
+    this.#tooLarge = true;
+    this.#pieces.clear();
+    this.#whole.reject(new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`));
   }
 
   end(): void {
-    this.#whole.resolve(Buffer.concat(this.#pieces));
-    this.#pieces = [];
+    this.#whole.resolve(this.#pieces.take());
   }
 
   fail(error: Error = new CodedError('closed', 'the client is gone')): void {
-    this.#pieces = [];
+    this.#pieces.clear();
     this.#whole.reject(error);
   }
 }

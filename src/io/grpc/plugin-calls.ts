@@ -1,6 +1,6 @@
 /** What the clients and servers on the kubelet's sockets share. */
 import { pathToFileURL } from 'node:url';
-import { Reader, Writer } from '../../api/etcd/wire.ts';
+import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -10,9 +10,11 @@ import { createRpcListener } from './listener.ts';
 import { RpcError } from './messages.ts';
 
 /** As grpc-go's default: a longer answer ends the call. */
-const MAX_MESSAGE_BYTES = 4 << 20;
+export const MAX_MESSAGE_BYTES = 4 << 20;
 /** Plug-ins on a host are few. */
 const MAX_CONNECTIONS = 64;
+/** Of one message with all that is nested in it: five times what 4096 devices take. */
+const MAX_FIELDS = 1 << 17;
 
 export const EMPTY: Buffer = Buffer.alloc(0);
 
@@ -41,11 +43,28 @@ export async function call(
   }
 }
 
-/** Calls `on` for each field; `on` must read or skip it. */
+/**
+ * Calls `on` for each field; `on` must read or skip it, a nested message by `fields`. Throws WireError for a message of
+ * more fields than any plug-in has use for.
+ */
 export function fields(message: Uint8Array, on: (field: number, reader: Reader) => void): void {
   const reader = new Reader(message);
-  for (let field = reader.field(); field !== 0; field = reader.field()) on(field, reader);
+  if (depth === 0) fieldsRead = 0;
+  depth += 1;
+  try {
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      fieldsRead += 1;
+      if (fieldsRead > MAX_FIELDS) throw new WireError(`message has more than ${MAX_FIELDS} fields`);
+      on(field, reader);
+    }
+  } finally {
+    depth -= 1;
+  }
 }
+
+/** Of the message that is being read, which happens in one turn. */
+let depth = 0;
+let fieldsRead = 0;
 
 /** An entry of a map of texts. */
 export function entry(message: Uint8Array): [string, string] {

@@ -1,8 +1,9 @@
 /** Registration sockets of the kubelet's plug-ins. Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1 api.proto. */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Reader, Writer } from '../../api/etcd/wire.ts';
+import { Writer } from '../../api/etcd/wire.ts';
 import type { RegistrationSockets } from '../../components/kubelet/plugins/port.ts';
+import { fields } from './plugin-calls.ts';
 import { callOnSocket, type UnixCallOptions } from './unix-calls.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -15,16 +16,16 @@ export function createRegistrationSockets(options: UnixCallOptions): Registratio
   return {
     list: socketsIn,
     async info(socket) {
-      const reader = new Reader(await call(socket, 'GetInfo', Buffer.alloc(0)));
+      const answer = await call(socket, 'GetInfo', Buffer.alloc(0));
       let [type, name, endpoint] = ['', '', ''];
       const versions: string[] = [];
-      for (let field = reader.field(); field !== 0; field = reader.field()) {
+      fields(answer, (field, reader) => {
         if (field === 1) type = reader.string();
         else if (field === 2) name = reader.string();
         else if (field === 3) endpoint = reader.string();
         else if (field === 4) versions.push(reader.string());
         else reader.skip();
-      }
+      });
       return { type, name, endpoint, versions };
     },
     async notify(socket, error) {

@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
 import { Channel } from './channel.ts';
 import { RpcError } from './messages.ts';
+import { MAX_MESSAGE_BYTES } from './plugin-calls.ts';
 
 export interface UnixCallOptions {
   readonly clock: Clock;
@@ -22,7 +23,8 @@ export async function callOnSocket(
   options: UnixCallOptions,
 ): Promise<Buffer> {
   await answers(socket);
-  const channel = new Channel({ endpoints: [`unix://${pathToFileURL(socket).pathname}`], ...options });
+  const endpoints = [`unix://${pathToFileURL(socket).pathname}`];
+  const channel = new Channel({ endpoints, maxMessageBytes: MAX_MESSAGE_BYTES, ...options });
   try {
     return await channel.unary(path, message, timeoutMs);
   } finally {

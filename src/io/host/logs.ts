@@ -1,7 +1,7 @@
 /** Logs of this host: files below a directory, never outside of it by links, and journald's journal. */
 import { spawn } from 'node:child_process';
-import { createReadStream } from 'node:fs';
-import { open, readdir, realpath } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { open, readdir, readlink, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import type { HostLogs, JournalQuery } from '../../components/kubelet/host-logs-port.ts';
@@ -24,13 +24,14 @@ export function hostLogs(directory: string, journalctl = 'journalctl'): HostLogs
     async open(path) {
       const place = await inside(directory, path);
       if (place === undefined) return undefined;
-      const handle = await open(place).catch(() => undefined);
+      // Opening a pipe that nothing writes to would keep a thread of the process forever.
+      const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
       if (handle === undefined) return undefined;
-      if (!(await handle.stat()).isFile()) {
-        await handle.close();
-        return undefined;
-      }
-      return createReadStream('', { fd: handle });
+      // A link may have been put there since the path was resolved.
+      const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
+      if (opened === place && (await handle.stat()).isFile()) return createReadStream('', { fd: handle });
+      await handle.close();
+      return undefined;
     },
     journal: (query, signal) => runJournal(journalctl, query, signal),
   };

@@ -17,6 +17,7 @@ const MANIFEST_TYPES = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
 const MAX_REDIRECTS = 5;
+const MAX_CHALLENGE = 8192;
 const CONNECT_TIMEOUT_MS = 5_000;
 const HEADERS_TIMEOUT_MS = 20_000;
 const BODY_IDLE_TIMEOUT_MS = 30_000;
@@ -178,6 +179,7 @@ class HttpRegistryClient implements RegistryClient {
       const location = response.headers['location'];
       if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') {
         await response.body.dump();
+        if (!URL.canParse(location, target)) throw this.#failed('image-pull', 'the registry redirects to no URL');
         const next = new URL(location, target);
         if (next.protocol !== 'https:' && !(this.#plain && next.protocol === 'http:'))
           throw this.#failed('image-pull', `refused redirect to ${next.protocol}//${next.host}`);
@@ -214,7 +216,9 @@ class HttpRegistryClient implements RegistryClient {
     if (scheme !== 'bearer')
       throw this.#failed('image-pull-denied', `the registry asks for unknown authentication ${JSON.stringify(scheme)}`);
     const parameters = new Map<string, string>();
-    for (const [, key = '', quoted, bare] of challenge.matchAll(/([a-z_]+)=(?:"([^"]*)"|([^\s,]+))/gi)) {
+    for (const [, key = '', quoted, bare] of challenge
+      .slice(0, MAX_CHALLENGE)
+      .matchAll(/\b([a-z_]{1,32})=(?:"([^"]*)"|([^\s,]+))/gi)) {
       parameters.set(key.toLowerCase(), quoted ?? bare ?? '');
     }
     const realm = parameters.get('realm') ?? '';

@@ -22,10 +22,22 @@ const run = promisify(execFile);
 
 const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARK = '.wh..wh..opq';
-const MAX_ENTRIES = 1_000_000;
 /** Between two looks at the free space. */
 const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
 const MAX_PATH_BYTES = 4096;
+
+/** What an archive can make a host keep in memory and do, however small it is compressed. */
+export interface LayerLimits {
+  readonly entries: number;
+  /** Bytes of all names together. */
+  readonly nameBytes: number;
+  /** Attributes, and devices and pipes, each of which takes a process to make. */
+  readonly programs: number;
+  /** Names that are gone through when directories are replaced by something else. */
+  readonly replaced: number;
+}
+
+const LIMITS: LayerLimits = { entries: 1_000_000, nameBytes: 256 * 1024 ** 2, programs: 10_000, replaced: 100_000_000 };
 
 export interface UnpackedLayer {
   readonly deletions: LayerDeletions;
@@ -35,6 +47,7 @@ export interface UnpackedLayer {
 }
 
 interface Progress {
+  readonly limits: LayerLimits;
   readonly root: string;
   readonly trees: Trees;
   readonly directories: Set<string>;
@@ -46,11 +59,21 @@ interface Progress {
   sizeBytes: number;
   checkAtBytes: number;
   entries: number;
+  nameBytes: number;
+  programs: number;
+  replaced: number;
 }
 
 /** `tar` is the uncompressed layer; it is consumed to its end. Throws RuntimeError 'image-pull' on a bad archive. */
-export async function unpackLayer(tar: Readable, root: string, trees: Trees, log: Log): Promise<UnpackedLayer> {
+export async function unpackLayer(
+  tar: Readable,
+  root: string,
+  trees: Trees,
+  log: Log,
+  limits = LIMITS,
+): Promise<UnpackedLayer> {
   const progress: Progress = {
+    limits,
     root,
     trees,
     directories: new Set(['']),
@@ -62,6 +85,9 @@ export async function unpackLayer(tar: Readable, root: string, trees: Trees, log
     sizeBytes: 0,
     checkAtBytes: CHECK_SPACE_BYTES,
     entries: 0,
+    nameBytes: 0,
+    programs: 0,
+    replaced: 0,
   };
   const parser = extract();
   tar.on('error', (error) => parser.destroy(error));
@@ -89,8 +115,13 @@ export async function unpackLayer(tar: Readable, root: string, trees: Trees, log
 }
 
 async function unpackEntry(progress: Progress, header: Header, body: AsyncIterable<unknown>, log: Log): Promise<void> {
-  if (++progress.entries > MAX_ENTRIES) throw bad('the layer has more than a million entries');
+  const { limits } = progress;
+  if (++progress.entries > limits.entries) throw bad(`the layer has more than ${limits.entries} entries`);
+  // A size that is no number never comes to its end.
+  if (!Number.isSafeInteger(header.size)) throw bad(`${JSON.stringify(header.name.slice(0, 200))} has no valid size`);
   const path = safePath(header.name);
+  progress.nameBytes += path.length;
+  if (progress.nameBytes > limits.nameBytes) throw bad(`the layer's names have more than ${limits.nameBytes} bytes`);
   const slash = path.lastIndexOf('/');
   const parent = slash < 0 ? '' : path.slice(0, slash);
   const name = path.slice(slash + 1);
@@ -148,6 +179,7 @@ async function unpackEntry(progress: Progress, header: Header, body: AsyncIterab
     case 'character-device':
     case 'block-device':
     case 'fifo':
+      countProgram(progress);
       await makeNode(target, header);
       break;
     default:
@@ -200,6 +232,8 @@ async function makeRoom(progress: Progress, path: string): Promise<void> {
   progress.files.delete(path);
   if (!existing.isDirectory()) return;
   for (const set of [progress.directories, progress.files, progress.directoryTimes]) {
+    progress.replaced += set.size;
+    if (progress.replaced > progress.limits.replaced) throw bad('too many directories are replaced by other entries');
     for (const key of set.keys()) if (key === path || key.startsWith(`${path}/`)) set.delete(key);
   }
 }
@@ -251,8 +285,15 @@ function collectAttributes(progress: Progress, path: string, header: Header): vo
   for (const [key, value] of Object.entries(header.pax ?? {})) {
     if (!key.startsWith(PAX_ATTRIBUTE) || typeof value !== 'string') continue;
     const name = key.slice(PAX_ATTRIBUTE.length);
-    if (name === 'security.capability' || /^user\.[\w.-]+$/.test(name)) progress.attributes.push({ path, name, value });
+    if (name !== 'security.capability' && !/^user\.[\w.-]+$/.test(name)) continue;
+    countProgram(progress);
+    progress.attributes.push({ path, name, value });
   }
+}
+
+function countProgram(progress: Progress): void {
+  if (++progress.programs > progress.limits.programs)
+    throw bad(`more than ${progress.limits.programs} attributes, devices and pipes`);
 }
 
 async function restoreAttributes(progress: Progress, log: Log): Promise<void> {

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import type { LogFiles, OpenLog } from '../../components/kubelet/files-port.ts';
 
@@ -10,7 +11,11 @@ export const logFiles: LogFiles = {
 };
 
 async function openLog(path: string): Promise<OpenLog> {
-  return logOf(await open(path, 'r'));
+  // Opening a pipe that nothing writes to would keep a thread of the process forever.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if ((await file.stat()).isFile()) return logOf(file);
+  await file.close();
+  throw new Error(`${path}: is not a regular file`);
 }
 
 function logOf(file: FileHandle): OpenLog {

@@ -2,8 +2,11 @@
  * Logins at a directory: searches the user, then binds as the entry with the password. The user name is a value of the
  * search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
  */
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { AndFilter, Client, EqualityFilter, FilterParser, InvalidCredentialsError, PresenceFilter } from 'ldapts';
 import type { LdapPort } from '../../components/openshift/oauth/port.ts';
+import { LdapFrames } from './ldap-frames.ts';
 
 const TIMEOUT_MS = 10_000;
 const SCOPES = ['base', 'one', 'sub'] as const;
@@ -34,13 +37,38 @@ export function parseLdapUrl(text: string): LdapUrl {
   };
 }
 
+/** The library sees whole messages only. */
+function judged<S extends Socket>(socket: S): S {
+  const frames = new LdapFrames();
+  const emit = socket.emit.bind(socket);
+  const receive = (chunk: Buffer): void => {
+    try {
+      for (const message of frames.push(chunk)) emit('data', message);
+    } catch (error) {
+      socket.destroy(error instanceof Error ? error : undefined);
+    }
+  };
+  socket.emit = (event: string | symbol, ...values: unknown[]): boolean => {
+    const [chunk] = values;
+    if (event !== 'data' || !Buffer.isBuffer(chunk)) return emit(event, ...values);
+    receive(chunk);
+    return true;
+  };
+  return socket;
+}
+
 export const ldap: LdapPort = {
   async authenticate({ url, bindDn, bindPassword, insecure, ca, attributes }, user, password) {
     const { server, base, attribute, scope, filter } = parseLdapUrl(url);
     const secure = server.toLowerCase().startsWith('ldaps:');
     if (insecure && secure) throw new Error('ldap.insecure: is for ldap:// alone; change the URL');
     const tls = ca === undefined ? {} : { ca };
-    const options = { url: server, timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS };
+    const options = {
+      ...{ url: server, timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
+      createConnection: ((...to: Parameters<typeof connect>) => judged(connect(...to))) as typeof connect,
+      createSecureConnection: ((...to: Parameters<typeof connectTls>) =>
+        judged(connectTls(...to))) as typeof connectTls,
+    };
     const client = new Client(secure ? { ...options, tlsOptions: tls } : options);
     try {
       if (!secure && !insecure) await client.startTLS(tls);

@@ -70,6 +70,8 @@ export async function readBundle(
       const { header } = entry;
       if (header.type !== 'file')
         throw bad(`member "${shown(header.name)}" is a ${header.type}; only files may be there`);
+      // A size that is no number never comes to its end.
+      if (!Number.isSafeInteger(header.size)) throw bad(`member "${shown(header.name)}" has no valid size`);
       if (text === undefined) {
         text = await textMember(entry, header, MANIFEST_NAME, MAX_MANIFEST_BYTES);
       } else if (read === undefined) {

@@ -75,13 +75,11 @@ async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStrea
   try {
     for await (const chunk of from) {
       text += Buffer.from(chunk).toString('utf8');
-      for (;;) {
-        const end = text.indexOf('}');
-        if (end < 0) break;
-        const size = parseSize(text.slice(0, end + 1));
-        text = text.slice(end + 1);
-        if (size !== undefined) process.resize(size.columns, size.rows);
-      }
+      const end = text.lastIndexOf('}');
+      // Of sizes that come together the last one counts.
+      const size = end < 0 ? undefined : parseSize(text.slice(Math.max(0, text.lastIndexOf('{', end)), end + 1));
+      text = text.slice(end + 1);
+      if (size !== undefined) process.resize(size.columns, size.rows);
       if (text.length > 1024) text = '';
     }
   } catch {

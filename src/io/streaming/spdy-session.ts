@@ -84,6 +84,7 @@ class ServerSpdySession implements SpdySession {
   readonly #streams = new Map<number, StreamState>();
   #lastStreamId = 0;
   #closed = false;
+  #replied: Promise<void> | undefined;
   #peerKeepsWindows = false;
   #initialSendWindow = DEFAULT_WINDOW_BYTES;
   #sessionSendWindow = DEFAULT_WINDOW_BYTES;
@@ -200,7 +201,12 @@ class ServerSpdySession implements SpdySession {
   }
 
   #resetStream(id: number, status: number): void {
-    this.#sendControl(encodeWords(FrameType.rstStream, id, status));
+    this.#reply(encodeWords(FrameType.rstStream, id, status));
+  }
+
+  /** No more frames are read until the client has taken what a frame of its own has caused. */
+  #reply(frame: Buffer): void {
+    this.#replied = this.#writer.write(frame).catch(() => {});
   }
 
   #openStream(payload: Buffer, headers: SpdyHeaders, flags: number): void {
@@ -224,7 +230,7 @@ class ServerSpdySession implements SpdySession {
     this.#streams.set(id, state);
     const replyId = Buffer.alloc(4);
     replyId.writeUInt32BE(id);
-    this.#sendControl(
+    this.#reply(
       encodeControlFrame(FrameType.synReply, 0, Buffer.concat([replyId, this.#deflate(encodeHeaderBlock(new Map()))])),
     );
     if ((flags & FLAG_FIN) !== 0) this.#endRemote(state);
@@ -245,15 +251,19 @@ class ServerSpdySession implements SpdySession {
   #applySettings(payload: Buffer): void {
     const count = payload.length >= 4 ? payload.readUInt32BE(0) : 0;
     if (count * 8 + 4 > payload.length) throw new CodedError('protocol', 'SPDY SETTINGS frame is cut short');
+    let window = this.#initialSendWindow;
     for (let index = 0; index < count; index++) {
       const id = payload.readUInt32BE(4 + index * 8) & 0xffffff;
       const value = payload.readUInt32BE(8 + index * 8);
       if (id !== SETTING_INITIAL_WINDOW || value > MAX_WINDOW_BYTES) continue;
       this.#peerKeepsWindows = true;
-      for (const state of this.#streams.values()) state.sendWindow += value - this.#initialSendWindow;
-      this.#initialSendWindow = value;
-      this.#wakeSenders();
+      window = value;
     }
+    // Once a frame: it may name the setting thousands of times, for hundreds of streams.
+    if (window === this.#initialSendWindow) return;
+    for (const state of this.#streams.values()) state.sendWindow += window - this.#initialSendWindow;
+    this.#initialSendWindow = window;
+    this.#wakeSenders();
   }
 
   #growWindow(payload: Buffer): void {
@@ -330,6 +340,7 @@ class ServerSpdySession implements SpdySession {
     let data: { state: StreamState | undefined; remaining: number; fin: boolean } | undefined;
     const consume = async (): Promise<void> => {
       for (;;) {
+        await this.#replied;
         if (data !== undefined) {
           const piece = buffered.subarray(0, data.remaining);
           if (piece.length > 0) {

@@ -12,8 +12,9 @@ import { askAgent } from '../../../src/io/agent/index.ts';
 import { encodeMessage, Keyring, newKeyringText } from '../../../src/io/transport/memberlist/index.ts';
 import { messageType, typed } from '../../../src/io/transport/memberlist/messages.ts';
 import { sealPacket } from '../../../src/io/transport/memberlist/packet.ts';
-import { sealStream } from '../../../src/io/transport/memberlist/stream.ts';
+import { encodePushPull, sealStream } from '../../../src/io/transport/memberlist/stream.ts';
 import { compressLzw } from '../../io/transport/lzw-writer.ts';
+import { generator } from '../../random.ts';
 import { directory, startAgent, type TestAgent } from './agents.ts';
 import { eventually } from './ring.ts';
 
@@ -107,4 +108,53 @@ test('without the key nothing is answered, and bombs stop at their bounds, with 
     ['a'],
   );
   assert.ok(latestMs < 250, `the event loop stood still for ${latestMs} ms`);
+});
+
+test('damaged messages of a member that has the key neither end an agent nor fill its table', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  using attacker = stranger();
+  const next = generator(20_2616);
+  const below = (most: number): number => Math.floor(next() * most);
+  const label = new Uint8Array();
+  const from = { name: 'x', address: { ip: '127.0.0.1', port: 9 } };
+  const versions = [1, 5, 2, 2, 5, 4] as const;
+  const address = { ip: '127.0.0.1', port: 9 };
+  const row = { name: 'row', address, meta: new Uint8Array(40), incarnation: 1, state: 'alive', versions } as const;
+  const messages: readonly Uint8Array[] = [
+    encodeMessage({ kind: 'ping', seq: 1, node: 'a', from } as never),
+    encodeMessage({ kind: 'indirect-ping', seq: 2, target: address, node: 'b', nack: true, from } as never),
+    encodeMessage({ kind: 'ack', seq: 1 } as never),
+    encodeMessage({ kind: 'nack', seq: 1 } as never),
+    encodeMessage({ kind: 'alive', incarnation: 1, node: 'm', address, meta: new Uint8Array(60), versions } as never),
+    encodeMessage({ kind: 'suspect', incarnation: 1, node: 'a', from: 'm' } as never),
+    encodeMessage({ kind: 'dead', incarnation: 1, node: 'm', from: 'm' } as never),
+    encodeMessage({ kind: 'user', payload: new Uint8Array(30) } as never),
+  ];
+  const table = encodePushPull({ rows: [row, { ...row, name: 'other' }], userState: new Uint8Array(20), join: true });
+  const mutated = (bytes: Uint8Array): Uint8Array => {
+    const out = Uint8Array.from(bytes);
+    for (let n = below(5); n >= 0; n -= 1) out[below(out.length)] = below(256);
+    return below(6) === 0 ? out.subarray(0, below(out.length) + 1) : out;
+  };
+  for (let i = 0; i < 3000; i++) {
+    const parts = Array.from({ length: 1 + below(3) }, () => mutated(messages[below(messages.length)] as Uint8Array));
+    attacker.send(a.address, sealPacket(parts, 0, { keyring, label }));
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  for (let i = 0; i < 120; i++) {
+    const stream = createConnection({ host: a.address.ip, port: a.address.port });
+    stream.on('error', () => {});
+    stream.resume();
+    stream.write(sealStream(mutated(i % 4 === 0 ? (messages[0] as Uint8Array) : table), { keyring, label }));
+    await Promise.race([
+      new Promise((resolve) => stream.once('close', resolve)),
+      new Promise((resolve) => setTimeout(resolve, 50)),
+    ]);
+    stream.destroy();
+  }
+  const members = await membersOf(a);
+  assert.equal(members.find(({ name }) => name === 'a')?.state, 'alive');
+  assert.ok(members.length < 1000, `${members.length} members`);
 });

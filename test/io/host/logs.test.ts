@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hostLogs, journalArguments } from '../../../src/io/host/index.ts';
 
 let directory: string;
@@ -28,6 +30,23 @@ test('files and directories below the log directory are served, links out of it 
   }
   for (const path of ['out', '../secret', 'pods', 'none']) assert.equal(await logs.open(path), undefined, path);
   assert.equal(await logs.names('..'), undefined);
+});
+
+test('a pipe that nothing writes to and a socket are no logs, and keep no thread', async () => {
+  const logs = hostLogs(join(directory, 'log'));
+  execFileSync('mkfifo', [join(directory, 'log/pipe')]);
+  // More than libuv has threads.
+  const opened = await Promise.race([
+    Promise.all(Array.from({ length: 8 }, () => logs.open('pipe'))),
+    sleep(1_000, 'stuck', { ref: false }),
+  ]);
+  // A test that fails ends too.
+  if (opened === 'stuck')
+    execFileSync('sh', ['-c', 'for i in 1 2 3 4 5 6 7 8; do : > "$0"; done', join(directory, 'log/pipe')]);
+  assert.deepEqual(
+    opened,
+    Array.from({ length: 8 }, () => undefined),
+  );
 });
 
 test('a journal query becomes arguments of journalctl, times in its own form', () => {

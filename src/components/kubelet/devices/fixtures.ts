@@ -15,6 +15,8 @@ import type { DeviceManager } from './manager.ts';
 import type { AllocateAnswer, ClaimReference } from './port.ts';
 
 export const RIG_DRIVER = 'rig.hyperedge.dev';
+/** Of fixtures that nothing has; the ones unplugged first are forgotten first. */
+const MAX_UNPLUGGED = 32;
 /** Device nodes that appear or disappear are notified; network links are not. */
 const SCAN_MS = 15_000;
 
@@ -150,11 +152,31 @@ export class Fixtures implements OwnDriver {
       if (!known.plugged || present.has(known.fixture.name)) continue;
       known.plugged = false;
       changed = true;
+      // Behind those that were unplugged before.
+      this.#known.delete(known.fixture.name);
+      this.#known.set(known.fixture.name, known);
       log.warn('fixture unplugged', { fixture: known.fixture.name });
       this.#publish(known.fixture, false);
       this.#unplugged(known.fixture);
     }
-    if (changed) onChanged();
+    if (!changed) return;
+    this.#forgetOldest();
+    onChanged();
+  }
+
+  /** A device may come back with another serial number each time. */
+  #forgetOldest(): void {
+    const { manager } = this.#options;
+    const unplugged = [...this.#known.values()].filter(
+      ({ fixture, plugged }) =>
+        !plugged &&
+        !this.#claimed.has(deviceNameOf(fixture)) &&
+        manager.holder(resourceOf(fixture), fixture.name) === undefined,
+    );
+    for (const { fixture } of unplugged.slice(0, Math.max(0, unplugged.length - MAX_UNPLUGGED))) {
+      this.#known.delete(fixture.name);
+      manager.withdraw(resourceOf(fixture));
+    }
   }
 
   #unplugged(fixture: Fixture): void {

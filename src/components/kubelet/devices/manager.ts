@@ -93,6 +93,11 @@ export class DeviceManager implements PluginHandler {
     this.#listed(resource, devices);
   }
 
+  /** The end of what `publish` began; of a resource whose devices no container has. */
+  withdraw(resource: string): void {
+    if (this.#resources.delete(resource)) this.#save();
+  }
+
   /** `[capacity, allocatable]` by resource. */
   amounts(): ReadonlyMap<string, readonly [capacity: number, allocatable: number]> {
     const nowMs = this.#options.clock.monotonicMs();

@@ -26,13 +26,17 @@ export const isCdiName = (name: string): boolean => name.length <= MAX_ID_LENGTH
 export function checkRegistration({ version, endpoint, resourceName }: Registration): void {
   if (version !== PLUGIN_API_VERSION) {
     throw new Error(
-      `requested API version ${JSON.stringify(version)} is not supported by kubelet. Supported version is "${PLUGIN_API_VERSION}"`,
+      `requested API version ${JSON.stringify(version.slice(0, 64))} is not supported by kubelet. Supported version is "${PLUGIN_API_VERSION}"`,
     );
   }
   if (!isExtendedResource(resourceName))
-    throw new Error(`the ResourceName ${JSON.stringify(resourceName)} is invalid; use vendor.example/name`);
+    throw new Error(
+      `the ResourceName ${JSON.stringify(resourceName.slice(0, 128))} is invalid; use vendor.example/name`,
+    );
   if (!ENDPOINT.test(endpoint))
-    throw new Error(`endpoint ${JSON.stringify(endpoint)} is invalid; use the name of a socket beside kubelet.sock`);
+    throw new Error(
+      `endpoint ${JSON.stringify(endpoint.slice(0, 128))} is invalid; use the name of a socket beside kubelet.sock`,
+    );
 }
 
 /** Throws an Error that becomes the status of the registration. */
@@ -56,7 +60,7 @@ export function checkDevices(devices: readonly ListedDevice[]): void {
     if (seen.has(id)) throw new Error(`device ${JSON.stringify(id)} is listed twice`);
     seen.add(id);
     if (numaNodes.some((node) => node < 0 || node > MAX_NUMA_NODE))
-      throw new Error(`device ${JSON.stringify(id)}: NUMA node ${numaNodes.join(', ')} is out of range`);
+      throw new Error(`device ${JSON.stringify(id)}: NUMA node ${numaNodes.slice(0, 8).join(', ')} is out of range`);
   }
 }
 
@@ -69,23 +73,25 @@ export function checkAnswer(answers: readonly AllocateAnswer[]): AllocateAnswer 
   if ([env.size, mounts.length, devices.length, annotations.size, cdiDevices.length].some((n) => n > MAX_ITEMS))
     throw new Error(`more than ${MAX_ITEMS} environment variables, mounts, devices or annotations`);
   for (const name of env.keys())
-    if (!ENV_NAME.test(name)) throw new Error(`environment variable ${JSON.stringify(name)} has no valid name`);
+    if (!ENV_NAME.test(name))
+      throw new Error(`environment variable ${JSON.stringify(name.slice(0, 128))} has no valid name`);
   for (const { hostPath, containerPath } of [...mounts, ...devices])
     for (const path of [hostPath, containerPath])
       if (!path.startsWith('/') || path.length > 4096 || path.split('/').includes('..') || path.includes('\0'))
         throw new Error(`path ${JSON.stringify(path.slice(0, 128))} is not absolute`);
   for (const { permissions } of devices)
     if (!/^[rwm]{1,3}$/.test(permissions))
-      throw new Error(`device permissions ${JSON.stringify(permissions)} are not of r, w and m`);
+      throw new Error(`device permissions ${JSON.stringify(permissions.slice(0, 16))} are not of r, w and m`);
   for (const name of cdiDevices)
-    if (!isCdiName(name)) throw new Error(`CDI device ${JSON.stringify(name)} is not a qualified name`);
+    if (!isCdiName(name)) throw new Error(`CDI device ${JSON.stringify(name.slice(0, 128))} is not a qualified name`);
   return answer;
 }
 
 /** Throws an Error unless `preferred` are `size` different devices of `available`. */
 export function checkPreferred(preferred: readonly string[], available: ReadonlySet<string>, size: number): void {
   const unknown = preferred.find((id) => !available.has(id));
-  if (unknown !== undefined) throw new Error(`preferred device ${JSON.stringify(unknown)} is not available`);
+  if (unknown !== undefined)
+    throw new Error(`preferred device ${JSON.stringify(unknown.slice(0, 64))} is not available`);
   if (new Set(preferred).size !== size || preferred.length !== size)
     throw new Error(`${preferred.length} devices are preferred where ${size} were asked for`);
 }

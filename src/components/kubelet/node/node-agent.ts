@@ -281,7 +281,11 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
 function patchOf(from: NodeStatus, to: NodeStatus, gone: readonly string[]): Record<string, unknown> {
   const { addresses = [], ...kept } = to;
   const removed = Object.fromEntries(gone.map((name) => [name, null]));
-  const rest = { ...kept, allocatable: { ...kept.allocatable, ...removed } };
+  const rest = {
+    ...kept,
+    capacity: { ...kept.capacity, ...removed },
+    allocatable: { ...kept.allocatable, ...removed },
+  };
   if (canonicalJson(addresses) === canonicalJson(from.addresses ?? [])) return { ...rest };
   return { ...rest, addresses: [...addresses, { $patch: 'replace' }] };
 }

@@ -32,6 +32,11 @@ export interface RegistrationOptions {
 
 const RESCAN_MS = 10_000;
 const FIRST_RETRY_MS = 500;
+const MAX_NAME = 253;
+const MAX_PATH = 4096;
+const MAX_VERSIONS = 64;
+/** Characters of an answer that are quoted. */
+const QUOTED = 64;
 
 interface Known {
   readonly stamp: string;
@@ -45,6 +50,9 @@ export class PluginRegistrations {
   readonly #known = new Map<string, Known>();
   #watch: { close(): void } | undefined;
   #timer: Timer | undefined;
+  /** Sockets that are being asked: one that does not answer must not keep the others waiting. */
+  readonly #asked = new Set<string>();
+  #scans = 0;
   #scanning = false;
   #again = false;
   #stopped = false;
@@ -77,7 +85,9 @@ export class PluginRegistrations {
   #arm(): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    const next = Math.min(nowMs + RESCAN_MS, ...[...this.#known.values()].map(({ retryAtMs }) => retryAtMs));
+    // A socket that is being asked is looked at again once it has answered.
+    const due = [...this.#known].filter(([socket]) => !this.#asked.has(socket)).map(([, { retryAtMs }]) => retryAtMs);
+    const next = Math.min(nowMs + RESCAN_MS, ...due);
     this.#timer?.cancel();
     this.#timer = clock.setTimer(Math.max(0, next - nowMs), () => this.#scan());
   }
@@ -85,6 +95,7 @@ export class PluginRegistrations {
   async #scanUntilQuiet(): Promise<void> {
     while (this.#again && !this.#stopped) {
       this.#again = false;
+      this.#scans += 1;
       const present = await this.#options.sockets.list(this.#options.directory).catch(() => undefined);
       if (present === undefined) continue;
       for (const [socket, known] of this.#known) {
@@ -92,17 +103,31 @@ export class PluginRegistrations {
         this.#known.delete(socket);
         if (known.plugin !== undefined && !present.has(socket)) await this.#deregister(known.plugin);
       }
-      for (const [socket, stamp] of present) await this.#look(socket, stamp);
+      for (const [socket, stamp] of present) if (!this.#asked.has(socket)) this.#ask(socket, stamp);
     }
+  }
+
+  #ask(socket: string, stamp: string): void {
+    const known = this.#known.get(socket);
+    if (known !== undefined && known.retryAtMs > this.#options.clock.monotonicMs()) return;
+    const scans = this.#scans;
+    this.#asked.add(socket);
+    void this.#look(socket, stamp).finally(() => {
+      this.#asked.delete(socket);
+      if (this.#stopped) return;
+      // What has changed meanwhile was not looked at.
+      if (this.#scans === scans) this.#arm();
+      else this.#scan();
+    });
   }
 
   async #look(socket: string, stamp: string): Promise<void> {
     const { clock, sockets, handlers, log } = this.#options;
     const known = this.#known.get(socket);
-    if (known !== undefined && known.retryAtMs > clock.monotonicMs()) return;
     let plugin: PluginInfo | undefined;
     try {
       plugin = await sockets.info(socket);
+      checkInfo(plugin);
       const handler = handlers.get(plugin.type);
       if (handler !== undefined) {
         await handler.register(registered(plugin, socket));
@@ -127,6 +152,19 @@ export class PluginRegistrations {
     }
   }
 }
+
+/** Throws an Error that becomes the status of the registration. */
+function checkInfo({ name, endpoint, versions }: PluginInfo): void {
+  if (!/^[\x21-\x7e]+$/.test(name) || name.length > MAX_NAME)
+    throw new Error(`plug-in name ${quoted(name)} is empty, longer than ${MAX_NAME} characters or not printable ASCII`);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a path may not have
+  if (endpoint !== '' && (!/^\/[^\0-\x1f\x7f]+$/.test(endpoint) || endpoint.length > MAX_PATH))
+    throw new Error(`endpoint ${quoted(endpoint)} is no absolute path of printable characters`);
+  if (versions.length > MAX_VERSIONS || versions.some((version) => version.length > MAX_NAME))
+    throw new Error(`more than ${MAX_VERSIONS} supported versions, or one of more than ${MAX_NAME} characters`);
+}
+
+const quoted = (text: string): string => JSON.stringify(text.slice(0, QUOTED));
 
 const registered = (plugin: PluginInfo, registration: string): RegisteredPlugin => ({
   ...plugin,

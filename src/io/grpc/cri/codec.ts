@@ -2,7 +2,8 @@
  * Protocol-buffer messages described by tables. A field that is not in a table is skipped when it is read. Source:
  * https://protobuf.dev/programming-guides/encoding.
  */
-import { Reader, Writer } from '../../../api/etcd/wire.ts';
+import { type Reader, Writer } from '../../../api/etcd/wire.ts';
+import { fields as readFields } from '../plugin-calls.ts';
 
 export interface MessageType {
   readonly [field: string]: Field;
@@ -77,32 +78,50 @@ function write(writer: Writer, { number, kind }: Field, value: unknown, isItem: 
 
 /** Throws what the reader throws for bytes that are no message. */
 export function decode<T extends MessageType>(type: T, bytes: Uint8Array): Message<T> {
-  const fields = new Map(Object.entries(type).map(([name, field]) => [field.number, { name, field }]));
+  const fields = fieldsOf(type);
   const message: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(type)) {
+  for (const { name, field } of fields.values()) {
     if (field.many === true) message[name] = [];
     else if (typeof field.kind === 'string') message[name] = zero(field.kind);
   }
-  const reader = new Reader(bytes);
-  for (let number = reader.field(); number !== 0; number = reader.field()) {
+  readFields(bytes, (number, reader) => {
     const known = fields.get(number);
-    if (known === undefined) {
-      reader.skip();
-      continue;
-    }
-    if (known.field.many === true && known.field.kind === 'int') {
-      const packed: bigint[] = [];
-      reader.bigs(packed);
-      (message[known.name] as unknown[]).push(...packed.map(Number));
-      continue;
-    }
-    const value = read(reader, known.field.kind);
-    if (known.field.many === true) (message[known.name] as unknown[]).push(value);
-    else if (known.field.kind === 'texts') Object.assign(message[known.name] as object, value);
-    else message[known.name] = value;
-  }
+    if (known === undefined) reader.skip();
+    else readInto(message, known, reader);
+  });
   return message as Message<T>;
 }
+
+function readInto(message: Record<string, unknown>, { name, field }: Known, reader: Reader): void {
+  if (field.many === true && field.kind === 'int') {
+    const packed: bigint[] = [];
+    reader.bigs(packed);
+    for (const each of packed) (message[name] as unknown[]).push(Number(each));
+    return;
+  }
+  const value = read(reader, field.kind);
+  if (field.many === true) (message[name] as unknown[]).push(value);
+  else if (field.kind === 'texts') Object.assign(message[name] as object, value);
+  else message[name] = value;
+}
+
+interface Known {
+  readonly name: string;
+  readonly field: Field;
+}
+
+const known = new WeakMap<MessageType, ReadonlyMap<number, Known>>();
+
+/** By number. A list has thousands of messages of one type. */
+function fieldsOf(type: MessageType): ReadonlyMap<number, Known> {
+  const before = known.get(type);
+  if (before !== undefined) return before;
+  const fields = new Map(Object.entries(type).map(([name, field]) => [field.number, { name, field }]));
+  known.set(type, fields);
+  return fields;
+}
+
+const ENTRY = { key: one(1, 'string'), value: one(2, 'string') } as const;
 
 function zero(kind: Kind): unknown {
   if (kind === 'string') return '';
@@ -119,6 +138,6 @@ function read(reader: Reader, kind: Kind | MessageType): unknown {
   if (kind === 'nanos') return Number(reader.bigVarint() / NANOS_PER_MS);
   // Limits of "none" are larger than any exact number; nothing is counted so far.
   if (kind === 'int') return Number(BigInt.asIntN(64, reader.bigVarint()));
-  const entry = decode({ key: one(1, 'string'), value: one(2, 'string') }, reader.bytes());
+  const entry = decode(ENTRY, reader.bytes());
   return { [entry.key]: entry.value };
 }

@@ -10,10 +10,17 @@ import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../../
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 const KILLED = 137;
+const HANDSHAKE_MS = 10_000;
+/** Of one message: runtimes send what they read of a pipe. */
+const MAX_MESSAGE_BYTES = 4 << 20;
 
 /** Throws RuntimeError 'internal' when the server refuses. */
 export async function openStreams(url: string, options: AttachOptions): Promise<ProcessStreams> {
-  const socket = new WebSocket(url.replace(/^http/, 'ws'), PROTOCOLS, { perMessageDeflate: false });
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), PROTOCOLS, {
+    perMessageDeflate: false,
+    handshakeTimeout: HANDSHAKE_MS,
+    maxPayload: MAX_MESSAGE_BYTES,
+  });
   const outputs = new Map<number, PassThrough>();
   if (options.stdout) outputs.set(CHANNEL.stdout, new PassThrough());
   if (options.stderr) outputs.set(CHANNEL.stderr, new PassThrough());
@@ -28,7 +35,7 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
       return;
     }
     const output = outputs.get(channel);
-    if (output === undefined || output.write(bytes)) return;
+    if (output === undefined || output.destroyed || output.write(bytes)) return;
     socket.pause();
     output.once('drain', () => socket.resume());
   });
@@ -77,9 +84,14 @@ interface Verdict {
   readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
 }
 
+/** 1 where the runtime says that the command failed, or nothing that can be read. */
 function exitCodeIn(text: string): number {
-  const { status, details } = JSON.parse(text) as Verdict;
-  if (status === 'Success') return 0;
-  const cause = details?.causes?.find(({ reason }) => reason === 'ExitCode');
-  return Number(cause?.message ?? 1);
+  try {
+    const { status, details } = JSON.parse(text) as Verdict;
+    if (status === 'Success') return 0;
+    const code = Number(details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message ?? 1);
+    return Number.isInteger(code) ? code : 1;
+  } catch {
+    return 1;
+  }
 }

@@ -4,18 +4,25 @@ import type { CSIDriver, CSINode, CSINodeDriver } from 'kubernetes-types/storage
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import type { Log } from '../../../../base/log.ts';
+import { dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../../../base/names.ts';
 import type { ApiClient } from '../../../../client/types.ts';
 import type { PluginHandler, RegisteredPlugin } from '../../plugins/registrations.ts';
 import type { CsiConnector, CsiNode, CsiNodeCapability, CsiNodeInfo } from './port.ts';
 
 export interface RegisteredDriver {
   readonly name: string;
+  readonly socket: string;
   readonly node: CsiNode;
   readonly capabilities: ReadonlySet<CsiNodeCapability>;
 }
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 const CONFLICTS = 5;
+/** Of the container storage interface: names are domains of at most 63 characters; IDs of nodes have at most 256. */
+const MAX_NAME = 63;
+const MAX_NODE_ID = 256;
+const MAX_TOPOLOGY = 32;
+const MAX_COUNT = 0x7fff_ffff;
 
 export class CsiDrivers implements PluginHandler {
   readonly #connect: CsiConnector;
@@ -23,6 +30,7 @@ export class CsiDrivers implements PluginHandler {
   readonly #log: Log;
   readonly #drivers = new Map<string, RegisteredDriver>();
   #client: ApiClient | undefined;
+  #announcing: Promise<void> = Promise.resolve();
 
   constructor(options: { readonly connect: CsiConnector; readonly nodeName: string; readonly log: Log }) {
     this.#connect = options.connect;
@@ -52,18 +60,26 @@ export class CsiDrivers implements PluginHandler {
   }
 
   async register({ name, socket, versions }: RegisteredPlugin): Promise<void> {
+    if (name.length > MAX_NAME || dns1123SubdomainErrors(name.toLowerCase()).length > 0)
+      throw new Error(`CSI driver name ${JSON.stringify(name.slice(0, MAX_NAME))} is not a domain of 63 characters`);
     if (!versions.some((version) => /^v?1\./.test(version))) {
-      throw new Error(`CSI driver ${name}: supports versions ${versions.join(', ')}; this node needs 1.x`);
+      throw new Error(`CSI driver ${name}: supports versions ${versions.slice(0, 8).join(', ')}; this node needs 1.x`);
     }
     const node = this.#connect(socket);
     const capabilities = await node.capabilities();
     const info = await node.info();
-    await this.#announce(name, info);
-    this.#drivers.set(name, { name, node, capabilities });
+    checkInfo(name, info);
+    // One after the other: the identities of all drivers are one annotation.
+    const announced = this.#announcing.then(() => this.#announce(name, info));
+    this.#announcing = announced.catch(() => {});
+    await announced;
+    this.#drivers.set(name, { name, socket, node, capabilities });
     this.#log.info('CSI driver registered', { driver: name, nodeId: info.nodeId });
   }
 
-  async deregister({ name }: RegisteredPlugin): Promise<void> {
+  async deregister({ name, socket }: RegisteredPlugin): Promise<void> {
+    // A newer plug-in of the driver, as during its update, stays.
+    if (this.#drivers.get(name)?.socket !== socket) return;
     this.#drivers.delete(name);
     this.#log.info('CSI driver deregistered', { driver: name });
     await this.#changeCsiNode((drivers) => drivers.filter((driver) => driver.name !== name));
@@ -72,15 +88,16 @@ export class CsiDrivers implements PluginHandler {
   async #announce(name: string, info: CsiNodeInfo): Promise<void> {
     const nodes = this.#api().resource(resources.nodes);
     const node = await nodes.get(this.#nodeName);
+    checkTopology(name, info, node);
     const ids = { ...readIds(node), [name]: info.nodeId };
-    await nodes.patch(this.#nodeName, undefined, 'merge', {
+    await nodes.patch(this.#nodeName, undefined, 'strategic', {
       metadata: { annotations: { [NODE_ID_ANNOTATION]: JSON.stringify(ids) }, labels: info.topology },
     });
     const driver: CSINodeDriver = {
       name,
       nodeID: info.nodeId,
       topologyKeys: Object.keys(info.topology).sort(),
-      ...(info.maxVolumes > 0 ? { allocatable: { count: info.maxVolumes } } : {}),
+      ...(info.maxVolumes > 0 ? { allocatable: { count: Math.min(info.maxVolumes, MAX_COUNT) } } : {}),
     };
     await this.#changeCsiNode((drivers) => [...drivers.filter((each) => each.name !== name), driver], node);
   }
@@ -139,5 +156,28 @@ function readIds({ metadata }: Node): Readonly<Record<string, string>> {
     return typeof ids === 'object' && ids !== null ? (ids as Record<string, string>) : {};
   } catch {
     return {};
+  }
+}
+
+/** Throws an Error that becomes the status of the registration. */
+function checkInfo(driver: string, { nodeId, topology }: CsiNodeInfo): void {
+  if (nodeId === '' || Buffer.byteLength(nodeId) > MAX_NODE_ID)
+    throw new Error(`CSI driver ${driver}: node ID is empty or longer than ${MAX_NODE_ID} bytes`);
+  const labels = Object.entries(topology);
+  if (labels.length > MAX_TOPOLOGY)
+    throw new Error(`CSI driver ${driver}: ${labels.length} topology segments are more than ${MAX_TOPOLOGY}`);
+  for (const [key, value] of labels)
+    if (qualifiedNameErrors(key).length > 0 || labelValueErrors(value).length > 0)
+      throw new Error(`CSI driver ${driver}: topology segment ${JSON.stringify(key.slice(0, 64))} is no valid label`);
+}
+
+/** As upstream's updateTopologyLabels: no driver changes a label that the node has. */
+function checkTopology(driver: string, { topology }: CsiNodeInfo, { metadata }: Node): void {
+  for (const [key, value] of Object.entries(topology)) {
+    const existing = metadata?.labels?.[key];
+    if (existing !== undefined && existing !== value)
+      throw new Error(
+        `CSI driver ${driver}: detected topology value collision: driver reported "${key}":"${value}" but existing label is "${key}":"${existing}"`,
+      );
   }
 }
