@@ -1,5 +1,6 @@
 /** How components meet through the API: client, informers, work queues, events, leader election. */
 export { type ApiClientOptions, createApiClient, type FenceableClient } from './api-client.ts';
+export { Competition } from './competition.ts';
 export type { ClientCredentials, CredentialsProvider } from './credentials.ts';
 export { ConnectionError, isConnectionError } from './errors.ts';
 export { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';

@@ -2,6 +2,7 @@ import { isApiError } from '../api/meta/status.ts';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { assert, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Competition } from './competition.ts';
 import { isConnectionError } from './errors.ts';
 import { LeaseLock } from './lease-lock.ts';
 import { sleep } from './transport.ts';
@@ -24,7 +25,21 @@ export interface LeaderElectorOptions {
   readonly renewDeadlineMs?: number;
   /** Between two tries. Default 2,000. */
   readonly retryPeriodMs?: number;
+  /** Without another candidate the lease is renewed seldom, with the times of `SOLE`. */
+  readonly competition?: Competition;
 }
+
+interface LeaseTimes {
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+}
+
+/**
+ * On a single master a renewal is a write that no other candidate reads, and its next process has the same identity.
+ * Source: LeaderElectionSNOConfig in pkg/config/leaderelection of openshift/library-go.
+ */
+const SOLE: LeaseTimes = { leaseDurationMs: 270_000, renewDeadlineMs: 240_000, retryPeriodMs: 60_000 };
 
 export interface FencedLeaderElector extends LeaderElector {
   /** For the client of the led work: see `ApiClient.fenced`. */
@@ -51,6 +66,10 @@ class LeaseElector implements FencedLeaderElector {
   readonly #log: Log;
   readonly #identity: string;
   readonly #retryPeriodMs: number;
+  readonly #competition: Competition | undefined;
+  readonly #times: LeaseTimes;
+  /** What the lease was last written with. */
+  #written: LeaseTimes;
   readonly #lease: LeaseLock;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
@@ -60,14 +79,17 @@ class LeaseElector implements FencedLeaderElector {
   constructor(options: LeaderElectorOptions) {
     const { clock, random, log, identity, leaseDurationMs = 15_000, renewDeadlineMs = 10_000 } = options;
     this.#retryPeriodMs = options.retryPeriodMs ?? 2_000;
+    this.#competition = options.competition;
+    this.#times = { leaseDurationMs, renewDeadlineMs, retryPeriodMs: this.#retryPeriodMs };
+    this.#written = this.#times;
     assert(leaseDurationMs > renewDeadlineMs, 'the lease must outlast the renew deadline');
     assert(renewDeadlineMs > this.#retryPeriodMs * JITTER, 'the renew deadline must allow more than one try');
     this.#clock = clock;
     this.#random = random;
     this.#log = log;
     this.#identity = identity;
-    this.#lease = new LeaseLock({ ...options, leaseDurationMs });
-    this.fence = new LeaseFence(clock, this.#lease.lock, renewDeadlineMs);
+    this.#lease = new LeaseLock(options);
+    this.fence = new LeaseFence(clock, this.#lease.lock);
   }
 
   async run(lead: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -91,8 +113,12 @@ class LeaseElector implements FencedLeaderElector {
 
   async #hold(): Promise<boolean> {
     const sent = this.fence.now();
-    const held = await this.#lease.tryHold();
-    if (held) this.fence.renewed(sent);
+    const times = this.#competition?.alone === true ? SOLE : this.#times;
+    const held = await this.#lease.tryHold(times.leaseDurationMs);
+    if (held) {
+      this.fence.renewed(sent, times.renewDeadlineMs);
+      this.#written = times;
+    }
     return held;
   }
 
@@ -150,8 +176,9 @@ class LeaseElector implements FencedLeaderElector {
 
   /** Returns when the lease could not be renewed in time; throws the signal's reason. */
   async #renew(signal: AbortSignal): Promise<void> {
+    let pauseMs = this.#written.retryPeriodMs;
     for (;;) {
-      await sleep(this.#clock, Math.min(this.#retryPeriodMs, Math.max(0, this.fence.leftMs)), signal);
+      await this.#rest(Math.min(pauseMs, Math.max(0, this.fence.leftMs)), signal);
       if (this.fence.leftMs <= 0) return;
       const deadline = new AbortController();
       // A request that hangs must not keep a leader in office beyond its deadline.
@@ -169,7 +196,19 @@ class LeaseElector implements FencedLeaderElector {
       if ('error' in result)
         this.#log.warn('cannot renew the lease', { lock: this.#lease.lock, error: messageOf(result.error) });
       if (this.fence.leftMs <= 0) return;
+      pauseMs = 'held' in result ? this.#written.retryPeriodMs : this.#retryPeriodMs;
     }
+  }
+
+  /** Ends early when candidates appear or disappear: the lease is to be written with other times. */
+  async #rest(ms: number, signal: AbortSignal): Promise<void> {
+    const early = new AbortController();
+    const unsubscribe = this.#competition?.onChange(() => early.abort());
+    await sleep(this.#clock, ms, AbortSignal.any([signal, early.signal]))
+      .catch((reason: unknown) => {
+        if (signal.aborted) throw reason;
+      })
+      .finally(unsubscribe);
   }
 
   async #release(): Promise<void> {

@@ -12,7 +12,6 @@ export interface LeaseLockOptions {
   readonly identity: string;
   readonly clock: Clock;
   readonly log: Log;
-  readonly leaseDurationMs: number;
 }
 
 /**
@@ -38,14 +37,15 @@ export class LeaseLock {
     return isFree(this.#lease?.spec) ? 0 : Math.max(0, leftMs);
   }
 
-  /** One try to get or renew the lease; false while another holds it. Throws ApiError. */
-  async tryHold(): Promise<boolean> {
+  /** One try to get or renew the lease for so long; false while another holds it. Throws ApiError. */
+  async tryHold(leaseDurationMs: number): Promise<boolean> {
     const { clock, name, namespace } = this.#options;
     const now = microTime(clock.nowMs());
     if (this.#lease === undefined || !this.#isHolder(this.#lease)) {
       const found = await this.#find();
       if (found === undefined) {
-        this.#observe(await this.#leases.create({ metadata: { name, namespace }, spec: this.#record(undefined, now) }));
+        const spec = this.#record(undefined, now, leaseDurationMs);
+        this.#observe(await this.#leases.create({ metadata: { name, namespace }, spec }));
         return true;
       }
       this.#observe(found);
@@ -53,7 +53,7 @@ export class LeaseLock {
     }
     const base = this.#lease ?? {};
     try {
-      this.#observe(await this.#leases.update({ ...base, spec: this.#record(base.spec, now) }));
+      this.#observe(await this.#leases.update({ ...base, spec: this.#record(base.spec, now, leaseDurationMs) }));
     } catch (error) {
       // Written by another candidate or deleted: the next try begins with its present state.
       if (!isApiError(error, 'Conflict') && !isApiError(error, 'NotFound')) throw error;
@@ -128,8 +128,8 @@ export class LeaseLock {
     else this.#observe(found);
   }
 
-  #record(before: LeaseSpec | undefined, now: string): LeaseSpec {
-    const { identity, leaseDurationMs } = this.#options;
+  #record(before: LeaseSpec | undefined, now: string, leaseDurationMs: number): LeaseSpec {
+    const { identity } = this.#options;
     const kept = before?.holderIdentity === identity;
     return {
       ...before,

@@ -18,15 +18,12 @@ export interface WriteFence {
 export class LeaseFence implements WriteFence {
   readonly #clock: Clock;
   readonly #lock: string;
-  readonly #holdMs: number;
-  #renewed: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
+  #renewed: { readonly monotonicMs: number; readonly wallMs: number; readonly holdMs: number } | undefined;
   #lost: AbortController | undefined;
 
-  /** `holdMs`: how long after a renewal writes pass; shorter than the lease. */
-  constructor(clock: Clock, lock: string, holdMs: number) {
+  constructor(clock: Clock, lock: string) {
     this.#clock = clock;
     this.#lock = lock;
-    this.#holdMs = holdMs;
   }
 
   get lost(): AbortSignal | undefined {
@@ -35,13 +32,14 @@ export class LeaseFence implements WriteFence {
 
   /** Milliseconds that are left of the last renewal, by the monotonic clock alone: a stepped clock loses no lease. */
   get leftMs(): number {
-    return this.#renewed === undefined ? 0 : this.#renewed.monotonicMs + this.#holdMs - this.#clock.monotonicMs();
+    if (this.#renewed === undefined) return 0;
+    return this.#renewed.monotonicMs + this.#renewed.holdMs - this.#clock.monotonicMs();
   }
 
   check(): void {
     if (this.#renewed !== undefined) {
       const wallMs = this.#clock.nowMs() - this.#renewed.wallMs;
-      if (this.leftMs > 0 && wallMs < this.#holdMs) return;
+      if (this.leftMs > 0 && wallMs < this.#renewed.holdMs) return;
     }
     const state = this.#renewed === undefined ? 'is not held' : 'was not renewed in time';
     throw new ApiError('ServiceUnavailable', `lease ${this.#lock} ${state}; the write was not sent`);
@@ -52,10 +50,11 @@ export class LeaseFence implements WriteFence {
     return { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.nowMs() };
   }
 
-  renewed(sent: { readonly monotonicMs: number; readonly wallMs: number }): void {
+  /** `holdMs`: how long after it writes pass; shorter than the lease. */
+  renewed(sent: { readonly monotonicMs: number; readonly wallMs: number }, holdMs: number): void {
     // An answer that comes late must not shorten what a newer one has given.
     if (this.#renewed !== undefined && sent.monotonicMs < this.#renewed.monotonicMs) return;
-    this.#renewed = sent;
+    this.#renewed = { ...sent, holdMs };
     this.#lost ??= new AbortController();
   }
 

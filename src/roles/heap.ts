@@ -12,6 +12,14 @@ export function collectLessOften(): void {
 }
 
 /**
+ * A space for new objects that is small, as in an idle process, is scavenged about once a second in less than a
+ * millisecond. Waking four threads for that costs as much again.
+ */
+export function scavengeAlone(): void {
+  setFlagsFromString('--no-parallel-scavenge');
+}
+
+/**
  * Of the young generation, both halves: what a store needs, and what an API server does, whose requests make more on
  * their way.
  */

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Node } from 'kubernetes-types/core/v1';
 import { errors } from '../../src/api/meta/status.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { type ApiClient, ConnectionError, createLeaderElector } from '../../src/client/index.ts';
+import {
+  type ApiClient,
+  Competition,
+  ConnectionError,
+  createLeaderElector,
+  type Informer,
+} from '../../src/client/index.ts';
 import { ManualClock, seededRandom, settle } from './clocks.ts';
 
 const SUBJECT = { group: 'coordination.k8s.io', plural: 'leases' };
@@ -84,13 +91,29 @@ class LeaseServer {
   }
 }
 
+/** An informer of nodes as far as a competition reads it. */
+class Nodes {
+  #added: (node: Node) => void = () => {};
+  readonly informer = {
+    hasListed: true,
+    onChange: ({ added }: { readonly added: (node: Node) => void }) => {
+      this.#added = added;
+      return () => {};
+    },
+  } as unknown as Informer<Node>;
+
+  add(name: string, isMaster: boolean): void {
+    this.#added({ metadata: { name, labels: isMaster ? { 'node-role.kubernetes.io/master': '' } : {} } });
+  }
+}
+
 describe('leader election', () => {
   const setUp = () => {
     const server = new LeaseServer();
     const clock = new ManualClock();
     const told: string[] = [];
     let leading = 0;
-    const candidate = (identity: string, seed = 1) => {
+    const candidate = (identity: string, seed = 1, competition?: Competition) => {
       const elector = createLeaderElector({
         client: server.clientOf(identity),
         namespace: 'kube-system',
@@ -99,6 +122,7 @@ describe('leader election', () => {
         clock,
         random: seededRandom(seed),
         log: silentLog,
+        ...(competition === undefined ? {} : { competition }),
       });
       const done = elector.run(async (signal) => {
         told.push(`${identity} leads`);
@@ -179,6 +203,53 @@ describe('leader election', () => {
     assert.equal(server.lease?.spec?.holderIdentity, 'two');
     assert.equal(server.lease?.spec?.leaseTransitions, 1);
     await two.elector.stop();
+  });
+
+  it('renews seldom while its host is the only master, and as before when another joins', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const nodes = new Nodes();
+    const competition = new Competition();
+    competition.follow(nodes.informer);
+    const one = candidate('one', 1, competition);
+    await settle();
+    assert.equal(server.lease?.spec?.leaseDurationSeconds, 15);
+    nodes.add('one', true);
+    nodes.add('worker', false);
+    await settle();
+    assert.deepEqual([server.writes, server.lease?.spec?.leaseDurationSeconds], [2, 270]);
+    await clock.advance(180_000);
+    assert.equal(server.writes, 5);
+    await clock.advance(30_000);
+    nodes.add('two', true);
+    await settle();
+    assert.deepEqual([server.writes, server.lease?.spec?.leaseDurationSeconds], [6, 15]);
+    const two = candidate('two', 2, competition);
+    await clock.advance(4_000);
+    assert.equal(server.writes, 8);
+    server.cut.set('one', 'hang');
+    await clock.advance(18_000);
+    assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+    await two.elector.stop();
+    void one;
+  });
+
+  it('tries again within seconds when a seldom renewal fails', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const nodes = new Nodes();
+    const competition = new Competition();
+    competition.follow(nodes.informer);
+    nodes.add('one', true);
+    const one = candidate('one', 1, competition);
+    await settle();
+    await clock.advance(59_000);
+    server.cut.set('one', 'fail');
+    await clock.advance(4_000);
+    server.cut.clear();
+    const { writes } = server;
+    await clock.advance(2_000);
+    assert.equal(server.writes, writes + 1);
+    assert.deepEqual(told, ['one leads']);
+    await one.elector.stop();
   });
 
   for (const fate of ['fail', 'hang'] as const) {

@@ -21,13 +21,13 @@ const isRefused = { name: 'ApiError', reason: 'ServiceUnavailable', message: /th
 describe('write fence', () => {
   const fenceOf = () => {
     const clock = new ManualClock();
-    return { clock, fence: new LeaseFence(clock, 'kube-system/test', 10_000) };
+    return { clock, fence: new LeaseFence(clock, 'kube-system/test') };
   };
 
   it('is closed before the lease is held and after it is given back', () => {
     const { fence } = fenceOf();
     assert.throws(() => fence.check(), isRefused);
-    fence.renewed(fence.now());
+    fence.renewed(fence.now(), 10_000);
     fence.check();
     fence.close();
     assert.throws(() => fence.check(), isRefused);
@@ -37,7 +37,7 @@ describe('write fence', () => {
     const { clock, fence } = fenceOf();
     const sent = fence.now();
     await clock.advance(4_000);
-    fence.renewed(sent);
+    fence.renewed(sent, 10_000);
     await clock.advance(5_999);
     fence.check();
     await clock.advance(1);
@@ -48,8 +48,8 @@ describe('write fence', () => {
     const { clock, fence } = fenceOf();
     const early = fence.now();
     await clock.advance(8_000);
-    fence.renewed(fence.now());
-    fence.renewed(early);
+    fence.renewed(fence.now(), 10_000);
+    fence.renewed(early, 10_000);
     await clock.advance(9_000);
     fence.check();
   });
@@ -57,8 +57,8 @@ describe('write fence', () => {
   it('closes by the wall clock where the monotonic one stood still, as in a suspended host', () => {
     let wallMs = 1_000_000;
     const clock = { ...systemClock, nowMs: () => wallMs, monotonicMs: () => 5_000 };
-    const fence = new LeaseFence(clock, 'kube-system/test', 10_000);
-    fence.renewed(fence.now());
+    const fence = new LeaseFence(clock, 'kube-system/test');
+    fence.renewed(fence.now(), 10_000);
     wallMs += 10_000;
     assert.throws(() => fence.check(), isRefused);
     assert.ok(fence.leftMs > 0, 'a stepped clock alone loses no lease');
@@ -66,7 +66,7 @@ describe('write fence', () => {
 
   it('aborts with its reason what is under way when the lease is lost', () => {
     const { fence } = fenceOf();
-    fence.renewed(fence.now());
+    fence.renewed(fence.now(), 10_000);
     const { lost } = fence;
     fence.cut();
     assert.ok(lost?.reason instanceof ApiError);
@@ -87,10 +87,10 @@ describe('fenced client', () => {
   it('writes while the lease is held, then only reads', async () => {
     const client = clientOf(server.url);
     const clock = new ManualClock();
-    const fence = new LeaseFence(clock, 'kube-system/test', 10_000);
+    const fence = new LeaseFence(clock, 'kube-system/test');
     const maps = client.fenced(fence).resource(resources.configMaps);
     await assert.rejects(maps.create(configMap('early')), isRefused);
-    fence.renewed(fence.now());
+    fence.renewed(fence.now(), 10_000);
     await maps.create(configMap('held'));
     await clock.advance(10_000);
     for (const write of [
@@ -125,8 +125,8 @@ describe('fenced client', () => {
     const address = slow.address();
     const client = clientOf(`https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`);
     const clock = new ManualClock();
-    const fence = new LeaseFence(clock, 'kube-system/test', 10_000);
-    fence.renewed(fence.now());
+    const fence = new LeaseFence(clock, 'kube-system/test');
+    fence.renewed(fence.now(), 10_000);
     const writing = client.fenced(fence).resource(resources.configMaps).create(configMap('queued'));
     const refused = assert.rejects(writing, isRefused);
     await eventually('the connection waits', () => held.length > 0);
@@ -140,8 +140,8 @@ describe('fenced client', () => {
 
   it('aborts a write under way when the lease is lost', async () => {
     const client = clientOf(server.url);
-    const fence = new LeaseFence(new ManualClock(), 'kube-system/test', 10_000);
-    fence.renewed(fence.now());
+    const fence = new LeaseFence(new ManualClock(), 'kube-system/test');
+    fence.renewed(fence.now(), 10_000);
     const seen = server.seen.length;
     server.intercept = () => true;
     const writing = client.fenced(fence).resource(resources.configMaps).create(configMap('hanging'));

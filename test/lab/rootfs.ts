@@ -67,6 +67,8 @@ export async function installOn(root: string, name: string): Promise<void> {
 
 async function identify(root: string, name: string): Promise<void> {
   await writeFile(join(root, 'etc/hostname'), `${name}\n`);
+  // As an installer of Debian writes it.
+  await writeFile(join(root, 'etc/hosts'), `127.0.0.1\tlocalhost\n127.0.1.1\t${name}\n`);
   // Without one it would be a first boot, which enables every service there is.
   await writeFile(join(root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);
   await mkdir(join(root, 'var/lib/origin'), { recursive: true });

@@ -70,7 +70,8 @@ export type FieldReader<T extends KubeObject> = { read(object: T): string }['rea
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-export type Durability = 'durable' | 'relaxed';
+/** As of `Commit` in core/mvcc/port. */
+export type Durability = 'durable' | 'relaxed' | 'heartbeat';
 
 /** What differs where a kind is served under another name. Columns read objects as they are stored. */
 export type ServedNames<T extends KubeObject = KubeObject> = Pick<
@@ -143,6 +144,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
   readonly storagePrefix: string;
   readonly durability?: Durability;
+  /** An update that only reports that its writer still runs: stored with the durability `heartbeat`. */
+  isHeartbeat?(object: T, old: Readonly<T>): boolean;
   /**
    * Updates that the cluster's components may do although the disk is full, because they keep a node in the cluster:
    * those of the object, or of its status.

@@ -81,7 +81,7 @@ export interface EtcdServerDeps {
   readonly bounds?: Partial<StoreBounds>;
   /** Bytes of current values cached in memory; 64 MiB by default. */
   readonly cacheBytes?: number;
-  /** Relaxed writes are on disk after this long at most; 1000 ms by default. */
+  /** Relaxed writes other than heartbeats are on disk after this long at most; 1000 ms by default. */
   readonly flushIntervalMs?: number;
   /** How often remaining times of long leases are checkpointed; every five minutes by default, as with etcd. */
   readonly leaseCheckpointMs?: number;

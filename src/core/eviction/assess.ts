@@ -68,6 +68,20 @@ export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs
 
 const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
 
+/** A twentieth of the capacity, and a quarter of the threshold, is left above each. False without observations. */
+export function isCalm({ thresholds }: EvictionSettings, observations: Observations): boolean {
+  return (
+    observations.size > 0 &&
+    thresholds.every(({ signal, value }) => {
+      const observation = observations.get(signal);
+      if (observation === undefined) return true;
+      const { available, capacity } = observation;
+      const least = absolute(value, capacity);
+      return available - least >= Math.max(least / 4, capacity / 20);
+    })
+  );
+}
+
 function isMet({ signal, value, minimumReclaim }: Threshold, observations: Observations, resolving: boolean): boolean {
   const observation = observations.get(signal);
   if (observation === undefined) return false;

@@ -47,8 +47,11 @@ export interface Commit {
   readonly guards: readonly Guard[];
   readonly puts?: readonly Put[];
   readonly deletes?: readonly string[];
-  /** 'relaxed': applied at once, on disk with the next durable commit or flush interval. Default 'durable'. */
-  readonly durability?: 'durable' | 'relaxed';
+  /**
+   * 'relaxed': applied at once, on disk with the next durable commit or flush interval. 'heartbeat': the same, for
+   * writes that are repeated by themselves, with a flush interval of minutes. Default 'durable'.
+   */
+  readonly durability?: 'durable' | 'relaxed' | 'heartbeat';
   /**
    * It helps to free the store's disk, or keeps a node alive: taken from what is kept for that while the disk is full.
    */

@@ -150,7 +150,9 @@ class AgentGossipHints implements GossipHints {
     const nowMs = this.#clock.monotonicMs();
     const { facts, heardAtMs } = this.#latest;
     const silentInMs = heardAtMs + this.#heardWithinMs - nowMs;
-    const heard = facts.leader !== undefined && silentInMs > 0;
+    // A leader hears itself.
+    const leads = facts.leader !== undefined && facts.leader === facts.memberId;
+    const heard = leads || (facts.leader !== undefined && silentInMs > 0);
     const current: StoreFacts = {
       memberId: facts.memberId,
       ...(heard && facts.leader !== undefined ? { leader: facts.leader } : {}),
@@ -167,7 +169,7 @@ class AgentGossipHints implements GossipHints {
         .ask('publish', current)
         .catch((error: unknown) => this.#log.v(2, 'gossip', { error: messageOf(error) }));
     }
-    const waits = heard ? [silentInMs] : [];
+    const waits = heard && !leads ? [silentInMs] : [];
     if (change !== 'none' && !due) waits.push(Math.max(dueInMs, RETRY_MS));
     if (waits.length > 0) this.#next = this.#clock.setTimer(Math.max(1, Math.ceil(Math.min(...waits))), this.#tell);
   };

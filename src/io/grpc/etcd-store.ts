@@ -48,6 +48,8 @@ const durability = (value: string): Metadata => ({ name: 'hyperedge-durability',
 const RELAXED = durability('relaxed');
 const RESERVE = durability('reserve');
 const RELAXED_RESERVE = durability('relaxed,reserve');
+const HEARTBEAT = durability('relaxed,heartbeat');
+const HEARTBEAT_RESERVE = durability('relaxed,heartbeat,reserve');
 
 /** Connects when first used, and again by itself. Values in answers may share memory with what was received. */
 export function createEtcdStore(options: EtcdStoreOptions): Store {
@@ -56,6 +58,7 @@ export function createEtcdStore(options: EtcdStoreOptions): Store {
 
 function metadataOf({ durability: wanted, reserve = false }: Commit): Metadata | undefined {
   if (wanted === 'relaxed') return reserve ? RELAXED_RESERVE : RELAXED;
+  if (wanted === 'heartbeat') return reserve ? HEARTBEAT_RESERVE : HEARTBEAT;
   return reserve ? RESERVE : undefined;
 }
 

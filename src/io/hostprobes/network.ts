@@ -40,8 +40,11 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
   const secure = target.protocol === 'https:';
   const settings = { keepAlive: true, maxSockets: 1 };
   const agent = secure ? new IdentityAgent(identity, settings) : new HttpAgent(settings);
+  let known: string | undefined;
   return async (signal) => {
-    const authorities = await ca?.();
+    // Read again for a new connection after a failure: authorities change.
+    const authorities = known ?? (await ca?.());
+    known = undefined;
     const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: authorities };
     await new Promise<void>((resolve, reject) => {
       const send = secure ? httpsRequest : httpRequest;
@@ -57,6 +60,7 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
         response.once('error', reject);
         response.once('end', () => {
           signal.removeEventListener('abort', abort);
+          known = authorities;
           if (accept(statusCode)) resolve();
           else reject(new Error(`HTTP ${statusCode}`));
         });

@@ -52,7 +52,7 @@ interface Asked {
 }
 
 /** What the journal may hold when somebody asks for the size: at least, and of the database. */
-const LEAST_SLACK_BYTES = 256 << 10;
+const LEAST_SLACK_BYTES = 2 << 20;
 const SLACK_SHARE = 1 / 8;
 /** Between two looks at what the disk has left. */
 const LOOK_MS = 1_000;

@@ -82,6 +82,11 @@ export async function followCertificates(
     log,
     first: read,
     read,
+    files: [
+      ...Object.values(files).filter((file) => file !== undefined),
+      ...named.flatMap(({ certificate, key }) => [certificate, key]),
+      ...(files.tokenKey === undefined ? [] : publicKeys),
+    ],
     parse: async (text) => {
       const texts = JSON.parse(text) as Texts;
       // The configuration's reader has warned of world-readable files at the start.

@@ -47,6 +47,7 @@ export async function openStore(
         what === 'key' ? readSecret(path, referredToBy, onOpenSecret) : readReferenced(path, referredToBy),
       ),
     read: () => readAll((path) => readFile(path, 'utf8')),
+    files: files.map(({ path }) => path),
     parse: materialsOf,
   });
   const store = createEtcdStore({ endpoints, materials: () => followed.current, log: log.named('store'), clock });

@@ -1,11 +1,13 @@
 /** Configuration files that are reloaded on change. An invalid file is logged and not used. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Followed, Reloads } from '../../components/apiserver/index.ts';
 
 /** Interval between checks for a changed file. */
 const LOOK_MS = 2_000;
+/** A file that was written so recently may be written again without a change of its times. */
+const FRESH_MS = 5_000;
 
 export interface FollowedFile<T> extends Followed<T> {
   readonly reloads: Reloads;
@@ -26,6 +28,8 @@ export async function followFile<T>(
     readonly first: () => Promise<string>;
     /** The later reads; default: the file. */
     readonly read?: () => Promise<string>;
+    /** They are read again when one of them has changed; default: the file. Empty: at each check. */
+    readonly files?: readonly string[];
     readonly parse: (text: string) => T | Promise<T>;
     /** Called when the value has changed. */
     readonly changed?: () => void;
@@ -59,10 +63,17 @@ export async function followFile<T>(
     }
   };
   let looking = false;
+  let seen = '';
+  const refreshChanged = async (): Promise<void> => {
+    const found = await stateOf(options.files ?? [file]);
+    if (found !== undefined && found === seen) return;
+    await refresh();
+    seen = complained === '' ? (found ?? '') : '';
+  };
   const timer = setInterval(() => {
     if (looking) return;
     looking = true;
-    refresh().finally(() => {
+    refreshChanged().finally(() => {
       looking = false;
     });
   }, LOOK_MS);
@@ -77,4 +88,14 @@ export async function followFile<T>(
     refresh,
     stop: () => clearInterval(timer),
   };
+}
+
+/** Of files that were not written just now; undefined: read them. */
+async function stateOf(files: readonly string[]): Promise<string | undefined> {
+  if (files.length === 0) return undefined;
+  const states = await Promise.all(files.map((each) => stat(each).catch(() => undefined)));
+  const present = states.filter((each) => each !== undefined);
+  const newest = Math.max(...present.map(({ ctimeMs }) => ctimeMs));
+  if (present.length < files.length || Math.abs(Date.now() - newest) < FRESH_MS) return undefined;
+  return present.map(({ dev, ino, size, mtimeMs, ctimeMs }) => [dev, ino, size, mtimeMs, ctimeMs].join(' ')).join();
 }

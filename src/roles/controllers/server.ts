@@ -5,16 +5,19 @@ import { createServer } from 'node:https';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import type { TLSSocket } from 'node:tls';
+import { resources } from '../../api/resources.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
 import { GatedServer } from '../../base/connections/gated-server.ts';
 import { HttpConnection } from '../../base/connections/http-connection.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
+  Competition,
   createEventRecorder,
   createLeaderElector,
   type EventRecorder,
   type InformerFactory,
+  type LeaderElectorOptions,
 } from '../../client/index.ts';
 import { loadSigningKey, signToken } from '../../components/apiserver/authentication/jwt.ts';
 import {
@@ -95,9 +98,11 @@ export async function startControllers({
     controllers: recorderOf(controllersClient, 'controllers', log),
     scheduler: recorderOf(schedulerClient, 'default-scheduler', log),
   };
+  const competition = new Competition();
+  competition.follow(informers.informer(resources.nodes));
   const electors = {
-    controllers: electorOf(controllersClient, CONTROLLERS_LEASE, identity, log),
-    scheduler: electorOf(schedulerClient, SCHEDULER_LEASE, identity, log),
+    controllers: electorOf(controllersClient, { ...CONTROLLERS_LEASE, identity, competition }, log),
+    scheduler: electorOf(schedulerClient, { ...SCHEDULER_LEASE, identity, competition }, log),
   };
   // Without an agent socket there is no gossip ring to follow.
   const view =
@@ -168,10 +173,9 @@ const recorderOf = ({ client }: OpenedClient, component: string, log: Log): Even
 
 const electorOf = (
   { client }: OpenedClient,
-  lease: { readonly namespace: string; readonly name: string },
-  identity: string,
+  lease: Pick<LeaderElectorOptions, 'namespace' | 'name' | 'identity' | 'competition'>,
   log: Log,
-): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, identity, clock, random, log });
+): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, clock, random, log });
 
 function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig): Partial<ControllersOptions> {
   const { localVolumes = true, serviceLoadBalancer } = controllerConfig ?? {};
@@ -222,6 +226,7 @@ async function endOnChange(files: readonly string[], log: Log, onFatal: (error: 
     log,
     first: read,
     read,
+    files,
     parse: (digest) => digest,
     changed: () =>
       onFatal(new CodedError('authority-changed', 'an authority or key has changed; starting again with it')),
@@ -252,6 +257,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     first: async () =>
       JSON.stringify([await readReferenced(certFile, configFile), await readSecret(keyFile, configFile)]),
     read: async () => JSON.stringify(await Promise.all(files.map((file) => readFile(file, 'utf8')))),
+    files,
     parse: pairOf,
     changed: () => server.setSecureContext(followed.current),
   });

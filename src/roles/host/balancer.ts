@@ -22,7 +22,10 @@ import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { BALANCER_ADDRESS as LOOPBACK } from './balancer-url.ts';
 import type { HostGossip } from './gossip.ts';
 
-type BalancerSettings = Pick<Settings, 'join' | 'masters' | 'paths' | 'ports' | 'roles' | 'root'>;
+type BalancerSettings = Pick<
+  Settings,
+  'join' | 'masters' | 'nodeIpIsBridge' | 'nodeIps' | 'paths' | 'ports' | 'roles' | 'root'
+>;
 
 /** Listens; the ports were checked before. Throws CodedErrors with address and port. */
 export async function startBalancer(
@@ -47,7 +50,7 @@ export async function startBalancer(
     config: {
       address: LOOPBACK,
       port: ports.balancer,
-      local: roles.has('master') ? { target: local, isSame: (target) => isOwn(target, ports.api) } : undefined,
+      local: roles.has('master') ? { target: local, isSame: (target) => isOwn(target, settings) } : undefined,
       bootstrap: [...settings.masters, ...(settings.join === undefined ? [] : [settings.join.server])].flatMap(
         (url) => targetOfUrl(url) ?? [],
       ),
@@ -105,10 +108,11 @@ export function isOwnAddress(address: string): boolean {
   return Object.values(networkInterfaces()).some((each) => each?.some((own) => own.address === address));
 }
 
-function isOwn(target: string, apiPort: number): boolean {
+function isOwn(target: string, { ports, nodeIpIsBridge, nodeIps }: BalancerSettings): boolean {
   const { host, port } = parseTarget(target) ?? {};
-  if (port !== apiPort) return false;
-  return host !== undefined && isOwnAddress(host);
+  if (port !== ports.api || host === undefined) return false;
+  // The pods' bridge gets its address later.
+  return isOwnAddress(host) || (nodeIpIsBridge && nodeIps.includes(host));
 }
 
 /** `host:port`, one a line. */

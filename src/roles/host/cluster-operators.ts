@@ -1,7 +1,11 @@
 /** Probes of this host, and on masters the operator of the cluster: one of them leads. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
+<<<<<<< HEAD
+import { Competition, createEventRecorder, createLeaderElector } from '../../client/index.ts';
+=======
 import { createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
+>>>>>>> main
 import {
   type HostProber,
   runClusterOperator,
@@ -69,11 +73,22 @@ async function leadWhenElected(
   );
   const { client } = admin;
   const recorder = createEventRecorder({ client, component: 'cluster-version-operator', clock, random, log });
-  const elector = createLeaderElector({ client, ...LEASE, ...LEASE_TIMES, identity: nodeName, clock, random, log });
+  const competition = new Competition();
+  const elector = createLeaderElector({
+    client,
+    ...LEASE,
+    ...LEASE_TIMES,
+    competition,
+    identity: nodeName,
+    clock,
+    random,
+    log,
+  });
   const stop = runClusterOperator({
     client: client.fenced(elector.fence),
     newInformers: () => admin.newInformers(),
     elector,
+    competition,
     recorder,
     probeStore: storeProbe(root),
     verify,

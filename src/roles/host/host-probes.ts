@@ -58,9 +58,16 @@ export function hostProbes({ settings, cgroups, driver, ownBridge }: ProbedHost)
     const url = `http://${LOOPBACK}:${router.httpPort}/`;
     probes.set('router', quiet ? httpProbe({ url, accept: () => true }) : probeTcp(LOOPBACK, router.httpPort));
   }
+  let known: Promise<string[]> | undefined;
   probes.set(
     'slices',
-    probeDirectories(() => slices(settings, cgroups, driver)),
+    probeDirectories(() => {
+      known ??= slices(settings, cgroups, driver).catch((error: unknown) => {
+        known = undefined;
+        throw error;
+      });
+      return known;
+    }),
   );
   return probes;
 }

@@ -33,6 +33,7 @@ export function startMachineConfigServer(settings: Settings, client: ApiClient, 
       log,
       first: read,
       read,
+      files: [cert, key],
       parse: pairOf,
       changed: () => listener?.updateTls(pair.current),
     });

@@ -1,7 +1,7 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
-import { collectWhenIdle } from '../heap.ts';
+import { collectWhenIdle, scavengeAlone } from '../heap.ts';
 import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
 import { depart, watchDeparture } from './departure.ts';
@@ -42,6 +42,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
       watchdog = keepWatchdog(process.env, log);
     });
     collectWhenIdle();
+    scavengeAlone();
     let stopped = false;
     void host.ready.then(() => {
       if (stopped) return;

@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
@@ -43,7 +44,7 @@ const put = async (
   store: Store,
   key: string,
   value = 'v',
-  durability: 'durable' | 'relaxed' = 'durable',
+  durability: 'durable' | 'relaxed' | 'heartbeat' = 'durable',
 ): Promise<Revision> =>
   (await store.commit({ guards: [], puts: [{ key, value: Buffer.from(value) }], durability })).revision;
 
@@ -156,6 +157,37 @@ describe('etcd as a process', () => {
       await put(store, 'a', 'next');
       for (const each of right) await each.until(() => each.events.length > 0, 'an event');
       assert.deepEqual([right[0].errors, right[1].errors], [[], []]);
+    }
+    await store.close();
+    await killed(etcd);
+  });
+
+  it('writes heartbeats to disk with the next write of another kind, however long that takes', async () => {
+    const data = await fresh();
+    let etcd = await startProcess(data, certificates);
+    const port = Number(new URL(etcd.endpoint).port);
+    const store = connect(etcd.endpoint, certificates);
+    const restarted = async (): Promise<void> => {
+      await killed(etcd);
+      etcd = await startProcess(data, certificates, port);
+    };
+    const stored = async (key: string) => Buffer.from((await store.get(key)).kv?.value ?? []).toString();
+    await put(store, 'lease', 'held');
+    // The first relaxed write waits for the mark below which they are shown.
+    await put(store, 'lease', 'renewed', 'heartbeat');
+    const seen = await put(store, 'lease', 'renewed again', 'heartbeat');
+    assert.equal(await stored('lease'), 'renewed again');
+    await sleep(1_500);
+    await restarted();
+    assert.equal(await stored('lease'), 'renewed');
+    assert.ok((await store.get('lease')).revision > seen);
+    for (const durability of ['relaxed', 'durable'] as const) {
+      await put(store, 'lease', 'first', 'heartbeat');
+      await put(store, 'lease', `before ${durability}`, 'heartbeat');
+      await put(store, 'other', durability, durability);
+      if (durability === 'relaxed') await sleep(1_500);
+      await restarted();
+      assert.deepEqual([await stored('lease'), await stored('other')], [`before ${durability}`, durability]);
     }
     await store.close();
     await killed(etcd);

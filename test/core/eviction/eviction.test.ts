@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { mayStart } from '../../../src/core/eviction/admit.ts';
-import { assess, isHard, NO_PRESSURE, type Observations } from '../../../src/core/eviction/assess.ts';
+import { assess, isCalm, isHard, NO_PRESSURE, type Observations } from '../../../src/core/eviction/assess.ts';
 import { exceededLimit } from '../../../src/core/eviction/local-storage.ts';
 import { evictionMessage, refusalMessage } from '../../../src/core/eviction/messages.ts';
 import { type Candidate, rank } from '../../../src/core/eviction/ranking.ts';
@@ -36,6 +36,17 @@ describe('thresholds', () => {
     );
     assert.equal(parseThresholds({ hard: { 'nodefs.available': '5%' } }).length, 1);
     assert.equal(parseThresholds({ hard: {} }).length, 0);
+  });
+
+  test('a calm node has a part of its capacity above each of them', () => {
+    const memory = settings({ hard: { 'memory.available': '100Mi' } });
+    const disk = settings({ hard: { 'nodefs.available': '10%' } });
+    const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });
+    assert.ok(isCalm(memory, of('memory.available', 151)));
+    assert.ok(!isCalm(memory, of('memory.available', 149)));
+    assert.ok(isCalm(disk, of('nodefs.available', 151)));
+    assert.ok(!isCalm(disk, of('nodefs.available', 149)));
+    assert.ok(!isCalm(disk, new Map()));
   });
 
   test('soft thresholds have a grace period, and a minimum reclaim belongs to both kinds', () => {

@@ -206,6 +206,16 @@ test('much is published, little is told', async () => {
     }
     await eventually('the last one arrives', () => JSON.stringify(told.at(-1) ?? '').includes('2999'));
     assert.ok(told.length <= 6, `${told.length} were told`);
+    // A leader hears itself: nothing is withdrawn between two of its words, which say nothing new.
+    const leads = { memberId: idOf('a'), leader: idOf('a'), leaderHeardAgoMs: 0, appliedIndex: 3000, fsyncMs: 1 };
+    hints.publish(leads);
+    await eventually('it leads', () => JSON.stringify(told.at(-1) ?? '').includes('"leader"'));
+    const before = told.length;
+    for (let i = 0; i < 3; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      hints.publish(leads);
+    }
+    assert.equal(told.length, before);
   } finally {
     await hints.close();
     await server.stop();

@@ -70,7 +70,8 @@ export function call(
       handler(message, {
         metadata: (name) => {
           if (name === 'token') return token;
-          return options.relaxed && name === 'hyperedge-durability' ? 'relaxed' : undefined;
+          if (name !== 'hyperedge-durability' || options.relaxed !== true) return undefined;
+          return message.length % 2 === 0 ? 'relaxed,heartbeat' : 'relaxed';
         },
         peerCommonName: () => world.bug?.user ?? user,
         reply: (body) => later({ kind: 'ok', body: wholeMessage(body) }),

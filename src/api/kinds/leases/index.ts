@@ -24,6 +24,17 @@ function dropElections(lease: Lease, old: Lease | undefined): void {
   for (const field of ELECTIONS) if (before[field] === undefined) delete spec[field];
 }
 
+/** A renewal that is lost with the power is one of a holder that is off. Who holds the lease is not to be lost. */
+function isRenewal({ spec }: Lease, old: Readonly<Lease>): boolean {
+  const { holderIdentity, leaseTransitions = 0, leaseDurationSeconds } = old.spec ?? {};
+  return (
+    holderIdentity !== undefined &&
+    spec?.holderIdentity === holderIdentity &&
+    (spec.leaseTransitions ?? 0) === leaseTransitions &&
+    spec.leaseDurationSeconds === leaseDurationSeconds
+  );
+}
+
 export const leases: KindDefinition<Lease> = {
   group: 'coordination.k8s.io',
   version: 'v1',
@@ -36,8 +47,7 @@ export const leases: KindDefinition<Lease> = {
   schemaName: 'io.k8s.api.coordination.v1.Lease',
   skeleton: { spec: {} },
   storagePrefix: 'leases',
-  // A heartbeat that is lost with the power is a heartbeat of a node that is off.
-  durability: 'relaxed',
+  isHeartbeat: isRenewal,
   essentialUpdates: ['object'],
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,

@@ -14,6 +14,12 @@ export interface History {
   compactedTo: number;
 }
 
+/**
+ * A compaction that removes less is not worth what the store writes for it. Far below what a client makes that waits
+ * for the history to end, such as upstream's test of paged lists with 400 objects.
+ */
+const LEAST_REVISIONS = 256;
+
 export class Compactor {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -48,7 +54,7 @@ export class Compactor {
       this.#schedule();
       const target = this.#previous;
       this.#previous = this.#history.revision;
-      if (target <= 0) return;
+      if (target <= 0 || target - this.#history.compactedTo < LEAST_REVISIONS) return;
       this.#store.compact(target).then(
         () => {
           this.#history.compactedTo = Math.max(this.#history.compactedTo, target);

@@ -168,11 +168,13 @@ export class ObjectStore {
     const value = large
       ? await runSteps(encodeSteps(storedType, stored ?? object))
       : encodeObject(storedType, stored ?? object);
+    const isHeartbeat = previous !== undefined && definition.isHeartbeat?.(object, previous.peek()) === true;
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
       guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
+      ...(isHeartbeat ? { durability: 'heartbeat' } : {}),
       ...(reserve ? { reserve } : {}),
     });
     if (typeof revision !== 'number') return revision;
@@ -202,11 +204,11 @@ export class ObjectStore {
     operation: StoreOperation,
     commit: Commit,
   ): Promise<number | Exclude<WriteResult, { written: true }>> {
-    const durability = place.definition.durability;
+    const { durability } = place.definition;
     const beganMs = this.#watcher.nowMs();
     let result: CommitResult;
     try {
-      result = await this.#store.commit({ ...commit, ...(durability === undefined ? {} : { durability }) });
+      result = await this.#store.commit({ ...(durability === undefined ? {} : { durability }), ...commit });
     } catch (error) {
       this.#note(place, operation, beganMs, true);
       throw error;

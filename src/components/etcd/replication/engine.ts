@@ -386,6 +386,8 @@ export class Engine implements ReplicatedMachine, StoreView {
     if (wanted > machine.visible) throw new MvccError('future-revision');
     if (wanted > 0 && wanted < machine.compacted) throw new MvccError('compacted');
     await this.#compactor.settled();
+    // Relaxed writes that are shown and wait for their flush.
+    this.#proposer.propose();
     await this.#proposer.lastProposed();
     return wanted > 0 ? wanted : machine.visible;
   }

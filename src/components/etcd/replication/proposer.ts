@@ -36,6 +36,11 @@ const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
 /** Revisions reserved on disk ahead for relaxed writes. */
 const RESERVE = 2000;
+/** A flush every few seconds for heartbeats alone would be most of what an idle host writes to its flash. */
+const HEARTBEAT_FLUSH_MS = 300_000;
+/** What waits longer than the flush interval stays small: in memory, and as one write. */
+const UNFLUSHED = 256;
+const UNFLUSHED_BYTES = 256 << 10;
 /** Election timeouts within which the next leader decides what a lost one has proposed. */
 const UNDECIDED_ELECTIONS = 2;
 
@@ -49,6 +54,7 @@ export class Proposer {
   #proposed: Pending[] = [];
   #scheduled = false;
   #flushTimer: Timer | undefined;
+  #flushAtMs = Number.POSITIVE_INFINITY;
   /** No revision above this is shown before it is on disk. */
   #reserved = 0;
   #relaxedInUse = false;
@@ -118,7 +124,7 @@ export class Proposer {
     if (asRelaxed && machine.visible === before && decided.revision <= this.#reserved) {
       this.#collect(pending);
       this.show(decided.revision);
-      this.#armFlush();
+      this.#armFlush(options.heartbeat === true);
       return decision;
     }
     await this.add(pending);
@@ -173,13 +179,25 @@ export class Proposer {
     });
   }
 
-  #armFlush(): void {
+  #armFlush(seldom: boolean): void {
     const { view, clock, flushIntervalMs } = this.#deps;
-    if (this.#flushTimer !== undefined || view.stopped) return;
-    this.#flushTimer = clock.setTimer(flushIntervalMs, () => {
-      this.#flushTimer = undefined;
+    if (view.stopped) return;
+    const few = this.#collecting.length < UNFLUSHED && this.#collectingBytes < UNFLUSHED_BYTES;
+    const atMs =
+      clock.monotonicMs() + (seldom && few ? Math.max(HEARTBEAT_FLUSH_MS, flushIntervalMs) : flushIntervalMs);
+    if (atMs >= this.#flushAtMs) return;
+    this.#flushTimer?.cancel();
+    this.#flushAtMs = atMs;
+    this.#flushTimer = clock.setTimer(atMs - clock.monotonicMs(), () => {
+      this.#disarm();
       this.propose();
     });
+  }
+
+  #disarm(): void {
+    this.#flushTimer?.cancel();
+    this.#flushTimer = undefined;
+    this.#flushAtMs = Number.POSITIVE_INFINITY;
   }
 
   /** Proposes everything that was evaluated. */
@@ -187,6 +205,7 @@ export class Proposer {
     const { view } = this.#deps;
     const batch = this.#collecting;
     if (batch.length === 0 || view.stopped) return;
+    this.#disarm();
     this.#collecting = [];
     this.#collectingBytes = 0;
     const { replica, machine } = view;
@@ -207,7 +226,7 @@ export class Proposer {
       const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
       for (const pending of kept) this.#collect(pending);
-      if (kept.length > 0) this.#armFlush();
+      if (kept.length > 0) this.#armFlush(false);
       this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
     }
   }

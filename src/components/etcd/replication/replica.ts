@@ -266,10 +266,15 @@ export class Replica {
   }
 
   /** A single voter that leads and has no learners needs no ticks. */
+  get #needsTicks(): boolean {
+    return !(this.alone && this.#leads && this.#conf.learners.length === 0);
+  }
+
   #arm(): void {
-    if (this.#stopped) return;
+    if (this.#stopped || this.#timer !== undefined || !this.#needsTicks) return;
     this.#timer = this.#deps.clock.setTimer(this.#timing.tickMs, () => {
-      if (!(this.alone && this.#leads && this.#conf.learners.length === 0)) {
+      this.#timer = undefined;
+      if (this.#needsTicks) {
         this.#do((raft) => raft.tick());
         this.#checkDisk();
         this.#adapt();
@@ -344,7 +349,10 @@ export class Replica {
       this.#electionTimeout?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
-      if (ready.confState !== undefined) this.#conf = ready.confState;
+      if (ready.confState !== undefined) {
+        this.#conf = ready.confState;
+        this.#arm();
+      }
       const began = this.#deps.clock.monotonicMs();
       this.#deps.machine.apply(ready.committed, ready.confState);
       this.#deps.onApplied?.(this.#deps.clock.monotonicMs() - began);
@@ -354,6 +362,7 @@ export class Replica {
     if (ready.softState !== undefined) {
       if (this.#leads !== (ready.softState.role === 'leader')) this.#heartbeats.reset();
       this.#leads = ready.softState.role === 'leader';
+      this.#arm();
       if (this.#leader !== undefined && ready.softState.leader === undefined)
         this.#electionTimeout?.lost(this.#deps.clock.monotonicMs());
       this.#leader = ready.softState.leader;
@@ -470,6 +479,7 @@ export class Replica {
     this.#lateHard = undefined;
     this.#applied = snapshot.index;
     this.#conf = snapshot.conf;
+    this.#arm();
     this.#done(ready);
     this.#reads.applied(this.#applied);
   }

@@ -11,6 +11,8 @@ import type { StoreView } from './store-view.ts';
 
 export interface WriteOptions {
   readonly relaxed: boolean;
+  /** Of a relaxed write: only its newest state matters, and it is repeated. It may wait for minutes for its flush. */
+  readonly heartbeat?: boolean;
   /**
    * The write helps to free the disk or keeps a node alive: also accepted while the disk is full or the quota exceeded,
    * until the reserve is used up.

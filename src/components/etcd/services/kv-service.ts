@@ -20,8 +20,8 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /**
- * Request metadata that asks for relaxed durability (`relaxed`), for the reserve of a full disk (`reserve`), or for
- * both (`relaxed,reserve`); other etcds ignore it.
+ * Request metadata, a list: relaxed durability (`relaxed`), for minutes (`heartbeat`, with `relaxed` for members that
+ * do not know it), the reserve of a full disk (`reserve`). Other etcds ignore it.
  */
 export const DURABILITY = 'hyperedge-durability';
 
@@ -36,7 +36,11 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
   const { requestBytes = MAX_REQUEST_BYTES, transactionOperations } = limits;
   const how = (call: UnaryCall): WriteOptions => {
     const asked = call.metadata(DURABILITY)?.split(',') ?? [];
-    return { relaxed: asked.includes('relaxed'), reserve: asked.includes('reserve') };
+    return {
+      relaxed: asked.includes('relaxed'),
+      heartbeat: asked.includes('heartbeat'),
+      reserve: asked.includes('reserve'),
+    };
   };
 
   const single = (operation: RequestOp, call: UnaryCall) =>

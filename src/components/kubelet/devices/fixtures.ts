@@ -15,7 +15,8 @@ import type { DeviceManager } from './manager.ts';
 import type { AllocateAnswer, ClaimReference } from './port.ts';
 
 export const RIG_DRIVER = 'rig.hyperedge.dev';
-const SCAN_MS = 5_000;
+/** Device nodes that appear or disappear are notified; network links are not. */
+const SCAN_MS = 15_000;
 
 export interface FixtureState {
   readonly fixture: Fixture;

@@ -5,7 +5,14 @@ import { messageOf } from '../../../base/errors.ts';
 import { podPath, rootComponents } from '../../../core/cgroup/names.ts';
 import { amountOf, qosClassOf } from '../../../core/cgroup/resources.ts';
 import { mayStart } from '../../../core/eviction/admit.ts';
-import { type Assessment, assess, isHard, NO_PRESSURE, type Observations } from '../../../core/eviction/assess.ts';
+import {
+  type Assessment,
+  assess,
+  isCalm,
+  isHard,
+  NO_PRESSURE,
+  type Observations,
+} from '../../../core/eviction/assess.ts';
 import { type ContainerUse, EVICTED, evictionMessage, refusalMessage } from '../../../core/eviction/messages.ts';
 import { type Candidate, rank } from '../../../core/eviction/ranking.ts';
 import {
@@ -27,6 +34,8 @@ import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
 /** As upstream waits for an evicted pod's resources. */
 const CLEANUP_TIMEOUT_MS = 30_000;
+/** Looks that are left out while the node has much more than its thresholds. */
+const CALM_LOOKS = 4;
 /** Images and dead containers are looked for again after this time when nothing has changed. */
 const RECLAIM_PERIOD_MS = 10_000;
 /** For all pods at once, then for each: a pod with more files than can be counted in time ranks first. */
@@ -48,6 +57,7 @@ export class EvictionManager {
   #observations: Observations = new Map();
   #reclaimedAtMs = Number.NEGATIVE_INFINITY;
   #helpless = false;
+  #calmLooks = 0;
 
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
@@ -92,6 +102,12 @@ export class EvictionManager {
    * for.
    */
   async synchronize(): Promise<void> {
+    const { eviction } = this.#deps.services.settings;
+    if (this.#pressures.length === 0 && isCalm(eviction, this.#observations) && this.#calmLooks < CALM_LOOKS) {
+      this.#calmLooks += 1;
+      return;
+    }
+    this.#calmLooks = 0;
     let reclaim = await this.observe();
     if (reclaim.some(({ signal }) => PRESSURE_OF[signal] === 'DiskPressure') && (await this.#reclaimDisk()))
       reclaim = await this.observe();

@@ -33,7 +33,8 @@ export interface HostProber {
   stop(): void;
 }
 
-const PERIOD_MS = 1_200;
+/** With two time-outs, the pause between them and the write, a component that hangs is reported within 5 s. */
+const PERIOD_MS = 2_400;
 const AGAIN_MS = 200;
 const TIMEOUT_MS = 600;
 /** A time-out that is noticed this much too late shows that this process had no CPU, not that the component is ill. */

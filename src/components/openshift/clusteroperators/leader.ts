@@ -2,7 +2,9 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Competition } from '../../../client/competition.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../../client/types.ts';
+import type { ProbeFacts } from '../../../core/clusteroperators/index.ts';
 import type { VerifyRelease } from '../releases-port.ts';
 import { Operators } from './operators.ts';
 import type { ProbeStore } from './port.ts';
@@ -16,6 +18,8 @@ export interface ClusterOperatorDeps {
   /** For each term a factory of its own: standbys keep no copies. */
   readonly newInformers: () => InformerFactory;
   readonly elector: LeaderElector;
+  /** Of the election: follows the masters while this one leads. */
+  readonly competition: Competition;
   readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
   readonly verify: VerifyRelease;
@@ -27,6 +31,7 @@ export interface ClusterOperatorDeps {
 
 /** Ages grow without an event. */
 const TICK_MS = 1_000;
+const CALM_TICK_MS = 3_000;
 const RETRY_MS = 1_000;
 const COALESCE_MS = 50;
 
@@ -72,13 +77,13 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
     operators.start();
     version.start();
     prober.start(changed);
-    unsubscribe = [releases.onChange(changed), version.onChange(changed)];
+    unsubscribe = [deps.competition.follow(prober.nodeInformer), releases.onChange(changed), version.onChange(changed)];
     while (!signal.aborted) {
       try {
         const facts = prober.facts(version.updatingTo);
         await operators.apply(facts);
         await version.apply(facts, prober.nodes, operators.list());
-        await alarm.wait(TICK_MS);
+        await alarm.wait(isCalm(facts) ? CALM_TICK_MS : TICK_MS);
       } catch (error) {
         if (!signal.aborted) log.warn('status not written', { error: messageOf(error) });
         await alarm.wait(RETRY_MS);
@@ -90,6 +95,10 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
     await informers.stop();
   }
 }
+
+/** No host reports a fault that an age could add to. */
+const isCalm = ({ hosts }: ProbeFacts): boolean =>
+  hosts.every(({ report }) => report !== undefined && Object.values(report.probes).every((why) => why === ''));
 
 /** A pause that ends early when something has changed, also when that was before it began. */
 function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms: number): Promise<void> } {

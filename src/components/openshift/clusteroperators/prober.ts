@@ -2,6 +2,7 @@
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node } from 'kubernetes-types/core/v1';
 import { hostReportOf } from '../../../api/kinds/nodes/host-report.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -22,8 +23,11 @@ export interface ProberDeps {
   readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
 }
 
-const API_MS = 4_000;
-const STORE_MS = 8_000;
+/** Less than half of how old a fact may be. What a stop changes at once is in the reports of the hosts. */
+const API_MS = 12_000;
+const STORE_MS = 12_000;
+/** While a probe fails or its value changes. */
+const UNSETTLED_MS = 4_000;
 const NODE_LEASES = 'kube-node-lease';
 const CONTROLLERS = 'kube-system/kube-controller-manager';
 const SCHEDULER = 'kube-system/kube-scheduler';
@@ -74,6 +78,10 @@ export class Prober {
     this.#running = false;
     for (const timer of this.#timers.values()) timer.cancel();
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
+  }
+
+  get nodeInformer(): Informer<Node> {
+    return this.#nodes;
   }
 
   get nodes(): readonly Node[] {
@@ -146,6 +154,7 @@ export class Prober {
   #repeat(name: string, periodMs: number, probe: () => Promise<unknown>, done: () => void): void {
     const { clock } = this.#deps;
     const run = async (): Promise<void> => {
+      const before = this.#results.get(name);
       let result: Result<unknown>;
       try {
         result = { value: await probe(), atMs: clock.monotonicMs() };
@@ -154,9 +163,14 @@ export class Prober {
       }
       if (!this.#running) return;
       this.#results.set(name, result);
+      const steady =
+        before !== undefined &&
+        'value' in before &&
+        'value' in result &&
+        semanticEqual(before.value ?? null, result.value ?? null);
       this.#timers.set(
         name,
-        clock.setTimer(periodMs, () => void run()),
+        clock.setTimer(steady ? periodMs : UNSETTLED_MS, () => void run()),
       );
       done();
     };

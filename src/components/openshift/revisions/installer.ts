@@ -50,7 +50,10 @@ export interface Turn {
 }
 
 const TRIAL_POLL_MS = 1_000;
+/** While files differ from the revision that runs: the API server or the leader may be away. */
 const POLL_MS = 5_000;
+/** Changes of files and targets are notified; sub-directories are not watched. */
+const SETTLED_POLL_MS = 60_000;
 const SETTLE_MS = 300;
 const HEALTHY: Health = { state: 'healthy', message: '' };
 
@@ -66,6 +69,8 @@ export class RevisionInstaller {
   #complained = '';
   /** The kubelet will start the component, which has not run on this host before. */
   #isFirstStart = false;
+  /** The files and the target are those of the revision that runs. */
+  #isSettled = false;
 
   constructor(options: InstallerOptions) {
     this.#options = options;
@@ -114,6 +119,7 @@ export class RevisionInstaller {
   #enqueue(isStarting: boolean): Promise<void> {
     this.#work = this.#work.then(async () => {
       if (this.#isStopped) return;
+      this.#isSettled = false;
       try {
         await this.#round(isStarting);
         this.#complained = '';
@@ -123,7 +129,8 @@ export class RevisionInstaller {
           this.#options.log.error('revision not installed; retrying', { error: message });
         this.#complained = message;
       }
-      this.#schedule(this.#state.trial === undefined ? POLL_MS : TRIAL_POLL_MS);
+      const pollMs = this.#isSettled ? SETTLED_POLL_MS : POLL_MS;
+      this.#schedule(this.#state.trial === undefined ? pollMs : TRIAL_POLL_MS);
     });
     return this.#work;
   }
@@ -152,6 +159,13 @@ export class RevisionInstaller {
     if (this.#state.trial === undefined) turn.release(operand);
     await this.#prune(wanted);
     await this.#report(inputs);
+    const { current, trial, failure } = this.#state;
+    this.#isSettled =
+      current !== 0 &&
+      trial === undefined &&
+      failure === undefined &&
+      attemptOf(this.#state)?.digest === inputs.digest &&
+      (wanted === undefined || wanted.revision === current);
   }
 
   async #health(sinceMs: number): Promise<Health> {

@@ -20,8 +20,11 @@ test('a page’s token ends with its history, also for a kind that has not chang
   const second = `${TEMPLATES}?limit=1&continue=${token}`;
   let answer = await server.call<Page>('GET', second);
   for (let round = 0; round < 100 && answer.code === 200; round++) {
-    // History goes on with other kinds.
-    await server.call('POST', '/api/v1/namespaces/default/configmaps', { body: { metadata: { name: `m${round}` } } });
+    // History goes on with other kinds, by more than a calm interval's.
+    for (let i = 0; i < 30; i++) {
+      const body = { metadata: { name: `m${round}-${i}` } };
+      await server.call('POST', '/api/v1/namespaces/default/configmaps', { body });
+    }
     await sleep(100);
     answer = await server.call<Page>('GET', second);
   }

@@ -1,0 +1,48 @@
+import type { Node } from 'kubernetes-types/core/v1';
+import type { Informer } from './types.ts';
+
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+
+/** Whether other hosts may stand for the same lease: a cluster with one master has no candidate but that one. */
+export class Competition {
+  readonly #masters = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #alone = false;
+
+  /** Exactly one master is known. */
+  get alone(): boolean {
+    return this.#alone;
+  }
+
+  /** Counts the masters among these nodes until the returned function is called; then nothing is known. */
+  follow(nodes: Informer<Node>): () => void {
+    const count = (): void => this.#become(nodes.hasListed && this.#masters.size === 1);
+    const seen = ({ metadata }: Node): void => {
+      const isMaster = metadata?.labels?.[MASTER_LABEL] !== undefined;
+      if (isMaster) this.#masters.add(metadata?.name ?? '');
+      else this.#masters.delete(metadata?.name ?? '');
+      count();
+    };
+    const gone = ({ metadata }: Node): void => {
+      this.#masters.delete(metadata?.name ?? '');
+      count();
+    };
+    const unsubscribe = nodes.onChange({ added: seen, updated: seen, deleted: gone });
+    return () => {
+      unsubscribe();
+      this.#masters.clear();
+      this.#become(false);
+    };
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #become(alone: boolean): void {
+    if (alone === this.#alone) return;
+    this.#alone = alone;
+    for (const listener of this.#listeners) listener();
+  }
+}
