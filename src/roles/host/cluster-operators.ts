@@ -1,11 +1,7 @@
 /** Probes of this host, and on masters the operator of the cluster: one of them leads. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
-<<<<<<< HEAD
-import { Competition, createEventRecorder, createLeaderElector } from '../../client/index.ts';
-=======
-import { createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
->>>>>>> main
+import { Competition, createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
 import {
   type HostProber,
   runClusterOperator,
