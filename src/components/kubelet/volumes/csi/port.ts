@@ -10,6 +10,12 @@ export class CsiError extends Error {
   }
 }
 
+/** After other errors the call may still be under way in the driver. Source: pkg/volume/csi isFinalError. */
+const UNCERTAIN = ['Canceled', 'DeadlineExceeded', 'Unavailable', 'ResourceExhausted', 'Aborted'];
+
+/** Whether the driver has ended the call without effect. */
+export const isFinal = (error: unknown): boolean => error instanceof CsiError && !UNCERTAIN.includes(error.code);
+
 export type CsiNodeCapability =
   | 'STAGE_UNSTAGE_VOLUME'
   | 'GET_VOLUME_STATS'

@@ -16,7 +16,7 @@ import { type Attachments, sha256 } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
 import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
-import type { CsiVolumeStats } from './port.ts';
+import { type CsiVolumeStats, isFinal } from './port.ts';
 
 export interface CsiVolumesOptions {
   readonly drivers: CsiDrivers;
@@ -108,6 +108,8 @@ export class CsiVolumes {
           secrets: await this.#options.context.secretOf(source.csi?.nodeStageSecretRef),
         });
       } catch (error) {
+        // The driver is not staging in the background: there is nothing to undo.
+        if (isFinal(error)) await records.put({ ...record, staging: '' });
         throw fail(error);
       }
     }
