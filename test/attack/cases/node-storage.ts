@@ -74,11 +74,11 @@ async function deleteOnAFullDisk(appliance: Appliance, scratch: string): Promise
       return ran.code === 0 ? undefined : ran.stderr;
     });
     assert.match(refused, /out of disk space/);
-    const lease = [...system, 'get', 'lease', 'kube-controller-manager', '-o', 'jsonpath={.spec.renewTime}'];
+    const lease = ['-n', 'kube-node-lease', 'get', 'leases', '-o', 'jsonpath={.items[0].spec.renewTime}'];
     const renewed = await appliance.must(lease);
     await Promise.all([
       appliance.must([...system, 'delete', 'pod', 'graceful', '--timeout=15s']),
-      eventually('the controllers renew their lease', 15_000, async () =>
+      eventually('the node renews its lease', 15_000, async () =>
         (await appliance.must(lease)) > renewed ? true : undefined,
       ),
     ]);

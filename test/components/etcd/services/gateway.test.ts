@@ -118,7 +118,8 @@ describe('the JSON gateway', () => {
     }
   });
 
-  it('adds, changes, promotes and removes members, as that of Debian’s etcd', async (t) => {
+  // About once in a hundred times Debian's etcd 3.4 never answers one of these.
+  it('adds, changes, promotes and removes members, as that of Debian’s etcd', { timeout: 30_000 }, async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
