@@ -6,6 +6,7 @@ import type { Informer } from '../../client/types.ts';
 import { bindingState, hasBindingConditions } from '../../core/scheduling/binding-conditions.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { SchedulerDeps } from './deps.ts';
+import { Waits } from './waits.ts';
 
 export interface WaitSources {
   readonly claims: Informer<ResourceClaim>;
@@ -15,16 +16,14 @@ export interface WaitSources {
 export class BindingWaits {
   readonly #deps: Pick<SchedulerDeps, 'clock' | 'recorder'>;
   readonly #sources: WaitSources;
-  readonly #waiting = new Set<() => void>();
+  readonly #waits: Waits;
   readonly #unsubscribes: (() => void)[];
-  #stopped = false;
 
   constructor(deps: Pick<SchedulerDeps, 'clock' | 'recorder'>, sources: WaitSources) {
     this.#deps = deps;
     this.#sources = sources;
-    const changed = (): void => {
-      for (const check of this.#waiting) check();
-    };
+    this.#waits = new Waits(deps.clock);
+    const { changed } = this.#waits;
     this.#unsubscribes = [
       sources.claims.onChange({ added: changed, updated: changed, deleted: changed }),
       sources.pods.onChange({ deleted: changed }),
@@ -32,9 +31,8 @@ export class BindingWaits {
   }
 
   stop(): void {
-    this.#stopped = true;
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
-    for (const check of this.#waiting) check();
+    this.#waits.stop();
   }
 
   /**
@@ -44,28 +42,10 @@ export class BindingWaits {
   async ready(info: PodInfo, node: Node, claims: readonly ResourceClaim[], timeoutMs: number): Promise<void> {
     const conditional = claims.filter(hasBindingConditions);
     if (conditional.length === 0) return;
-    const { recorder, clock } = this.#deps;
     const message = `waiting for binding conditions for device on node ${node.metadata?.name ?? ''}`;
-    recorder.event(info.pod, 'Normal', 'BindingConditionsPending', message);
-    await new Promise<void>((resolve, reject) => {
-      const end = (error?: unknown): void => {
-        this.#waiting.delete(check);
-        timer.cancel();
-        if (error === undefined) resolve();
-        else reject(error);
-      };
-      const check = (): void => {
-        try {
-          if (this.#stopped) throw new Error('scheduler is stopping');
-          if (conditional.map((claim) => this.#isReady(info, claim, timeoutMs)).every(Boolean)) end();
-        } catch (error) {
-          end(error);
-        }
-      };
-      const timer = clock.setTimer(timeoutMs, () => end(new Error('device binding timeout')));
-      this.#waiting.add(check);
-      check();
-    });
+    this.#deps.recorder.event(info.pod, 'Normal', 'BindingConditionsPending', message);
+    const isReady = (): boolean => conditional.map((claim) => this.#isReady(info, claim, timeoutMs)).every(Boolean);
+    await this.#waits.until(isReady, timeoutMs, 'device binding timeout');
   }
 
   #isReady(info: PodInfo, written: ResourceClaim, timeoutMs: number): boolean {

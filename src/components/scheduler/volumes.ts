@@ -18,6 +18,7 @@ import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import { unboundVolumesOn, type VolumesOnNode, volumesOfPod } from '../../core/scheduling/pod-volumes.ts';
 import type { SchedulerDeps } from './deps.ts';
 import type { BindingPlugin } from './plugins.ts';
+import { Waits } from './waits.ts';
 
 /** Upstream's BindTimeoutSeconds. */
 const BIND_TIMEOUT_MS = 600_000;
@@ -35,16 +36,14 @@ export class VolumeBinder implements BindingPlugin {
   readonly #plans = new Map<string, VolumesOnNode>();
   /** Names of volumes that a plan takes. */
   readonly #reserved = new Set<string>();
-  readonly #waiting = new Set<() => void>();
+  readonly #waits: Waits;
   readonly #unsubscribes: (() => void)[];
-  #stopped = false;
 
   constructor(deps: SchedulerDeps, sources: VolumeSources) {
     this.#deps = deps;
     this.#sources = sources;
-    const changed = (): void => {
-      for (const check of this.#waiting) check();
-    };
+    this.#waits = new Waits(deps.clock);
+    const { changed } = this.#waits;
     this.#unsubscribes = [
       sources.claims.onChange({ updated: changed, deleted: changed }),
       sources.volumes.onChange({ added: changed }),
@@ -53,9 +52,8 @@ export class VolumeBinder implements BindingPlugin {
   }
 
   stop(): void {
-    this.#stopped = true;
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
-    for (const check of this.#waiting) check();
+    this.#waits.stop();
   }
 
   /** A volume that was chosen for another pod, whose binding is under way. */
@@ -108,29 +106,13 @@ export class VolumeBinder implements BindingPlugin {
   }
 
   #allBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      /** Claims whose annotation the informer has shown: without it, the provisioner has given up on the node. */
-      const selected = new Set<string>();
-      const end = (error?: unknown): void => {
-        this.#waiting.delete(check);
-        timer.cancel();
-        if (error === undefined) resolve();
-        else reject(error);
-      };
-      const check = (): void => {
-        try {
-          if (this.#stopped) throw new Error('scheduler is stopping');
-          if (this.#isBound(info, node, provisioned, selected)) end();
-        } catch (error) {
-          end(error);
-        }
-      };
-      const timer = this.#deps.clock.setTimer(BIND_TIMEOUT_MS, () =>
-        end(new Error(`binding volumes: claims of the pod are not bound after ${BIND_TIMEOUT_MS / 1000}s`)),
-      );
-      this.#waiting.add(check);
-      check();
-    });
+    /** Claims whose annotation the informer has shown: without it, the provisioner has given up on the node. */
+    const selected = new Set<string>();
+    return this.#waits.until(
+      () => this.#isBound(info, node, provisioned, selected),
+      BIND_TIMEOUT_MS,
+      `binding volumes: claims of the pod are not bound after ${BIND_TIMEOUT_MS / 1000}s`,
+    );
   }
 
   #isBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>, selected: Set<string>): boolean {
