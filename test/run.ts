@@ -12,12 +12,15 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { helperBundle } from '../build/helpers.ts';
 import { prepareHelm, prepareHost } from './host.ts';
+import { watchFile } from './watchdog.ts';
 
 const root = join(import.meta.dirname, '..');
 const PARTS = ['check', 'unit', 'e2e', 'attack'] as const;
 const NAMED_PARTS = [...PARTS, 'lab', 'soak'] as const;
 type Part = (typeof NAMED_PARTS)[number];
+/** Of one test; a file may take a little longer. */
 const FILE_TIMEOUT_MS = 10 * 60_000;
+const FILE_GRACE_MS = 60_000;
 /** A virtual machine without acceleration, on a machine that is busy besides. */
 const LAB_FILE_TIMEOUT_MS = 30 * 60_000;
 const SOAK_FILE_TIMEOUT_MS = 60 * 60_000;
@@ -104,7 +107,15 @@ async function runFiles(
       failures: failed.get(file) ?? [],
     });
   });
+  const watched: (() => void)[] = [];
+  stream.on('test:dequeue', ({ name, file, nesting }) => {
+    if (nesting !== 0 || name !== file) return;
+    const report = (killed: readonly string[]): void =>
+      console.log(`${relative(root, name)} did not end in time; killed: ${killed.join(', ')}`);
+    watched.push(watchFile(name, timeoutMs + FILE_GRACE_MS, report));
+  });
   for await (const chunk of stream.compose(new spec())) process.stdout.write(chunk as string);
+  for (const ended of watched) ended();
   for (const file of paths)
     if (!found.has(file) || (failed.has(file) && found.get(file)?.failed === 0))
       found.set(file, {

@@ -10,6 +10,7 @@ import { createDnsServer, type DnsConfig, type DnsServer } from '../../../src/co
 import type { UpstreamServer } from '../../../src/components/dns/port.ts';
 import { createDnsCodec, createDnsSockets, createUpstreamExchange } from '../../../src/io/dns/index.ts';
 import { systemClock, systemRandom } from '../../../src/roles/process.ts';
+import { freePort } from '../../ports.ts';
 
 export interface FedInformer<T extends KubeObject> extends Informer<T> {
   set(object: T): void;
@@ -117,7 +118,8 @@ export async function startDns(
     informers: fed.factory,
     sockets: {
       async listen(address, wanted, handler) {
-        const listener = await sockets.listen(address, wanted, handler);
+        // A port that the kernel gives for UDP may be another's for TCP.
+        const listener = await sockets.listen(address, wanted === 0 ? await freePort() : wanted, handler);
         port = listener.port;
         return listener;
       },
@@ -168,8 +170,8 @@ export interface NameServer extends UpstreamServer {
 /** A name server of another network. */
 export async function startNameServer(answer: NameServer['answer']): Promise<NameServer> {
   const udp = createSocket('udp4');
-  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve));
-  const { port } = udp.address();
+  const port = await freePort();
+  await new Promise<void>((resolve) => udp.bind(port, '127.0.0.1', resolve));
   const respond = (message: Buffer, transport: 'udp' | 'tcp'): Buffer | undefined => {
     const query = decode(message);
     const [question] = query.questions ?? [];
