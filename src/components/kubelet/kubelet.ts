@@ -288,8 +288,8 @@ class NodeKubelet implements Kubelet {
     const { plugins, pluginRegistry } = services.directories;
     for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);
     if (this.stopping.signal.aborted) return;
-    volumes.registrations.start();
-    this.closers.push(() => volumes.registrations.stop());
+    volumes.start();
+    this.closers.push(() => volumes.stop());
   }
 
   private every(name: string, periodMs: number, work: () => Promise<void>): void {

@@ -16,6 +16,8 @@ import { Attachments } from './csi/attachments.ts';
 import { CsiContext } from './csi/context.ts';
 import { CsiDrivers } from './csi/drivers.ts';
 import type { CsiConnector } from './csi/port.ts';
+import { StagedRecords } from './csi/staged-records.ts';
+import { CsiStaging } from './csi/staging.ts';
 import { CsiVolumes } from './csi/volumes.ts';
 import { VolumeExpansion } from './expansion.ts';
 import { type ImageSource, ImageVolumes } from './image-volumes.ts';
@@ -59,7 +61,9 @@ export interface VolumeDeps {
 export interface NodeVolumes {
   readonly plugins: VolumePlugins;
   readonly expansion: VolumeExpansion;
-  readonly registrations: PluginRegistrations;
+  /** Once the Node object exists, on which drivers are reported. */
+  start(): void;
+  stop(): Promise<void>;
   readonly usages: VolumeUsages;
 }
 
@@ -87,11 +91,24 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const { nodeName, node, directories, files, mounts, tools, events, clock, log } = options;
   const records = new MountRecords(directories, files.pods, tools);
   const claims = new ClaimVolumes(node);
-  const drivers = new CsiDrivers({ connect: options.connectCsi, nodeName, log: log.named('csi') });
-  const attachments = new Attachments({ nodeName, node, records, clock });
+  const drivers = new CsiDrivers({
+    ...{ connect: options.connectCsi, nodeName, log: log.named('csi') },
+    onRegistered: (driver) => void staging.resume(driver),
+  });
+  const staged = new StagedRecords({ mounts: records, directories, files: files.pods, tools });
+  const attachments = new Attachments({ nodeName, node, records, staged, clock });
+  const staging = new CsiStaging({
+    drivers,
+    staged,
+    attachments,
+    directories,
+    tools,
+    clock,
+    log: log.named('volumes'),
+  });
   const context = new CsiContext(options.tokens);
   const shared = { records, directories, files: files.volumes, mounts, tools };
-  const csi = new CsiVolumes({ ...shared, drivers, attachments, context });
+  const csi = new CsiVolumes({ ...shared, drivers, attachments, staging, context });
   const local = new LocalVolumes({
     ...shared,
     onUnlimited: ({ persistent }) => {
@@ -112,9 +129,26 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const images = new ImageVolumes({ ...shared, runtime: options.runtime, pull: options.pullImage });
   const plugins = new VolumePlugins({ claims, records, csi, local, network, images, connected, isReady });
 
+  const registrations = new PluginRegistrations({
+    directory: directories.pluginRegistry,
+    sockets: options.registrations,
+    fileWatch: options.fileWatch,
+    handlers: new Map<string, PluginHandler>([...options.pluginHandlers, ['CSIPlugin', drivers]]),
+    clock,
+    log: log.named('plugins'),
+  });
+
   return {
     plugins,
     usages,
+    start() {
+      registrations.start();
+      void staging.resume();
+    },
+    async stop() {
+      staging.stop();
+      await registrations.stop();
+    },
     expansion: new VolumeExpansion({
       claims,
       records,
@@ -123,14 +157,6 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
       events,
       log: log.named('volumes'),
       pod: options.pod,
-    }),
-    registrations: new PluginRegistrations({
-      directory: directories.pluginRegistry,
-      sockets: options.registrations,
-      fileWatch: options.fileWatch,
-      handlers: new Map<string, PluginHandler>([...options.pluginHandlers, ['CSIPlugin', drivers]]),
-      clock,
-      log: log.named('plugins'),
     }),
   };
 }

@@ -10,6 +10,7 @@ import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/atta
 import type { Clock } from '../../../../base/clock.ts';
 import type { ApiClient } from '../../../../client/types.ts';
 import type { MountRecords } from '../records.ts';
+import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
 /** Then the pod's start fails with an event, and is tried again. */
@@ -18,20 +19,24 @@ const WAIT_MS = 10_000;
 export class Attachments {
   readonly #nodeName: string;
   readonly #node: () => Node | undefined;
-  readonly #records: MountRecords;
+  readonly #records: Pick<MountRecords, 'all'>;
+  readonly #staged: Pick<StagedRecords, 'all'>;
   readonly #clock: Clock;
   #client: ApiClient | undefined;
   #reported: string | undefined;
+  #reporting: Promise<void> = Promise.resolve();
 
   constructor(options: {
     readonly nodeName: string;
     readonly node: () => Node | undefined;
-    readonly records: MountRecords;
+    readonly records: Pick<MountRecords, 'all'>;
+    readonly staged: Pick<StagedRecords, 'all'>;
     readonly clock: Clock;
   }) {
     this.#nodeName = options.nodeName;
     this.#node = options.node;
     this.#records = options.records;
+    this.#staged = options.staged;
     this.#clock = options.clock;
   }
 
@@ -62,15 +67,24 @@ export class Attachments {
     }
   }
 
-  /** Publishes what the node still uses: nothing of it is detached. */
-  async report(): Promise<void> {
+  /** Publishes what the node still uses: nothing of it is detached. One after the other, so that the last one counts. */
+  report(): Promise<void> {
+    const mine = this.#reporting.then(() => this.#report());
+    this.#reporting = mine.catch(() => {});
+    return mine;
+  }
+
+  async #report(): Promise<void> {
     const used = new Set<string>();
-    for (const record of await this.#records.all()) {
-      if (record.kind === 'csi' && record.attachable) used.add(uniqueVolumeName(record.driver, record.volumeId));
+    const mounted = (await this.#records.all()).filter((record) => record.kind === 'csi');
+    for (const { driver, volumeId, attachable } of [...mounted, ...(await this.#staged.all())]) {
+      if (attachable) used.add(uniqueVolumeName(driver, volumeId));
     }
     const volumesInUse = [...used].sort();
     const text = volumesInUse.join(' ');
-    if (text === (this.#reported ?? this.#node()?.status?.volumesInUse?.join(' ') ?? '')) return;
+    const node = this.#node();
+    if (this.#reported === undefined && node === undefined) throw new Error('the Node object was not read yet');
+    if (text === (this.#reported ?? node?.status?.volumesInUse?.join(' ') ?? '')) return;
     await this.#api()
       .resource(resources.nodes)
       .patch(this.#nodeName, undefined, 'strategic', { status: { volumesInUse } }, { subresource: 'status' });

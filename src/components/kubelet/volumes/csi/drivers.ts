@@ -28,14 +28,21 @@ export class CsiDrivers implements PluginHandler {
   readonly #connect: CsiConnector;
   readonly #nodeName: string;
   readonly #log: Log;
+  readonly #onRegistered: (driver: string) => void;
   readonly #drivers = new Map<string, RegisteredDriver>();
   #client: ApiClient | undefined;
   #announcing: Promise<void> = Promise.resolve();
 
-  constructor(options: { readonly connect: CsiConnector; readonly nodeName: string; readonly log: Log }) {
+  constructor(options: {
+    readonly connect: CsiConnector;
+    readonly nodeName: string;
+    readonly log: Log;
+    readonly onRegistered: (driver: string) => void;
+  }) {
     this.#connect = options.connect;
     this.#nodeName = options.nodeName;
     this.#log = options.log;
+    this.#onRegistered = options.onRegistered;
   }
 
   connect(client: ApiClient): void {
@@ -75,6 +82,7 @@ export class CsiDrivers implements PluginHandler {
     await announced;
     this.#drivers.set(name, { name, socket, node, capabilities });
     this.#log.info('CSI driver registered', { driver: name, nodeId: info.nodeId });
+    this.#onRegistered(name);
   }
 
   async deregister({ name, socket }: RegisteredPlugin): Promise<void> {
