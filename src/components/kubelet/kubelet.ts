@@ -350,7 +350,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const devices = nodeDevices(deps, () => ({ services, manager, reportNode }));
   const volumes = nodeVolumes({
     pluginHandlers: devices?.pluginHandlers ?? new Map(),
-    ...{ ...deps.volumes, directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ ...deps.volumes, directories, tokens, events, clock, random, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
     ...{ runtime, host, trees: deps.trees },

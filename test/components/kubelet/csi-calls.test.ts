@@ -2,11 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { AllocatableUpdates } from '../../../src/components/kubelet/volumes/csi/allocatable.ts';
+import { AttachLimitError } from '../../../src/components/kubelet/volumes/csi/attachments.ts';
 import { CsiContext } from '../../../src/components/kubelet/volumes/csi/context.ts';
-import { CsiError } from '../../../src/components/kubelet/volumes/csi/port.ts';
+import { CsiDrivers } from '../../../src/components/kubelet/volumes/csi/drivers.ts';
+import { CsiError, type CsiNode } from '../../../src/components/kubelet/volumes/csi/port.ts';
 import { CsiVolumes, type CsiVolumesOptions } from '../../../src/components/kubelet/volumes/csi/volumes.ts';
-import { settle } from '../../client/clocks.ts';
+import { ManualClock, seededRandom, settle } from '../../client/clocks.ts';
 import { CsiNodeLab, DRIVER, UNIQUE } from './csi-node.ts';
+import { MemoryApi } from './memory-api.ts';
 
 const KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
@@ -156,6 +162,71 @@ test('what is in use is published when the API server answers again', async () =
   lab.api.down = false;
   await lab.clock.advance(10_000);
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+});
+
+test('a pod ends for a full node after two minutes, where its driver reports limits again', async () => {
+  for (const period of [undefined, 60]) {
+    const lab = new CsiNodeLab();
+    lab.spec = { nodeAllocatableUpdatePeriodSeconds: period };
+    lab.attach({ attached: false, attachError: { message: 'no slots', errorCode: 8 } });
+    await assert.rejects(lab.setUp('u'), { message: 'rpc error: no slots' });
+    await lab.clock.advance(122_000);
+    await assert.rejects(lab.setUp('u'), { message: 'rpc error: no slots' });
+    assert.equal(lab.refreshed, 0);
+    await lab.clock.advance(1_000);
+    await assert.rejects(lab.setUp('u'), period === undefined ? { message: 'rpc error: no slots' } : AttachLimitError);
+    assert.equal(lab.refreshed, period === undefined ? 0 : 1);
+    // The next pod of the same name has its own time.
+    await lab.tearDown('u');
+    await assert.rejects(lab.setUp('u'), { message: 'rpc error: no slots' });
+  }
+});
+
+test('the limit of a driver is read again at the period of its CSIDriver', async () => {
+  const api = new MemoryApi();
+  const clock = new ManualClock();
+  const log = silentLog;
+  let maxVolumes = 5;
+  api.put(resources.nodes, { metadata: { name: 'n1', uid: 'u' } });
+  const info = async () => ({ nodeId: 'id', maxVolumes, topology: {} });
+  const drivers = new CsiDrivers({
+    ...{ nodeName: 'n1', log },
+    connect: () => ({ capabilities: async () => new Set(), info }) as unknown as CsiNode,
+    onRegistered: (driver) => updates.registered(driver),
+  });
+  const random = seededRandom(1);
+  const updates = new AllocatableUpdates({ drivers, clock, log, random });
+  drivers.connect(api.client());
+  updates.connect(api.client());
+  const plugin = { ...{ type: 'CSIPlugin', name: DRIVER, endpoint: '/s', socket: '/s' }, versions: ['1.0.0'] };
+  const count = () => api.get(resources.csiNodes, 'n1')?.spec.drivers[0]?.allocatable?.count;
+  const setPeriod = (nodeAllocatableUpdatePeriodSeconds?: number): void => {
+    const spec = { nodeAllocatableUpdatePeriodSeconds } as object;
+    api.put(resources.csiDrivers, { metadata: { name: DRIVER }, spec });
+  };
+  await drivers.register(plugin);
+  maxVolumes = 6;
+  await clock.advance(100_000);
+  assert.equal(count(), 5);
+  setPeriod(20);
+  await clock.advance(19_000);
+  assert.equal(count(), 5);
+  await clock.advance(1_000);
+  assert.equal(count(), 6);
+  maxVolumes = 0;
+  await clock.advance(20_000);
+  assert.equal(count(), undefined);
+  maxVolumes = 7;
+  setPeriod(undefined);
+  await clock.advance(100_000);
+  assert.equal(count(), undefined);
+  setPeriod(10);
+  await clock.advance(10_000);
+  assert.equal(count(), 7);
+  await drivers.deregister(plugin);
+  await clock.advance(100_000);
+  assert.deepEqual(api.get(resources.csiNodes, 'n1')?.spec.drivers, []);
+  await updates.stop();
 });
 
 test('tokens are volume context, and secrets only where the driver wants that', async () => {

@@ -1,5 +1,6 @@
 /** The CSI volumes of a node over a driver that the test plays, an API in memory, and files that outlive a restart. */
 import type { Node, PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { VolumeAttachmentStatus } from 'kubernetes-types/storage/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
 import { silentLog } from '../../../src/base/log.ts';
@@ -32,7 +33,10 @@ export class CsiNodeLab {
   /** What a method does beside being recorded. */
   readonly does = new Map<string, () => Promise<void>>();
   isRegistered = true;
-  attachRequired = true;
+  /** Of the CSIDriver. */
+  spec: object = {};
+  /** Counts what the limit of the node was read again for. */
+  refreshed = 0;
   #node = this.#boot();
 
   constructor() {
@@ -40,10 +44,14 @@ export class CsiNodeLab {
       metadata: { name: 'n1' },
       status: { volumesAttached: [{ name: UNIQUE, devicePath: '' }] },
     });
+    this.attach({ attached: true });
+  }
+
+  attach(status: VolumeAttachmentStatus & { readonly attachError?: { readonly errorCode?: number } }): void {
     this.api.put(resources.volumeAttachments, {
       metadata: { name: attachmentNameOf('h', DRIVER, 'n1', sha256) },
       spec: { attacher: DRIVER, nodeName: 'n1', source: { persistentVolumeName: 'pv' } },
-      status: { attached: true },
+      status,
     });
   }
 
@@ -104,7 +112,10 @@ export class CsiNodeLab {
           throw new Error(`driver name ${DRIVER} not found in the list of registered CSI drivers`);
         return driver;
       },
-      object: async () => ({ spec: { attachRequired: this.attachRequired } }),
+      refresh: async () => {
+        this.refreshed += 1;
+      },
+      object: async () => ({ spec: this.spec }),
     };
     const records = new MountRecords(directories, files as never, tools as never);
     const staged = new StagedRecords({ mounts: records, directories, files, tools });

@@ -40,14 +40,20 @@ export class PodExecutor {
   private readonly services: PodServices;
   private readonly source: PodSource;
   private readonly done: () => void;
+  private readonly fail: (reason: string, message: string) => void;
   /** Containers being killed, with when the kill will have run out of patience. */
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
 
-  constructor(services: PodServices, source: PodSource, done: () => void) {
+  constructor(
+    services: PodServices,
+    source: PodSource,
+    worker: { readonly done: () => void; readonly fail: (reason: string, message: string) => void },
+  ) {
     this.services = services;
     this.source = source;
-    this.done = done;
+    this.done = worker.done;
+    this.fail = worker.fail;
   }
 
   async createSandbox(pod: Pod, action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
@@ -62,7 +68,9 @@ export class PodExecutor {
     try {
       await services.volumes.setUp(pod, { podIps: [], hostIps: services.hostIps });
     } catch (error) {
-      if (error instanceof VolumeError) services.events.pod(pod, 'Warning', 'FailedMount', error.message);
+      if (error instanceof VolumeError && error.exceedsAttachLimit)
+        this.fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
+      else if (error instanceof VolumeError) services.events.pod(pod, 'Warning', 'FailedMount', error.message);
       throw error;
     }
     try {

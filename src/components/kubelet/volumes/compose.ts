@@ -1,6 +1,6 @@
 /** Makes the parts of the node's volumes and introduces them to each other. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
@@ -12,6 +12,7 @@ import type { PodDirectories } from '../pods/directories.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { FileWatch, HostFacts, Mounter } from '../port.ts';
 import { ClaimVolumes } from './claims.ts';
+import { AllocatableUpdates } from './csi/allocatable.ts';
 import { Attachments } from './csi/attachments.ts';
 import { CsiContext } from './csi/context.ts';
 import { CsiDrivers } from './csi/drivers.ts';
@@ -77,6 +78,7 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly tokens: TokenSource;
   readonly events: KubeletEvents;
   readonly clock: Clock;
+  readonly random: RandomSource;
   readonly log: Log;
   readonly pod: (uid: string) => Pod | undefined;
   readonly runtime: Runtime;
@@ -93,8 +95,12 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const claims = new ClaimVolumes(node);
   const drivers = new CsiDrivers({
     ...{ connect: options.connectCsi, nodeName, log: log.named('csi') },
-    onRegistered: (driver) => void staging.resume(driver),
+    onRegistered: (driver) => {
+      allocatable.registered(driver);
+      void staging.resume(driver);
+    },
   });
+  const allocatable = new AllocatableUpdates({ drivers, clock, random: options.random, log: log.named('csi') });
   const staged = new StagedRecords({ mounts: records, directories, files: files.pods, tools });
   const attachments = new Attachments({ nodeName, node, records, staged, clock });
   const staging = new CsiStaging({
@@ -125,7 +131,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
     ...{ host: options.host, trees: options.trees, pod: options.pod },
   });
-  const connected = [drivers, attachments, context, usages];
+  const connected = [drivers, attachments, context, usages, allocatable];
   const images = new ImageVolumes({ ...shared, runtime: options.runtime, pull: options.pullImage });
   const plugins = new VolumePlugins({ claims, records, csi, local, network, images, connected, isReady });
 
@@ -147,7 +153,8 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     },
     async stop() {
       staging.stop();
-      await registrations.stop();
+      registrations.stop();
+      await allocatable.stop();
     },
     expansion: new VolumeExpansion({
       claims,

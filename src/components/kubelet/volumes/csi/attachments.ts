@@ -4,17 +4,32 @@
  */
 import { createHash } from 'node:crypto';
 import type { Node } from 'kubernetes-types/core/v1';
+import type { VolumeError } from 'kubernetes-types/storage/v1';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import type { ApiClient } from '../../../../client/types.ts';
-import type { MountRecords } from '../records.ts';
+import type { CsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
 /** Then the pod's start fails with an event, and is tried again. */
 const WAIT_MS = 10_000;
+
+/** Upstream's podAttachAndMountTimeout: so long a pod waits for room on the node. */
+const LIMIT_WAIT_MS = 123_000;
+/** Of gRPC. */
+const RESOURCE_EXHAUSTED = 8;
+
+/** The driver has no room for another volume on this node; the message is that of the pod's status. */
+export class AttachLimitError extends Error {
+  constructor(volume: string, cause: Error) {
+    const lists = `unmounted volumes=[${volume}], unattached volumes=[${volume}], failed to process volumes=[]`;
+    super(`Node has reached its volume attachment limit, rejecting pod. ${lists}: ${cause.message}`, { cause });
+    this.name = 'AttachLimitError';
+  }
+}
 
 export class Attachments {
   readonly #nodeName: string;
@@ -22,6 +37,8 @@ export class Attachments {
   readonly #records: Pick<MountRecords, 'all'>;
   readonly #staged: Pick<StagedRecords, 'all'>;
   readonly #clock: Clock;
+  /** By pod and volume: when the pod began to wait. */
+  readonly #sinceMs = new Map<string, number>();
   #client: ApiClient | undefined;
   #reported: string | undefined;
   #reporting: Promise<void> = Promise.resolve();
@@ -45,16 +62,26 @@ export class Attachments {
   }
 
   /** What the driver's controller published for the node. Rejects with upstream's words when that takes too long. */
-  async wait(driver: string, volumeId: string, volume: string): Promise<Readonly<Record<string, string>>> {
+  async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
+    const key = `${uid}/${volume}`;
+    const sinceMs = this.#sinceMs.get(key) ?? this.#clock.monotonicMs();
+    this.#sinceMs.set(key, sinceMs);
     const untilMs = this.#clock.monotonicMs() + WAIT_MS;
     const unique = uniqueVolumeName(driver, volumeId);
     const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
     for (;;) {
       const isListed = this.#node()?.status?.volumesAttached?.some((each) => each.name === unique) === true;
       const attachment = isListed ? await this.#attachment(name) : undefined;
-      if (attachment?.status?.attached === true) return attachment.status.attachmentMetadata ?? {};
-      const error = attachment?.status?.attachError?.message;
-      if (error !== undefined) throw new Error(`rpc error: ${error}`);
+      if (attachment?.status?.attached === true) {
+        this.#sinceMs.delete(key);
+        return attachment.status.attachmentMetadata ?? {};
+      }
+      const attachError: (VolumeError & { readonly errorCode?: number }) | undefined = attachment?.status?.attachError;
+      if (attachError !== undefined) {
+        const error = new Error(`rpc error: ${attachError.message ?? ''}`);
+        const isOver = this.#clock.monotonicMs() - sinceMs >= LIMIT_WAIT_MS;
+        throw isOver && attachError.errorCode === RESOURCE_EXHAUSTED ? new AttachLimitError(volume, error) : error;
+      }
       if (this.#clock.monotonicMs() >= untilMs) {
         throw new Error(
           `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[${volume}], ` +
@@ -65,6 +92,10 @@ export class Attachments {
         this.#clock.setTimer(POLL_MS, resolve);
       });
     }
+  }
+
+  forget({ uid, volume }: CsiMount): void {
+    this.#sinceMs.delete(`${uid}/${volume}`);
   }
 
   /** Publishes what the node still uses: nothing of it is detached. One after the other, so that the last one counts. */

@@ -12,7 +12,8 @@ import type { Mounter } from '../../port.ts';
 import type { CsiMount, MountRecords } from '../records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../request.ts';
 import type { VolumeTools } from '../tools-port.ts';
-import { type Attachments, sha256 } from './attachments.ts';
+import { updatePeriodMs } from './allocatable.ts';
+import { AttachLimitError, type Attachments, sha256 } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
 import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
@@ -89,7 +90,7 @@ export class CsiVolumes {
     let publishContext: Readonly<Record<string, string>> = {};
     if (attachable) {
       await attachments.report();
-      publishContext = await attachments.wait(source.driver, source.volumeId, request.volume.name);
+      publishContext = await this.#attached(record, object);
     }
     const shared = {
       volumeId: source.volumeId,
@@ -111,6 +112,18 @@ export class CsiVolumes {
       }
     }
     await this.#publish(request, record, driver, object, shared, isThere);
+  }
+
+  /** A node that has no room for the volume may have another limit than its driver has reported. */
+  async #attached(record: CsiMount, object: CSIDriver | undefined): ReturnType<Attachments['wait']> {
+    try {
+      return await this.#options.attachments.wait(record);
+    } catch (error) {
+      if (!(error instanceof AttachLimitError)) throw error;
+      if (updatePeriodMs(object) === undefined) throw error.cause;
+      await this.#options.drivers.refresh(record.driver).catch(() => {});
+      throw error;
+    }
   }
 
   async #publish(
@@ -152,7 +165,7 @@ export class CsiVolumes {
    * volume is unstaged later.
    */
   async tearDown(record: CsiMount): Promise<void> {
-    const { drivers, directories, records, files, tools, staging } = this.#options;
+    const { drivers, directories, records, files, tools, staging, attachments } = this.#options;
     await staging.inTurn(record, async () => {
       const driver = drivers.get(record.driver);
       await driver.node.unpublish(record.volumeId, directories.asDriversKnow(record.target));
@@ -162,6 +175,7 @@ export class CsiVolumes {
       await tools.removeEmptyDirectory(dirname(record.target));
       await records.remove(record);
     });
+    attachments.forget(record);
     if (record.staging !== '') await staging.released(record.staging);
     if (record.attachable) staging.reportSoon();
   }
