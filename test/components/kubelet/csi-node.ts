@@ -40,10 +40,7 @@ export class CsiNodeLab {
   #node = this.#boot();
 
   constructor() {
-    this.api.put(resources.nodes, {
-      metadata: { name: 'n1' },
-      status: { volumesAttached: [{ name: UNIQUE, devicePath: '' }] },
-    });
+    this.api.put(resources.nodes, { metadata: { name: 'n1' } });
     this.attach({ attached: true });
   }
 
@@ -53,6 +50,9 @@ export class CsiNodeLab {
       spec: { attacher: DRIVER, nodeName: 'n1', source: { persistentVolumeName: 'pv' } },
       status,
     });
+    const node = this.node();
+    const volumesAttached = status.attached ? [{ name: UNIQUE, devicePath: '' }] : [];
+    if (node !== undefined) this.api.put(resources.nodes, { ...node, status: { ...node.status, volumesAttached } });
   }
 
   get staging(): CsiStaging {

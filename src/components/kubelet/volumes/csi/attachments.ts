@@ -70,9 +70,10 @@ export class Attachments {
     const unique = uniqueVolumeName(driver, volumeId);
     const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
     for (;;) {
+      const isLate = this.#clock.monotonicMs() >= untilMs;
       const isListed = this.#node()?.status?.volumesAttached?.some((each) => each.name === unique) === true;
-      const attachment = isListed ? await this.#attachment(name) : undefined;
-      if (attachment?.status?.attached === true) {
+      const attachment = isListed || isLate ? await this.#attachment(name) : undefined;
+      if (isListed && attachment?.status?.attached === true) {
         this.#sinceMs.delete(key);
         return attachment.status.attachmentMetadata ?? {};
       }
@@ -82,7 +83,7 @@ export class Attachments {
         const isOver = this.#clock.monotonicMs() - sinceMs >= LIMIT_WAIT_MS;
         throw isOver && attachError.errorCode === RESOURCE_EXHAUSTED ? new AttachLimitError(volume, error) : error;
       }
-      if (this.#clock.monotonicMs() >= untilMs) {
+      if (isLate) {
         throw new Error(
           `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[${volume}], ` +
             'failed to process volumes=[]: timed out waiting for the condition',
