@@ -163,6 +163,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
       local,
       events,
       log: log.named('volumes'),
+      nowMs: () => clock.nowMs(),
       pod: options.pod,
     }),
   };
