@@ -138,6 +138,7 @@ export class PodWorker {
   update(pod: Pod): void {
     const before = this.currentPod;
     this.currentPod = pod;
+    this.starts.updated(before, pod);
     if (downwardFilesChange(before, pod)) this.volumes.due = true;
     this.wake();
   }
