@@ -114,6 +114,19 @@ test('a restarted kubelet does not unstage what a pod has', async () => {
   assert.deepEqual(lab.calls, ['unpublish', 'unstage']);
 });
 
+test('a volume that a release without records of staging has staged is unstaged', async () => {
+  const lab = new CsiNodeLab();
+  lab.does.set('unstage', () => Promise.reject(new CsiError('Internal', 'fake')));
+  await lab.setUp('u');
+  for (const path of lab.disk.keys()) if (path.includes('/staged-volumes/')) lab.disk.delete(path);
+  await lab.restart();
+  await lab.tearDown('u');
+  await lab.restart();
+  lab.does.clear();
+  await lab.clock.advance(10_000);
+  assert.deepEqual([lab.calls.at(-1), [...lab.disk.keys()]], ['unstage', []]);
+});
+
 test('the next pod stages a volume again that was not unstaged, and ends its retries', async () => {
   const lab = new CsiNodeLab();
   lab.does.set('unstage', () => Promise.reject(new CsiError('InvalidArgument', 'fake')));

@@ -81,6 +81,7 @@ export class AllocatableUpdates {
     const periodMs = updatePeriodMs(this.#objects?.get(driver));
     if (periodMs === undefined || !drivers.has(driver)) return;
     const run = (): void => {
+      if (!drivers.has(driver)) return;
       drivers
         .refresh(driver)
         .catch((error: unknown) => log.warn('limit of CSI driver not updated', { driver, error: messageOf(error) }))

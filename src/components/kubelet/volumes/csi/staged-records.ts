@@ -51,16 +51,19 @@ export class StagedRecords {
     return mounts.some((each) => each.kind === 'csi' && each.staging === staging && each.uid !== exceptUid);
   }
 
-  async put(given: StagedVolume): Promise<void> {
+  async put(volume: StagedVolume): Promise<void> {
     await this.#load();
-    const volume = stagedOf(given);
-    await this.#options.files.replace(this.#path(volume), JSON.stringify(volume));
-    this.#records.set(volume.staging, volume);
+    await this.#write(stagedOf(volume));
   }
 
   async remove(volume: StagedVolume): Promise<void> {
     await this.#options.tools.removeFile(this.#path(volume));
     this.#records.delete(volume.staging);
+  }
+
+  async #write(volume: StagedVolume): Promise<void> {
+    await this.#options.files.replace(this.#path(volume), JSON.stringify(volume));
+    this.#records.set(volume.staging, volume);
   }
 
   #path({ staging }: StagedVolume): string {
@@ -82,7 +85,7 @@ export class StagedRecords {
     // Releases before this one recorded the staging of a volume with its pods only.
     for (const each of await mounts.all()) {
       if (each.kind !== 'csi' || each.staging === '' || this.#records.has(each.staging)) continue;
-      this.#records.set(each.staging, stagedOf(each));
+      await this.#write(stagedOf(each));
     }
   }
 }
