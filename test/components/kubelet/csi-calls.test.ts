@@ -208,6 +208,19 @@ test('a pod ends for a full node after two minutes, where its driver reports lim
   }
 });
 
+test('a volume is no longer in use as attached once its driver attaches nothing', async () => {
+  const lab = new CsiNodeLab();
+  lab.attach({ attached: false });
+  const failed = assert.rejects(lab.setUp('u'), /timed out waiting for the condition/);
+  await lab.clock.advance(11_000);
+  await failed;
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+  lab.spec = { attachRequired: false };
+  await lab.setUp('u');
+  await settle();
+  assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+});
+
 test('the limit of a driver is read again at the period of its CSIDriver', async () => {
   const api = new MemoryApi();
   const clock = new ManualClock();

@@ -76,6 +76,8 @@ export class CsiStaging {
   }
 
   async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
+    // Before the first record of a pod that is made now, which says nothing yet of what is staged.
+    await this.#options.staged.all();
     const key = `${driver}/${volumeId}`;
     const before = this.#turns.get(key) ?? Promise.resolve();
     const mine = before.then(work, work);

@@ -86,7 +86,10 @@ export class CsiVolumes {
       attachable,
       republish: object?.spec.requiresRepublish === true && !isBlock(request),
     };
+    const before = await records.get(record.uid, record.volume);
     await records.put(record);
+    // The CSIDriver was replaced by one that attaches nothing: the attachment may go.
+    if (before?.kind === 'csi' && before.attachable && !attachable) this.#options.staging.reportSoon();
     let publishContext: Readonly<Record<string, string>> = {};
     if (attachable) {
       await attachments.report();
