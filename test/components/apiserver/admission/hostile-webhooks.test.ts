@@ -134,4 +134,46 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     hooks.on('/identity', () => patchOf({ op: 'add', path: '/metadata/namespace', value: 'kube-system' }));
     assert.equal((await create()).code, 400);
   });
+
+  it('bodies of sub-resources keep their types, whatever a webhook lays over them', async () => {
+    const pods = '/api/v1/namespaces/default/pods';
+    const pod = { metadata: { name: 'hostile' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+    const template = { metadata: { labels: { a: 'b' } }, spec: pod.spec };
+    const deployments = '/apis/apps/v1/namespaces/default/deployments';
+    const spec = { selector: { matchLabels: { a: 'b' } }, template, replicas: 0 };
+    for (const [path, body] of [
+      ['/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } }],
+      [pods, pod],
+      [deployments, { metadata: { name: 'hostile' }, spec }],
+    ] as const) {
+      const made = await server.call('POST', path, { body });
+      assert.equal(made.code, 201, made.text);
+    }
+    const all = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['pods/*', 'deployments/*'] }];
+    await configure(server, 'Mutating', 'a', hooks.hook('/sub', { rules: all }));
+    const scale = { apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name: 'hostile' }, spec: { replicas: 1 } };
+    for (const value of ['lots', { a: 1 }, 1.5, [], true]) {
+      hooks.on('/sub', () => patchOf({ op: 'add', path: '/spec/replicas', value }));
+      const { code } = await server.call('PUT', `${deployments}/hostile/scale`, { body: scale });
+      assert.ok(code >= 400, `${JSON.stringify(value)}: ${code}`);
+      const { body } = await server.call<{ spec: { replicas: unknown } }>('GET', `${deployments}/hostile`);
+      assert.equal(body.spec.replicas, 0, JSON.stringify(value));
+    }
+    const binding = { metadata: { name: 'hostile' }, target: { kind: 'Node', name: 'n1' } };
+    for (const [field, value] of [
+      ['annotations', { a: { b: 'c' } }],
+      ['annotations', 'text'],
+      ['labels', { 'no label!': 'x' }],
+      ['labels', { a: 'x'.repeat(64) }],
+    ] as const) {
+      hooks.on('/sub', () => patchOf({ op: 'add', path: `/metadata/${field}`, value }));
+      const { code } = await server.call('POST', `${pods}/hostile/binding`, { body: binding });
+      assert.ok(code >= 400, `${JSON.stringify(value)}: ${code}`);
+    }
+    hooks.on('/sub', () => patchOf({ op: 'add', path: '/metadata/annotations', value: { a: 'b' } }));
+    const bound = await server.call('POST', `${pods}/hostile/binding`, { body: binding });
+    assert.equal(bound.code, 201, bound.text);
+    const { body } = await server.call<{ metadata: { annotations: unknown } }>('GET', `${pods}/hostile`);
+    assert.deepEqual(body.metadata.annotations, { a: 'b' });
+  });
 });
