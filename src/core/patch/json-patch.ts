@@ -61,7 +61,7 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   return root;
 }
 
-/** At most so many items of lists the operation moves by one place: those of the lists that it inserts or removes in. */
+/** Items of lists that the operation moves by one place, at most: those of the lists that it inserts or removes in. */
 function itemsShifted(root: JsonValue, { op, path, from }: Operation): number {
   if (op === 'test' || op === 'replace') return 0;
   const lengthAt = (place: readonly string[]): number => {
