@@ -10,7 +10,8 @@
  * `--busybox`: a static one of 1.36 or later; with Debian's, one case expects another error message than the shell of its image prints.
  * `--hosts 3` runs it against three masters of the lab, each of them a node too, in place of the appliance (with what `npm run test:lab` needs).
  * `--csi`: with the sidecars of the mock CSI driver, for `--group 'CSI Mock'`; hosts are those of the lab. `--hostpath PATH`: hostpathplugin of
- * kubernetes-csi/csi-driver-host-path, built with `CGO_ENABLED=0 go build ./cmd/hostpathplugin`, for the cases whose driver is a pod.
+ * kubernetes-csi/csi-driver-host-path, built with `CGO_ENABLED=0 go build -ldflags '-X main.version=v1.17.1' ./cmd/hostpathplugin`, for the cases
+ * whose driver is a pod.
  * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
  * It ends with one line a special interest group and one a failure; exit code 1 when anything failed.
  */

@@ -11,7 +11,7 @@ import { MemoryApi } from './memory-api.ts';
 
 function lab(expand: () => Promise<void>) {
   const api = new MemoryApi();
-  const allocated: ExpandingStatus = {
+  const allocated = {
     allocatedResources: { storage: '9Gi' },
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
   };

@@ -99,7 +99,7 @@ export class Attachments {
     this.#sinceMs.delete(`${uid}/${volume}`);
   }
 
-  /** Publishes what the node still uses: nothing of it is detached. One after the other, so that the last one counts. */
+  /** Publishes what the node still uses: nothing of it is detached. One at a time, so that the last one counts. */
   report(): Promise<void> {
     const mine = this.#reporting.then(() => this.#report());
     this.#reporting = mine.catch(() => {});

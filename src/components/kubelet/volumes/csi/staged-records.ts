@@ -1,6 +1,6 @@
 /**
- * What is staged on this node for its pods, on disk before the first call and until the driver has unstaged it: a kubelet
- * that is started again goes on unstaging what no pod uses. Source: vol_data.json of pkg/volume/csi csi_attacher.go.
+ * What is staged on this node for its pods, on disk before the first call and until the driver has unstaged it: a
+ * kubelet that is started again unstages what no pod uses. Source: vol_data.json of pkg/volume/csi csi_attacher.go.
  */
 import { join } from 'node:path';
 import type { PodFiles } from '../../files-port.ts';

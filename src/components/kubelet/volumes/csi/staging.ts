@@ -1,6 +1,6 @@
 /**
- * Stages a volume once for all pods of the node, and unstages it in the background when no pod has it any more: a driver
- * that fails to unstage holds up no pod's deletion. Source: pkg/kubelet/volumemanager/reconciler,
+ * Stages a volume once for all pods of the node, and unstages it in the background when no pod has it any more: a
+ * driver that fails to unstage holds up no pod's deletion. Source: pkg/kubelet/volumemanager/reconciler,
  * pkg/volume/util/operationexecutor operation_generator.go.
  */
 import { dirname } from 'node:path';
@@ -37,7 +37,7 @@ export class CsiStaging {
     this.#retries = new Retries(options.clock, options.log);
   }
 
-  /** Continues what the kubelet had not finished when it ended, or what waits for the driver that has registered now. */
+  /** Continues what the kubelet had not finished when it ended, or what waits for a driver that has registered now. */
   async resume(driver?: string): Promise<void> {
     for (const volume of await this.#options.staged.all()) {
       if (driver === undefined || volume.driver === driver) this.#unstageUnused(volume);
