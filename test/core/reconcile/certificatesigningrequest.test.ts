@@ -48,6 +48,13 @@ const cases: readonly (readonly [string, string, readonly string[], CertificateR
   ['of no organisation', SIGNER.kubeletClient, CLIENT, facts({ organizations: [] }), false],
   ['of another name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'admin' }), false],
   ['of an empty node name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'system:node:' }), false],
+  ...['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b', '*', 'n,O=system:masters'].map(
+    (name) =>
+      [
+        `of the node name ${JSON.stringify(name)}`,
+        ...[SIGNER.kubeletClient, CLIENT, facts({ commonName: `system:node:${name}` }), false],
+      ] as [string, string, readonly string[], CertificateRequestFacts, boolean],
+  ),
   ['kubelet serving', SIGNER.kubeletServing, SERVER, serving, true],
   ['serving without names', SIGNER.kubeletServing, SERVER, facts(), false],
   ['serving with client auth', SIGNER.kubeletServing, CLIENT, serving, false],
