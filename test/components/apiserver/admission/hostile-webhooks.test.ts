@@ -176,4 +176,30 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     const { body } = await server.call<{ metadata: { annotations: unknown } }>('GET', `${pods}/hostile`);
     assert.deepEqual(body.metadata.annotations, { a: 'b' });
   });
+
+  it('a field that is called like a prototype is data of a custom resource', async () => {
+    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+    const definition = {
+      metadata: { name: 'odds.hostile.example.com' },
+      spec: {
+        ...{ group: 'hostile.example.com', scope: 'Namespaced', names: { plural: 'odds', kind: 'Odd' } },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    };
+    const made = await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      body: { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...definition },
+    });
+    assert.equal(made.code, 201, made.text);
+    const odds = '/apis/hostile.example.com/v1/namespaces/default/odds';
+    while ((await server.call('GET', odds)).code !== 200) await new Promise((resolve) => setTimeout(resolve, 10));
+    const rules = [{ operations: ['*'], apiGroups: ['hostile.example.com'], apiVersions: ['*'], resources: ['*'] }];
+    hooks.on('/odd', () => patchOf({ op: 'add', path: '/__proto__', value: { spec: { polluted: true } } }));
+    await configure(server, 'Mutating', 'a', hooks.hook('/odd', { rules }));
+    const { code, text } = await server.call('POST', odds, {
+      body: { apiVersion: 'hostile.example.com/v1', kind: 'Odd', metadata: { name: 'one' } },
+    });
+    assert.equal(code, 201, text);
+    assert.match(text, /"__proto__":\{"spec":\{"polluted":true\}\}/);
+    assert.equal(({} as Record<string, unknown>)['spec'], undefined);
+  });
 });
