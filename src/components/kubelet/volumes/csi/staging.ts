@@ -5,6 +5,7 @@
  */
 import { dirname } from 'node:path';
 import type { Clock } from '../../../../base/clock.ts';
+import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { VolumeTools } from '../tools-port.ts';
@@ -39,10 +40,14 @@ export class CsiStaging {
 
   /** Continues what the kubelet had not finished when it ended, or what waits for a driver that has registered now. */
   async resume(driver?: string): Promise<void> {
-    for (const volume of await this.#options.staged.all()) {
-      if (driver === undefined || volume.driver === driver) this.#unstageUnused(volume);
+    try {
+      for (const volume of await this.#options.staged.all()) {
+        if (driver === undefined || volume.driver === driver) this.#unstageUnused(volume);
+      }
+      this.reportSoon();
+    } catch (error) {
+      this.#options.log.warn('records of staged volumes not read', { error: messageOf(error) });
     }
-    this.reportSoon();
   }
 
   stop(): void {
