@@ -141,7 +141,7 @@ test('a pod that sets a field which the node does not honour is refused with the
 });
 
 test('a container that sets one does not start, as its pod may be older than this kubelet', () => {
-  const pod = podWith('containers[].securityContext.windowsOptions', { runAsUserName: 'a' });
+  const pod = podWith('containers[].securityContext.windowsOptions', { hostProcess: true });
   const [container] = pod.spec?.containers ?? [];
   assert.equal(unsupportedContainerField(pod, container as Container, SELINUX)?.reason, 'PodFieldNotSupported');
 });
@@ -198,7 +198,11 @@ test('what is the default, and what the API server fills in, is no reason to ref
     volumeDevices: [],
     env: [{ name: 'A', value: 'b' }],
     lifecycle: { preStop: { exec: { command: ['x'] } }, stopSignal: 'SIGUSR1' },
-    securityContext: { procMount: 'Default', appArmorProfile: { type: 'Unconfined' }, windowsOptions: {} },
+    securityContext: {
+      procMount: 'Default',
+      appArmorProfile: { type: 'Unconfined' },
+      windowsOptions: { runAsUserName: 'a' },
+    },
   });
   const sidecar = { name: 's', image: 'i', restartPolicy: 'Always' };
   const spec = { ...pod.spec, hostUsers: true, runtimeClassName: '', resources: {}, initContainers: [sidecar] };

@@ -166,7 +166,8 @@ const mount = (value: unknown): Refusal => ({ by: 'mount', value });
 /** `Unconfined` is what the node does without. */
 const APP_ARMOR = pod({ type: 'Localhost', localhostProfile: 'own' });
 const SELINUX = pod({ level: 's0:c1,c2' });
-const WINDOWS = pod({ runAsUserName: 'ContainerUser' });
+/** Other options concern containers of Windows only. */
+const WINDOWS = pod({ hostProcess: true });
 const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle ports resources resizePolicy'.split(
   ' ',
 );

@@ -27,18 +27,23 @@ type Features = Pick<RuntimeFeatures, 'selinux' | 'appArmor'>;
 const CONTAINER_LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 type ContainerList = (typeof CONTAINER_LISTS)[number];
 
+function withoutHostProcess(options: unknown): boolean {
+  return (options as { readonly hostProcess?: unknown }).hostProcess !== true;
+}
+
+// The other options of Windows concern containers of Windows only, as the API documents them.
 const POD_RULES: readonly Rule[] = [
   { field: 'shareProcessNamespace', unless: (value, { pod }) => value !== true || pod.spec?.hostUsers !== false },
   { field: 'schedulingGroup' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
   { field: 'securityContext.seLinuxChangePolicy', unless: withoutSelinux },
-  { field: 'securityContext.windowsOptions' },
+  { field: 'securityContext.windowsOptions', unless: withoutHostProcess },
 ];
 
 const CONTAINER_RULES: readonly Rule[] = [
   { field: 'env[].valueFrom.fileKeyRef' },
   { field: 'securityContext.seLinuxOptions', unless: withoutSelinux },
-  { field: 'securityContext.windowsOptions' },
+  { field: 'securityContext.windowsOptions', unless: withoutHostProcess },
 ];
 
 /**
