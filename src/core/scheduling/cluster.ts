@@ -181,6 +181,10 @@ export class Cluster {
     if (pods?.size === 0) this.#nominatedOn.delete(node);
   }
 
+  get hasNominations(): boolean {
+    return this.#nominatedOn.size > 0;
+  }
+
   nominatedNode(uid: string): string | undefined {
     return this.#nominated.get(uid);
   }
