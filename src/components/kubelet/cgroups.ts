@@ -158,7 +158,10 @@ export class PodCgroups {
     if (this.slices !== undefined) {
       for (const node of nodes) await this.slices.ensure(sliceName(node.path), sliceProperties(version, node.limits));
     }
-    await this.files.perform(planWrites(this.hierarchies, this.driver, nodes));
+    // One hierarchy knows nothing of another.
+    await Promise.all(
+      this.hierarchies.map((hierarchy) => this.files.perform(planWrites([hierarchy], this.driver, nodes))),
+    );
   }
 
   private treeOptions(): TreeOptions {

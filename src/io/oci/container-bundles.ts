@@ -11,7 +11,7 @@ import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
 import { appArmorProfile } from './apparmor.ts';
 import { cgroupsOf } from './cgroups.ts';
 import { runCommand } from './command.ts';
-import { createMonitored } from './conmon.ts';
+import { startMonitor } from './conmon.ts';
 import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
@@ -52,7 +52,7 @@ export class ContainerBundles {
   }
 
   /** Returns the new container's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
-  async create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string> {
+  async create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
     const context = this.#context;
     const hostRoot = config.hostRoot === true;
     if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
@@ -62,6 +62,18 @@ export class ContainerBundles {
     const directory = this.#table.bundle(id);
     const logPath = join(sandbox.logDirectory, config.logPath);
     await Promise.all([mkdir(directory, { mode: 0o700 }), mkdir(dirname(logPath), { recursive: true, mode: 0o755 })]);
+    const monitor = startMonitor({
+      conmon: context.programs.conmon,
+      runc: runtime.runc,
+      driver: context.deps.cgroupDriver,
+      id,
+      bundle: directory,
+      exits: context.paths.exits,
+      logPath,
+      tty: config.tty,
+      stdin: config.stdin,
+      leaveStdinOpen: config.stdin && !config.stdinOnce,
+    });
     try {
       const [root, namespaces, devices] = await Promise.all([
         this.#makeRoot(id, sandbox, config),
@@ -96,23 +108,13 @@ export class ContainerBundles {
       });
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
-      const created = await createMonitored({
-        conmon: context.programs.conmon,
-        runc: runtime.runc,
-        driver: context.deps.cgroupDriver,
-        id,
-        bundle: directory,
-        exits: context.paths.exits,
-        logPath,
-        tty: config.tty,
-        stdin: config.stdin,
-        leaveStdinOpen: config.stdin && !config.stdinOnce,
-      });
+      const created = await monitor.create();
       const [pidStart, monitorStart, cgroups] = await Promise.all([
         processStart(created.pid),
         processStart(created.monitorPid),
         cgroupsOf(created.pid, context.cgroupMounts),
         this.#moveMonitor(id, created.monitorPid),
+        joined(),
       ]);
       await this.#table.save({
         id,
@@ -145,6 +147,7 @@ export class ContainerBundles {
       });
       return id;
     } catch (error) {
+      monitor.abandon();
       await this.discard(id);
       throw error instanceof RuntimeError
         ? error

@@ -198,7 +198,7 @@ class EmbeddedRuntime implements OciRuntime {
     const { containers, sandboxes } = this.#up();
     const sandbox = sandboxes.get(sandboxId);
     if (sandbox.stopped) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
-    return containers.create(sandbox, config);
+    return containers.create(sandbox, config, () => sandboxes.joined(sandboxId));
   }
 
   async startContainer(id: string): Promise<void> {
