@@ -41,6 +41,7 @@ export interface BridgeNetworkOptions {
 }
 
 export interface BridgeNetwork extends PodNetwork {
+  reserve: NonNullable<PodNetwork['reserve']>;
   /** The primary family's gateway address once the pod ranges are known. */
   readonly gateway: string | undefined;
   /** Sets the MTU of pods' links, those of running pods included. Never rejects. */

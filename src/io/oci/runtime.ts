@@ -96,9 +96,10 @@ class EmbeddedRuntime implements OciRuntime {
   }
 
   async stop(): Promise<void> {
-    this.#running?.watch.close();
+    const running = this.#running;
+    running?.watch.close();
     this.#running = undefined;
-    await Promise.resolve();
+    await running?.sandboxes.settled();
   }
 
   mountImage(imageId: string, target: string): Promise<void> {

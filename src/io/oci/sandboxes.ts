@@ -25,6 +25,8 @@ export class Sandboxes {
   readonly #locks = createKeyedLock();
   /** Sandboxes whose network is being plugged. */
   readonly #joining = new Map<string, Promise<void>>();
+  /** Sandboxes that could not be completed, until a container asks for one. */
+  readonly #lost = new Map<string, RuntimeError>();
   /** Connections into the sandboxes, closed with them. */
   readonly forwards: Forwards = createForwards();
 
@@ -64,11 +66,13 @@ export class Sandboxes {
     log.v(2, 'runtime adopted', { sandboxes: this.#records.size, alive: alive.size });
   }
 
-  /** Throws RuntimeError 'not-found'. */
+  /** Throws RuntimeError 'not-found', or why the sandbox could not be completed. */
   get(id: string): SandboxRecord {
     const record = this.#records.get(id);
-    if (record === undefined) throw new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
-    return record;
+    if (record !== undefined) return record;
+    const why = this.#lost.get(id);
+    this.#lost.delete(id);
+    throw why ?? new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
   }
 
   directory(id: string): string {
@@ -108,7 +112,10 @@ export class Sandboxes {
     this.#records.set(id, this.#recordOf(id, config, addresses, undefined));
     this.#joining.set(id, joining);
     void joining
-      .catch((error: unknown) => this.#context.log.warn('sandbox not joined', { sandbox: id, error: messageOf(error) }))
+      .catch((error: unknown) => {
+        this.#lost.set(id, asCreateFailed(error));
+        this.#context.log.warn('sandbox not completed', { sandbox: id, error: messageOf(error) });
+      })
       .finally(() => this.#joining.delete(id));
     return id;
   }
@@ -117,6 +124,11 @@ export class Sandboxes {
   async joined(id: string): Promise<void> {
     await this.#joining.get(id);
     this.get(id);
+  }
+
+  /** Resolves when no sandbox is being completed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#joining.values());
   }
 
   async #join(id: string, config: SandboxConfig, net: string | undefined): Promise<void> {

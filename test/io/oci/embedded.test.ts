@@ -295,5 +295,41 @@ inOwnNetworkNamespace(import.meta.url, () => {
       // Generous: the machine may be busy with other suites.
       assert.ok(median < 1_000, `${median} ms`);
     });
+
+    it('takes a sandbox away whose network fails after its addresses were known', async () => {
+      const plugging = Promise.withResolvers<never>();
+      const detached: string[] = [];
+      const network = {
+        reserve: async () => ({ ips: ['10.9.9.9'] }),
+        attach: () => plugging.promise,
+        detach: async (id: string) => void detached.push(id),
+        retain: async () => {},
+      };
+      const other = await createRuntimeLab({ network });
+      try {
+        const runtime = other.runtime();
+        const sandboxId = await runtime.runPodSandbox({
+          ...sandbox('unplugged'),
+          cgroupParent: other.cgroupParent('unplugged'),
+        });
+        assert.deepEqual(
+          (await runtime.listPodSandboxes()).map(({ state, ips }) => [state, ips]),
+          [['ready', ['10.9.9.9']]],
+        );
+        const image = (await runtime.images.status(BUSYBOX))?.id ?? '';
+        const creating = runtime.createContainer(sandboxId, {
+          ...container(BUSYBOX, ['sleep', '60']),
+          imageId: image,
+        });
+        setTimeout(() => plugging.reject(new Error('the kernel refuses the link')), 200);
+        await assert.rejects(creating, /the kernel refuses the link/);
+        assert.deepEqual(await runtime.listPodSandboxes(), []);
+        assert.deepEqual(detached, [sandboxId]);
+        for (const left of ['state/containers', 'state/sandboxes', 'run/sandboxes'])
+          assert.deepEqual(await readdir(join(other.directory, left)), [], left);
+      } finally {
+        await other.cleanUp();
+      }
+    });
   });
 });
