@@ -78,6 +78,16 @@ export class Containers {
     return this.#bundles.create(sandbox, config, joined);
   }
 
+  /** Makes the root of the first container of a sandbox, which may not be there yet. */
+  prepareRoot(sandboxId: string, imageId: string): void {
+    this.#bundles.prepareRoot(sandboxId, imageId);
+  }
+
+  /** Takes away a root that no container has taken. */
+  discardRoot(sandboxId: string): Promise<void> {
+    return this.#bundles.discardRoot(sandboxId);
+  }
+
   start(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
       const record = this.#table.get(id);

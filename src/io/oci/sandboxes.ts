@@ -95,6 +95,8 @@ export class Sandboxes {
       throw new RuntimeError('create-failed', 'shareProcessNamespace: not supported with hostUsers: false');
     const { net } = namespaceFiles(paths, { ...config, id });
     let addresses: Addresses | undefined;
+    if (config.firstImageId !== undefined && config.userNamespace === undefined)
+      this.#containers.prepareRoot(id, config.firstImageId);
     try {
       [addresses] = await together([
         net === undefined ? NO_ADDRESSES : deps.network.reserve?.(net, endpointOf(id, config)),
@@ -154,7 +156,7 @@ export class Sandboxes {
     pidHolder: SandboxRecord['pidHolder'],
   ): SandboxRecord {
     const { bootId, deps } = this.#context;
-    const { dns: _, privileged: __, shareProcessNamespace: ___, ...kept } = config;
+    const { dns: _, privileged: __, shareProcessNamespace: ___, firstImageId: ____, ...kept } = config;
     return {
       ...kept,
       id,
@@ -169,6 +171,7 @@ export class Sandboxes {
   /** Takes away what there is of a sandbox that has not come to be. */
   async #clear(id: string): Promise<void> {
     const { deps, paths, runc } = this.#context;
+    await this.#containers.discardRoot(id);
     await deps.network.detach(id).catch(() => {});
     await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
     await rm(this.directory(id), { recursive: true, force: true });
@@ -194,6 +197,7 @@ export class Sandboxes {
     const record = this.#records.get(id);
     if (record === undefined) return;
     await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.stop(container.id, 0)));
+    await this.#containers.discardRoot(id);
     if (record.stopped) return;
     this.forwards.end(id);
     await this.#context.deps.network.detach(id);

@@ -1,5 +1,5 @@
 import type { Pod } from 'kubernetes-types/core/v1';
-import type { PodSource } from '../../../api/podspec/host-root-image.ts';
+import { isHostRootImage, type PodSource } from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
@@ -71,23 +71,33 @@ export class PodSandbox {
   async #run(pod: Pod, attempt: number): Promise<string> {
     const services = this.#services;
     try {
-      const [cgroupParent, runtimeHandler, resolvConf] = await Promise.all([
-        services.cgroups.ensurePod(pod),
+      const cgroup = services.cgroups.ensurePod(pod);
+      // It is awaited with the sandbox below.
+      cgroup.catch(() => {});
+      // Only a process that the sandbox itself starts needs it already.
+      if (pod.spec?.shareProcessNamespace === true) await cgroup;
+      const [runtimeHandler, resolvConf, firstImageId] = await Promise.all([
         services.runtimeClasses.handlerOf(pod),
         services.host.resolvConf(),
-        services.files.pods.makeDirectory(services.directories.logs(pod), 0o755),
+        this.#firstImageId(pod),
       ]);
       const userNamespace = await services.userNamespaces.mappingOf(pod, runtimeHandler);
-      return await services.runtime.runPodSandbox({
+      const sandbox = services.runtime.runPodSandbox({
         ...this.#describe(pod, attempt),
-        cgroupParent,
+        cgroupParent: services.cgroups.parentOf(pod),
         dns: podDns(pod, parseResolvConf(resolvConf), {
           servers: services.settings.clusterDns,
           domain: services.settings.clusterDomain,
         }),
+        ...(firstImageId === undefined ? {} : { firstImageId }),
         ...(userNamespace === undefined ? {} : { userNamespace }),
         ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
       });
+      const [made, grouped] = await Promise.allSettled([sandbox, cgroup]);
+      if (made.status === 'rejected') throw made.reason;
+      if (grouped.status === 'fulfilled') return made.value;
+      await this.#discard(made.value);
+      throw grouped.reason;
     } catch (error) {
       const message = `Failed to create pod sandbox: ${messageOf(error)}`;
       services.events.pod(pod, 'Warning', 'FailedCreatePodSandBox', message);
@@ -124,6 +134,14 @@ export class PodSandbox {
       portMappings: portMappings(pod),
       sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
     };
+  }
+
+  /** Undefined: the image is not here yet, or none is needed. */
+  async #firstImageId({ spec }: Pod): Promise<string | undefined> {
+    const image = (spec?.initContainers?.[0] ?? spec?.containers[0])?.image ?? '';
+    if (isHostRootImage(image)) return undefined;
+    const status = await this.#services.runtime.images.status(image).catch(() => undefined);
+    return status?.id;
   }
 
   async #discard(sandboxId: string): Promise<void> {
