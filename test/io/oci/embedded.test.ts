@@ -296,6 +296,27 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.ok(median < 1_000, `${median} ms`);
     });
 
+    it('makes the root of the first container beside the sandbox, and leaves none that was not needed', async () => {
+      const containers = join(lab.directory, 'state/containers');
+      const held = join(lab.directory, 'images/holds');
+      const before = new Set(await readdir(containers));
+      const made = async (): Promise<string[]> => (await readdir(containers)).filter((name) => !before.has(name));
+      const hint = { firstImageId: imageId };
+      const used = await lab.runtime().runPodSandbox({ ...sandbox('warm'), ...hint });
+      const [prepared] = await made();
+      assert.ok(prepared !== undefined);
+      assert.equal(await lab.runtime().createContainer(used, container(BUSYBOX, ['true'])), prepared);
+      assert.notEqual(await lab.runtime().createContainer(used, container(BUSYBOX, ['true'])), prepared);
+      await lab.runtime().removePodSandbox(used);
+      const unused = await lab.runtime().runPodSandbox({ ...sandbox('cold'), ...hint });
+      const [waste = ''] = await made();
+      await lab.runtime().stopPodSandbox(unused);
+      assert.deepEqual(await made(), []);
+      assert.ok(!(await readdir(held)).includes(`${waste}.json`));
+      assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(waste));
+      await lab.runtime().removePodSandbox(unused);
+    });
+
     it('takes a sandbox away whose network fails after its addresses were known', async () => {
       const plugging = Promise.withResolvers<never>();
       const detached: string[] = [];
