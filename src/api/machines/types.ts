@@ -28,6 +28,8 @@ export const STATE_ANNOTATION = 'machine.openshift.io/instance-state';
 export const OFFER_ANNOTATION = `${OFFER_GROUP}/offer-key`;
 export const SEALING_ANNOTATION = `${OFFER_GROUP}/sealing-key`;
 export const MACHINE_ID_ANNOTATION = `${OFFER_GROUP}/machine-id`;
+/** On a BareMetalHost: the address that offered it, of IPv6 its /64. */
+export const SOURCE_ANNOTATION = `${OFFER_GROUP}/offered-from`;
 /** On a BareMetalHost: what the host joins with, encrypted for its sealing key. */
 export const SEALED_ANNOTATION = `${OFFER_GROUP}/sealed-join`;
 /** On a BareMetalHost: what the host reported last, `blank` or `joined`. */

@@ -81,7 +81,9 @@ export class ApiError extends Error {
   /** Rebuilds the error from a `Status` received by a client; unknown reasons fall back on the HTTP code. */
   static fromStatus(status: Partial<Status>, httpCode: number): ApiError {
     const reason =
-      status.reason !== undefined && status.reason in HTTP_CODE ? status.reason : reasonOfHttpCode(httpCode);
+      status.reason !== undefined && Object.hasOwn(HTTP_CODE, status.reason)
+        ? status.reason
+        : reasonOfHttpCode(httpCode);
     return new ApiError(reason, status.message ?? `HTTP ${httpCode}`, status.details, httpCode);
   }
 }

@@ -336,7 +336,7 @@ export class Frontend {
       return;
     }
     const retry = failure.details?.retryAfterSeconds;
-    if (retry !== undefined) response.setHeader('retry-after', String(retry));
+    if (Number.isSafeInteger(retry)) response.setHeader('retry-after', String(retry));
     const status = failure.toStatus();
     if (exchange.audit === undefined && this.#context.audit !== undefined) this.#auditUnauthenticated(exchange);
     exchange.audit?.failed(status);

@@ -44,6 +44,11 @@ const DOWN_MS = 5_000;
 const FAILURE_CACHE_MS = 2_000;
 const MAX_UNDER_WAY = 1_024;
 const MAX_UNDER_WAY_PER_SOURCE = 256;
+/** With so many under way a client starts few more: some pods cannot take all of them from the others. */
+const CROWDED = 512;
+const MAX_PER_SOURCE_CROWDED = 16;
+/** Of a response that is taken apart and put together again. */
+const MAX_RECORDS_REBUILT = 256;
 const UDP_BYTES = 1_232;
 
 export class Forwarder {
@@ -53,6 +58,8 @@ export class Forwarder {
   readonly #underWay = new Map<string, Promise<Forwarded>>();
   readonly #waiting = new Map<string, number>();
   readonly #downUntil = new Map<string, number>();
+  /** When a server has answered last, whatever the question. */
+  readonly #answeredMs = new Map<string, number>();
   #probing = new Set<string>();
   #table: UpstreamTable = { servers: [], stubDomains: new Map() };
 
@@ -65,6 +72,7 @@ export class Forwarder {
     this.#cache.clear();
     this.#failures.clear();
     this.#downUntil.clear();
+    this.#answeredMs.clear();
   }
 
   /** From the cache: without a promise. */
@@ -81,7 +89,8 @@ export class Forwarder {
     if (waiting >= MAX_UNDER_WAY_PER_SOURCE) return 'failed';
     let running = this.#underWay.get(key);
     if (running === undefined) {
-      if (this.#underWay.size >= MAX_UNDER_WAY) return 'failed';
+      const { size } = this.#underWay;
+      if (size >= MAX_UNDER_WAY || (size >= CROWDED && waiting >= MAX_PER_SOURCE_CROWDED)) return 'failed';
       running = this.#ask(key, servers, asked).finally(() => this.#underWay.delete(key));
       this.#underWay.set(key, running);
     }
@@ -111,8 +120,9 @@ export class Forwarder {
     const startMs = clock.monotonicMs();
     const isDown = (server: UpstreamServer): boolean => (this.#downUntil.get(nameOf(server)) ?? 0) > startMs;
     const up = servers.filter((server) => !isDown(server));
-    const group = servers.map(nameOf).join();
-    // With every server down, one question at a time finds out whether one is back; the others fail at once.
+    const group = `${asked.source} ${servers.map(nameOf).join()}`;
+    // With every server down, one question of a client at a time finds out whether one is back; the others fail at
+    // once. A client that asks for names whose own servers are silent does not keep the others from it.
     const isProbe = up.length === 0;
     if (isProbe && this.#probing.has(group)) return 'failed';
     if (isProbe) this.#probing.add(group);
@@ -145,12 +155,16 @@ export class Forwarder {
   /** Undefined: the server did not answer, or not to this question. */
   async #askOne(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
     const { clock, log } = this.#deps;
-    const deadline = clock.monotonicMs() + ms;
+    const beganMs = clock.monotonicMs();
+    const deadline = beganMs + ms;
+    const name = nameOf(server);
     const exchange = async (transport: 'udp' | 'tcp', edns: boolean): Promise<CachedResponse> => {
       const message = queryMessage(asked, this.#deps.random.bytes(2), edns);
       const accept = (response: Uint8Array): boolean => answers(message, response);
       const timeoutMs = Math.max(1, deadline - clock.monotonicMs());
-      return this.#responseOf(await this.#deps.exchange.exchange(server, message, { transport, timeoutMs, accept }));
+      const received = await this.#deps.exchange.exchange(server, message, { transport, timeoutMs, accept });
+      this.#answeredMs.set(name, clock.monotonicMs());
+      return this.#responseOf(received);
     };
     try {
       let response = await exchange('udp', true);
@@ -158,11 +172,13 @@ export class Forwarder {
       const lacksEdns = rcode === RCODE.formErr || rcode === RCODE.notImp;
       if (lacksEdns) response = await exchange('udp', false);
       if (response.shape.truncated) response = await exchange('tcp', !lacksEdns);
-      this.#downUntil.delete(nameOf(server));
+      this.#downUntil.delete(name);
       return response;
     } catch (error) {
-      this.#downUntil.set(nameOf(server), clock.monotonicMs() + DOWN_MS);
-      log.v(4, 'upstream server did not answer', { server: nameOf(server), error: messageOf(error) });
+      // One that has answered others meanwhile is up: what is silent is the server of this name.
+      if ((this.#answeredMs.get(name) ?? Number.NEGATIVE_INFINITY) < beganMs)
+        this.#downUntil.set(name, clock.monotonicMs() + DOWN_MS);
+      log.v(4, 'upstream server did not answer', { server: name, error: messageOf(error) });
       return undefined;
     }
   }
@@ -172,6 +188,7 @@ export class Forwarder {
     let shape = parseResponse(message);
     let plain = message;
     if (shape?.optBeforeEnd === true) {
+      if (shape.recordEnds.length > MAX_RECORDS_REBUILT) throw new Error('the response has too many records');
       plain = this.#deps.codec.withoutOpt(message);
       shape = parseResponse(plain);
     }

@@ -40,6 +40,8 @@ export interface ResponderDeps {
 /** Random names must not take memory without end. */
 const MAX_ANSWERS = 10_000;
 const MAX_QUESTION_BYTES = 259;
+/** Answers behind an ExternalName: each is decoded and encoded for each query. */
+const MAX_FOLLOWED = 256;
 
 const TYPE_NAMES = new Map<number, RecordType | 'ANY'>([
   [TYPE.A, 'A'],
@@ -157,8 +159,8 @@ export class Responder {
     const forwarded = await this.#forward(question, target, query, source);
     let rcode: number = RCODE.noError;
     let foreign: readonly Uint8Array[] = [];
-    if (forwarded === 'failed') rcode = RCODE.servFail;
-    else if (forwarded === 'none') rcode = RCODE.nxDomain;
+    if (forwarded === 'none') rcode = RCODE.nxDomain;
+    else if (forwarded === 'failed' || forwarded.shape.counts.answers > MAX_FOLLOWED) rcode = RCODE.servFail;
     else {
       rcode = forwarded.shape.rcode;
       foreign = codec.answersOf(aged(forwarded, clock.monotonicMs()));

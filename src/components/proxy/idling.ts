@@ -1,4 +1,4 @@
-/** Traffic to the addresses of idled services: noted by the packet filter, and reported. */
+/** Traffic to the addresses and node ports of idled services: noted by the packet filter, and reported. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { isIdled } from '../../api/kinds/services/idling.ts';
@@ -9,7 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { NeedPods } from '../../client/need-pods.ts';
 import type { Informer } from '../../client/types.ts';
-import { ASKED, type Family, idleKeys, idleTable } from '../../core/ruleset/index.ts';
+import { ASKED, type Family, idleKeys, idleTable, type ServicePort } from '../../core/ruleset/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
 
 export interface IdlingDeps {
@@ -22,22 +22,28 @@ export interface IdlingDeps {
   readonly families: readonly Family[];
   /** Of the proxy's table. */
   readonly table: string;
-  /** Cluster IPs that the host answers itself. */
-  readonly hostServices: readonly string[];
+  /** What the proxy forwards for a service here: no address or port that is not the service's to have. */
+  readonly portsOf: (key: string) => readonly ServicePort[];
+}
+
+export interface Idling {
+  /** The proxy has planned services again. */
+  planned(): void;
+  stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const POLL_MS = 2_000;
 const MAX_IDLED = 1_000;
 
-/** The function that ends it. While no service is idled there is no table, and nothing is polled. */
-export function startIdling(deps: IdlingDeps): (options: { readonly keepRules: boolean }) => Promise<void> {
+/** While no service is idled there is no table, and nothing is polled. */
+export function startIdling(deps: IdlingDeps): Idling {
   const { services, slices, packetFilter, needPods, clock, log, families } = deps;
   const table = `${deps.table}-idle`;
   /** Idled services, by their key. */
   const idled = new Set<string>();
-  /** Services without endpoints, by what the table holds of them. */
-  let held: ReadonlyMap<string, string> = new Map();
+  /** Services without endpoints, by what the table of each family holds of them. */
+  let held: ReadonlyMap<Family, ReadonlyMap<string, string>> = new Map();
   /** False: an earlier process may have left a table. */
   let isKnown = false;
   let timer: Timer | undefined;
@@ -50,25 +56,29 @@ export function startIdling(deps: IdlingDeps): (options: { readonly keepRules: b
         .filter(({ endpoints }) => (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false))
         .map(({ metadata }) => `${metadata?.namespace}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`),
     );
-  const wantedNow = (): Map<string, string> => {
+  const wantedNow = (): Map<Family, Map<string, string>> => {
     const serving = idled.size === 0 ? new Set<string>() : withServers();
-    const found = new Map<string, string>();
-    for (const key of [...idled].filter((each) => !serving.has(each)).slice(0, MAX_IDLED)) {
-      const service = services.get(key);
-      if (service === undefined || deps.hostServices.includes(service.spec?.clusterIP ?? '')) continue;
-      for (const family of families) for (const each of idleKeys(service, family)) found.set(each, key);
-    }
-    return found;
+    const waiting = [...idled].filter((each) => !serving.has(each)).slice(0, MAX_IDLED);
+    return new Map(
+      families.map((family) => [
+        family,
+        new Map(waiting.flatMap((key) => idleKeys(deps.portsOf(key), family).map((each) => [each, key] as const))),
+      ]),
+    );
   };
   const poll = async (): Promise<void> => {
-    for (const family of families)
-      for (const key of await packetFilter.elements(family, table, ASKED)) {
-        const service = services.get(held.get(key) ?? '');
-        if (service !== undefined) needPods(service);
-      }
+    for (const [family, keys] of held) {
+      if (keys.size === 0) continue;
+      for (const set of ASKED)
+        for (const key of await packetFilter.elements(family, table, set)) {
+          const service = services.get(keys.get(key) ?? '');
+          if (service !== undefined) needPods(service);
+        }
+    }
   };
+  const holdsAny = (): boolean => [...held.values()].some(({ size }) => size > 0);
   const arm = (): void => {
-    if (stopped || timer !== undefined || held.size === 0) return;
+    if (stopped || timer !== undefined || !holdsAny()) return;
     timer = clock.setTimer(POLL_MS, () => {
       poll()
         .catch((error: unknown) => log.warn('traffic of idled services not read', { error: messageOf(error) }))
@@ -80,9 +90,9 @@ export function startIdling(deps: IdlingDeps): (options: { readonly keepRules: b
   };
   const apply = async (): Promise<void> => {
     const wanted = wantedNow();
-    if (isKnown && [...wanted.keys()].join() === [...held.keys()].join()) return;
-    const keysOf = (family: Family): string[] =>
-      [...wanted.keys()].filter((key) => key.includes(':') === (family === 6));
+    const keysOf = (family: Family): string[] => [...(wanted.get(family)?.keys() ?? [])];
+    const isSame = families.every((family) => keysOf(family).join() === [...(held.get(family)?.keys() ?? [])].join());
+    if (isKnown && isSame) return;
     await packetFilter.apply(families.map((family) => idleTable(keysOf(family), family, table)).join(''));
     held = wanted;
     isKnown = true;
@@ -106,12 +116,17 @@ export function startIdling(deps: IdlingDeps): (options: { readonly keepRules: b
     slices.onChange({ added: sliceChanged, updated: sliceChanged, deleted: sliceChanged }),
   ];
   loop.touch();
-  return async ({ keepRules }) => {
-    stopped = true;
-    for (const each of unsubscribe) each();
-    timer?.cancel();
-    await loop.stop();
-    if (!keepRules && held.size > 0)
-      await packetFilter.apply(families.map((family) => idleTable([], family, table)).join(''));
+  return {
+    planned: () => {
+      if (idled.size > 0) loop.touch();
+    },
+    async stop({ keepRules }) {
+      stopped = true;
+      for (const each of unsubscribe) each();
+      timer?.cancel();
+      await loop.stop();
+      if (!keepRules && holdsAny())
+        await packetFilter.apply(families.map((family) => idleTable([], family, table)).join(''));
+    },
   };
 }

@@ -17,7 +17,7 @@ import { ServicePlanner } from '../../core/ruleset/index.ts';
 import type { HealthPorts, PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
 import { createHealthChecks } from './health-checks.ts';
-import { type IdlingDeps, startIdling } from './idling.ts';
+import { type Idling, type IdlingDeps, startIdling } from './idling.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
 import { createUserspaceMode } from './userspace-mode.ts';
 
@@ -58,7 +58,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const health = createHealthChecks(deps.healthPorts, deps.log);
   const unsubscribe: (() => void)[] = [];
   let mode: ProxyMode | undefined;
-  let stopIdling: ReturnType<typeof startIdling> | undefined;
+  let idling: Idling | undefined;
   let stopped = false;
   let loop: ApplyLoop | undefined;
   const follow = <T extends KubeObject>(
@@ -85,6 +85,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       for (const { service, address, why } of refused)
         deps.log.warn('service address not forwarded', { service, address, why });
       chosen.change(changed);
+      if (changed.size > 0) idling?.planned();
       if (!planner.isChanged) break;
       await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
     }
@@ -115,7 +116,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       );
       await Promise.all([services.synced, slices.synced]);
       if (stopped) return;
-      if (mode.name === 'nftables') stopIdling = startIdling(idlingDeps(deps, services, slices));
+      if (mode.name === 'nftables') idling = startIdling(idlingDeps(deps, services, slices, planner));
       const chosen = mode;
       loop = startApplyLoop({
         apply: () => syncOnce(chosen),
@@ -133,7 +134,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       for (const each of unsubscribe) each();
       await loop?.stop();
       await health.stop();
-      await stopIdling?.({ keepRules: options?.keepRules === true });
+      await idling?.stop({ keepRules: options?.keepRules === true });
       if (options?.keepRules !== true) await mode?.stop();
     },
   };
@@ -143,10 +144,11 @@ const idlingDeps = (
   { packetFilter, needPods, clock, log, config }: ProxyDeps,
   services: Informer<Service>,
   slices: Informer<EndpointSlice>,
+  planner: ServicePlanner,
 ): IdlingDeps => ({
   ...{ services, slices, packetFilter, needPods, clock, log, table: config.table },
   families: [...new Set(config.serviceCidrs.map((cidr) => (cidr.includes(':') ? 6 : 4)))],
-  hostServices: config.hostServices ?? [],
+  portsOf: (key) => planner.portsOf(key),
 });
 
 async function chooseMode(deps: ProxyDeps): Promise<ProxyMode> {

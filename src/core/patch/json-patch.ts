@@ -16,6 +16,8 @@ import { badPatch, failedTest, tooLarge, unprocessable, wrongPatchType } from '.
 const MAX_OPERATIONS = 10_000;
 /** What all `copy` operations of a patch together may add: as much as a request body may hold. */
 const MAX_COPIED_BYTES = 3 << 20;
+/** Items that all operations of a patch together may shift in lists: about 30 ms of work. */
+const MAX_SHIFTED = 100_000_000;
 const OPERATIONS: ReadonlySet<unknown> = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test']);
 
 interface Operation {
@@ -41,7 +43,11 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   const operations = sent.map(parseOperation);
   let root: JsonValue = clone(document);
   let copiedBytes = 0;
+  let shifted = 0;
   for (const operation of operations) {
+    shifted += itemsShifted(root, operation);
+    if (shifted > MAX_SHIFTED)
+      throw tooLarge(`the operations of a JSON patch may not shift more than ${MAX_SHIFTED} items of lists`);
     if (operation.op === 'copy') {
       copiedBytes += sizeOf(resolve(root, operation.from), MAX_COPIED_BYTES);
       if (copiedBytes > MAX_COPIED_BYTES) {
@@ -53,6 +59,16 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   if (!isObject(root)) throw unprocessable('the patched document is not an object');
   if (isDeeperThan(root, MAX_DEPTH)) throw badPatch(`the patched document nests deeper than ${MAX_DEPTH} levels`);
   return root;
+}
+
+/** Items of lists that the operation moves by one place, at most: those of the lists that it inserts or removes in. */
+function itemsShifted(root: JsonValue, { op, path, from }: Operation): number {
+  if (op === 'test' || op === 'replace') return 0;
+  const lengthAt = (place: readonly string[]): number => {
+    const parent = place.length === 0 ? undefined : tryResolve(root, place.slice(0, -1));
+    return Array.isArray(parent) && place.at(-1) !== '-' ? parent.length : 0;
+  };
+  return lengthAt(path) + (op === 'move' ? lengthAt(from) : 0);
 }
 
 function parseOperation(entry: JsonValue, index: number): Operation {

@@ -1,51 +1,70 @@
 /**
- * A table of its own for services that are idled: packets to their addresses are dropped and the addresses noted, so
- * that clients send again until the services have endpoints. Source: OpenShift's documentation, "Idling applications".
+ * A table of its own for services that are idled: packets to their addresses and node ports are dropped and what was
+ * asked for is noted, so that clients send again until the services have endpoints. Source: OpenShift's documentation,
+ * "Idling applications".
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import { isIdled } from '../../api/kinds/services/idling.ts';
-import { ipFamilyOf } from '../../base/addresses.ts';
 import { WORDS } from './content.ts';
-import type { Family } from './service-port.ts';
-import { clusterIpsOf, isForwarded, protocolOf } from './services.ts';
+import type { Family, ServicePort } from './service-port.ts';
 
-/** The set of what was asked for. */
-export const ASKED = 'asked';
+/** The sets of what was asked for: by address, and by node port. */
+export const ASKED = ['asked', 'asked_node_ports'] as const;
 const ASKED_SECONDS = 30;
 const MAX_ASKED = 1_024;
 /** Before connection tracking's NAT and before the refusal of services without endpoints. */
 const PRIORITY = -160;
 
-/** `ADDRESS . PROTOCOL . PORT` of the service's own addresses; none where it is not idled. */
-export function idleKeys(service: Service, family: Family): string[] {
-  const { spec } = service;
-  if (spec === undefined || !isIdled(service) || !isForwarded(service)) return [];
-  const addresses = clusterIpsOf(spec).filter((each) => ipFamilyOf(each) === family);
-  return addresses.flatMap((address) =>
-    (spec.ports ?? []).map((port) => `${address} . ${protocolOf(port).toLowerCase()} . ${port.port}`),
-  );
+/** What a table holds: `ADDRESS . PROTOCOL . PORT` of addresses, `PROTOCOL . PORT` of node ports. */
+export function idleKeys(ports: readonly ServicePort[], family: Family): string[] {
+  return ports
+    .filter((each) => each.family === family)
+    .flatMap(({ clusterIps, externalIps, protocol, port, nodePort }) => {
+      const word = protocol.toLowerCase();
+      const addresses = [...clusterIps, ...externalIps].map((address) => `${address} . ${word} . ${port}`);
+      return nodePort === 0 ? addresses : [...addresses, `${word} . ${nodePort}`];
+    });
 }
+
+const isNodePort = (key: string): boolean => key.split(' . ').length === 2;
 
 /** Replaces the table `name`; without keys there is none. */
 export function idleTable(keys: readonly string[], family: Family, name: string): string {
   const { ip, address } = WORDS[family];
   const table = `${ip} ${name}`;
-  const type = `type ${address} . inet_proto . inet_service`;
-  const destination = `${ip} daddr . meta l4proto . th dport`;
+  const kinds = [
+    {
+      set: 'idle',
+      asked: ASKED[0],
+      type: `type ${address} . inet_proto . inet_service`,
+      local: '',
+      destination: `${ip} daddr . meta l4proto . th dport`,
+      members: keys.filter((key) => !isNodePort(key)),
+    },
+    {
+      set: 'idle_node_ports',
+      asked: ASKED[1],
+      type: 'type inet_proto . inet_service',
+      local: 'fib daddr type local ',
+      destination: 'meta l4proto . th dport',
+      members: keys.filter(isNodePort),
+    },
+  ];
   const lines = [`add table ${table}`, `delete table ${table}`];
-  if (keys.length > 0)
-    lines.push(
-      `add table ${table}`,
-      `add set ${table} idle { ${type}; }`,
-      `add set ${table} ${ASKED} { ${type}; flags dynamic,timeout; timeout ${ASKED_SECONDS}s; size ${MAX_ASKED}; }`,
-      `add chain ${table} hold`,
-      `add rule ${table} hold update @${ASKED} { ${destination} }`,
-      `add rule ${table} hold drop`,
-      ...['prerouting', 'output'].flatMap((hook) => [
-        `add chain ${table} idle_${hook} { type filter hook ${hook} priority ${PRIORITY}; policy accept; }`,
-        `add rule ${table} idle_${hook} ${destination} @idle goto hold`,
-      ]),
-      `add element ${table} idle { ${keys.join(', ')} }`,
-    );
+  if (keys.length > 0) {
+    lines.push(`add table ${table}`);
+    for (const hook of ['prerouting', 'output'])
+      lines.push(`add chain ${table} idle_${hook} { type filter hook ${hook} priority ${PRIORITY}; policy accept; }`);
+    for (const { set, asked, type, local, destination, members } of kinds)
+      lines.push(
+        `add set ${table} ${set} { ${type}; }`,
+        `add set ${table} ${asked} { ${type}; flags dynamic,timeout; timeout ${ASKED_SECONDS}s; size ${MAX_ASKED}; }`,
+        `add chain ${table} hold_${set}`,
+        `add rule ${table} hold_${set} update @${asked} { ${destination} }`,
+        `add rule ${table} hold_${set} drop`,
+        ...['prerouting', 'output'].map(
+          (hook) => `add rule ${table} idle_${hook} ${local}${destination} @${set} goto hold_${set}`,
+        ),
+        ...(members.length === 0 ? [] : [`add element ${table} ${set} { ${members.join(', ')} }`]),
+      );
+  }
   return `${lines.join('\n')}\n`;
 }

@@ -134,6 +134,11 @@ export class ServicePlanner {
     this.#destinationsChanged = true;
   }
 
+  /** As last planned. */
+  portsOf(key: string): readonly ServicePort[] {
+    return this.#plans.get(key)?.ports ?? [];
+  }
+
   /** Whether `changes` has anything left to plan. */
   get isChanged(): boolean {
     return this.#dirty.size > 0 || this.#destinationsChanged;

@@ -6,6 +6,25 @@ const HEADER_BYTES = 12;
 /** The root as owner is one byte, which is cut off. */
 const ROOT = '.';
 
+/**
+ * A name ends with one pointer to an earlier name (RFC 1035 §4.1.4). The library follows pointers to pointers without
+ * end, for each name again.
+ */
+const MAX_CHAIN = 16;
+
+function decodedPacket(message: Uint8Array): Packet {
+  const bytes = asBuffer(message);
+  const depths = new Uint8Array(bytes.length);
+  for (let at = HEADER_BYTES; at + 1 < bytes.length; at++) {
+    if ((bytes[at] ?? 0) < 0xc0) continue;
+    const to = bytes.readUInt16BE(at) & 0x3fff;
+    const depth = to < at ? (depths[to] ?? 0) + 1 : 1;
+    if (depth > MAX_CHAIN) throw new Error(`more than ${MAX_CHAIN} pointers of a name in a row`);
+    depths[at] = depth;
+  }
+  return decode(bytes);
+}
+
 const encoded = (answer: Answer, skip: number): Uint8Array =>
   encode({ type: 'response', answers: [answer] }).subarray(HEADER_BYTES + skip);
 
@@ -21,9 +40,9 @@ export function createDnsCodec(): DnsCodec {
       const question = encode({ type: 'query', questions: [{ name, type: 'A', class: 'IN' }] });
       return question.subarray(HEADER_BYTES, question.length - 4);
     },
-    answersOf: (message) => (decode(asBuffer(message)).answers ?? []).map((answer) => encoded(answer, 0)),
+    answersOf: (message) => (decodedPacket(message).answers ?? []).map((answer) => encoded(answer, 0)),
     withoutOpt: (message) => {
-      const packet: Packet = decode(asBuffer(message));
+      const packet = decodedPacket(message);
       const { flags = 0 } = packet;
       // The library takes the response code from a name: it is put back into the header.
       const plain = encode({ ...packet, additionals: (packet.additionals ?? []).filter(({ type }) => type !== 'OPT') });

@@ -7,17 +7,18 @@ const MAX_CONNECTIONS = 256;
 const MAX_CONNECTIONS_PER_SOURCE = 32;
 /** Answers under way of one connection. */
 const MAX_PIPELINED = 32;
+/** Without a whole message or an answer. */
 const IDLE_MS = 10_000;
 const LENGTH_BYTES = 2;
 /** Of the kernel's buffer of datagrams: bursts of many pods. */
 const RECEIVE_BYTES = 1024 * 1024;
 
-export function createDnsSockets(): DnsSockets {
+export function createDnsSockets({ idleMs = IDLE_MS } = {}): DnsSockets {
   return {
     async listen(address, port, handler) {
       const udp = await listenUdp(address, port, handler);
       try {
-        const tcp = await listenTcp(address, udp.port, handler);
+        const tcp = await listenTcp(address, udp.port, handler, idleMs);
         return { port: udp.port, close: () => Promise.all([udp.close(), tcp.close()]).then(() => {}) };
       } catch (error) {
         await udp.close();
@@ -73,7 +74,7 @@ function listenUdp(address: string, port: number, handler: DnsHandler): Promise<
   });
 }
 
-function listenTcp(address: string, port: number, handler: DnsHandler): Promise<DnsListener> {
+function listenTcp(address: string, port: number, handler: DnsHandler, idleMs: number): Promise<DnsListener> {
   const open = new Set<Socket>();
   const perSource = new Map<string, number>();
   const server: Server = createServer({ noDelay: true }, (socket) => {
@@ -91,7 +92,7 @@ function listenTcp(address: string, port: number, handler: DnsHandler): Promise<
       if (left > 0) perSource.set(source, left);
       else perSource.delete(source);
     });
-    serveStream(socket, source, handler);
+    serveStream(socket, source, handler, idleMs);
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -111,11 +112,15 @@ function listenTcp(address: string, port: number, handler: DnsHandler): Promise<
 }
 
 /** Messages with a length before each; the client may send the next before it has the last answer. */
-function serveStream(socket: Socket, source: string, handler: DnsHandler): void {
+function serveStream(socket: Socket, source: string, handler: DnsHandler, idleMs: number): void {
   let pending: Buffer = Buffer.alloc(0);
   let underWay = 0;
+  // Single bytes do not keep a connection: a client that sends or reads them slowly takes the place of others.
+  const idle = setTimeout(() => socket.destroy(), idleMs);
+  socket.once('close', () => clearTimeout(idle));
   const send = (response: Uint8Array | undefined): void => {
     if (response === undefined || socket.destroyed) return;
+    idle.refresh();
     const length = Buffer.allocUnsafe(LENGTH_BYTES);
     length.writeUInt16BE(response.length);
     // A client that does not read keeps nothing but its connection.
@@ -127,6 +132,7 @@ function serveStream(socket: Socket, source: string, handler: DnsHandler): void 
       if (pending.length < LENGTH_BYTES + length) return;
       const message = pending.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
       pending = pending.subarray(LENGTH_BYTES + length);
+      idle.refresh();
       const response = handler(message, source, 'tcp');
       if (!(response instanceof Promise)) {
         send(response);
@@ -143,7 +149,6 @@ function serveStream(socket: Socket, source: string, handler: DnsHandler): void 
     }
     if (underWay >= MAX_PIPELINED) socket.pause();
   };
-  socket.setTimeout(IDLE_MS, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   socket.on('drain', () => {
     socket.resume();

@@ -16,6 +16,7 @@ import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { Trees } from '../trees/port.ts';
 import { MAX_LAYER_BYTES, roomAt } from './blob-download.ts';
+import { boundExtendedHeaders, type HeaderLimits } from './extended-headers.ts';
 import { type LayerDeletions, lstatOrUndefined } from './whiteouts.ts';
 
 const run = promisify(execFile);
@@ -35,9 +36,19 @@ export interface LayerLimits {
   readonly programs: number;
   /** Names that are gone through when directories are replaced by something else. */
   readonly replaced: number;
+  /** Bytes of the archive, with headers and what is not unpacked. */
+  readonly archiveBytes: number;
+  readonly headers: HeaderLimits;
 }
 
-const LIMITS: LayerLimits = { entries: 1_000_000, nameBytes: 256 * 1024 ** 2, programs: 10_000, replaced: 100_000_000 };
+const LIMITS: LayerLimits = {
+  entries: 1_000_000,
+  nameBytes: 256 * 1024 ** 2,
+  programs: 10_000,
+  replaced: 100_000_000,
+  archiveBytes: MAX_LAYER_BYTES + 2 * 1024 ** 3,
+  headers: { one: 1024 ** 2, all: 512 * 1024 ** 2 },
+};
 
 export interface UnpackedLayer {
   readonly deletions: LayerDeletions;
@@ -90,6 +101,12 @@ export async function unpackLayer(
     replaced: 0,
   };
   const parser = extract();
+  boundExtendedHeaders(parser, limits.headers);
+  let read = 0;
+  tar.on('data', (chunk: Buffer) => {
+    read += chunk.length;
+    if (read > limits.archiveBytes) tar.destroy(new Error(`it has more than ${limits.archiveBytes} bytes`));
+  });
   tar.on('error', (error) => parser.destroy(error));
   tar.pipe(parser);
   try {

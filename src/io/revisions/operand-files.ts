@@ -207,11 +207,13 @@ async function makeEqual(
 ): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const present = await readTree(directory, skips);
-  for (const [name, { content, mode }] of wanted) {
-    const before = present.get(name);
-    if (before?.content.equals(content) !== true || before.mode !== mode)
-      await replace(join(directory, name), content, mode);
-  }
+  await Promise.all(
+    [...wanted].map(async ([name, { content, mode }]) => {
+      const before = present.get(name);
+      if (before?.content.equals(content) !== true || before.mode !== mode)
+        await replace(join(directory, name), content, mode);
+    }),
+  );
   for (const name of present.keys()) {
     if (owns(name) && !wanted.has(name)) await rm(join(directory, name), { force: true });
   }

@@ -34,7 +34,8 @@ async function section<T>(name: string, read: () => Promise<T>): Promise<T | und
 
 /** The library writes `-` or an empty string, and 0 or null, for what a host does not report. */
 function given(text: string | null | undefined): string | undefined {
-  const trimmed = text?.trim();
+  // Devices of USB say what they want; it ends up on terminals.
+  const trimmed = text?.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim();
   return trimmed === undefined || trimmed === '' || trimmed === '-' ? undefined : trimmed;
 }
 const positive = (value: number | null | undefined): number | undefined =>

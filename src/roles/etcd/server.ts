@@ -201,6 +201,15 @@ interface Peering {
   readonly log: Log;
 }
 
+/**
+ * Clients and members have one authority: a client's certificate, whose rights the store's users limit, must not do for
+ * a member, which has no limits. With a certificate of its own for calling others, a member's may be a client's.
+ */
+function sharesAuthority({ client, peer }: EtcdSettings['tls']): boolean {
+  const isOwn = peer.clientCertFile === undefined || peer.clientCertFile === peer.certFile;
+  return isOwn && peer.trustedCaFile !== undefined && peer.trustedCaFile === client.trustedCaFile;
+}
+
 /** Listener and dialer of peers. */
 async function peering(
   settings: EtcdSettings,
@@ -214,7 +223,8 @@ async function peering(
   const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
   // All members are hyperedge: older TLS versions are not needed between peers.
   const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
-  const source = await openTlsFiles({ tls: files, limits, strictKeys, nowMs: clock.nowMs, log });
+  const membersOnly = sharesAuthority(tls);
+  const source = await openTlsFiles({ tls: files, limits, strictKeys, membersOnly, nowMs: clock.nowMs, log });
   const at = (url: EtcdUrl): RpcListenerOptions => ({
     host: url.host,
     port: url.port,

@@ -16,6 +16,8 @@ export interface TlsFilesOptions {
   readonly limits: EtcdTlsLimits;
   /** Reject a key that others can read or write, instead of logging a warning. */
   readonly strictKeys: boolean;
+  /** Certificates that are for clients only are refused. */
+  readonly membersOnly?: boolean;
   readonly nowMs: () => number;
   readonly log: Log;
 }
@@ -95,7 +97,7 @@ class TlsFiles implements TlsSource {
   }
 
   async #read(): Promise<TlsMaterials> {
-    const { tls, limits } = this.#options;
+    const { tls, limits, membersOnly = false } = this.#options;
     const [cert, key, ca, crl] = await Promise.all([
       read(this.#certFile),
       this.#readKey(),
@@ -111,7 +113,9 @@ class TlsFiles implements TlsSource {
       minVersion: limits.minVersion,
       maxVersion: limits.maxVersion,
       ...(limits.ciphers === undefined ? {} : { ciphers: limits.ciphers }),
-      ...(tls.requireCertificate ? { ca: ca ?? getCACertificates('system'), refusal: refusalBy(tls, revoked) } : {}),
+      ...(tls.requireCertificate
+        ? { ca: ca ?? getCACertificates('system'), refusal: refusalBy(tls, revoked, membersOnly) }
+        : {}),
     };
   }
 
@@ -157,12 +161,20 @@ function revokedBy(path: string, bytes: Buffer): ReadonlySet<bigint> {
   }
 }
 
+/** Extended key usage (RFC 5280, 4.2.1.12). */
+const SERVER_AUTHENTICATION = '1.3.6.1.5.5.7.3.1';
+
 function refusalBy(
   { allowedHostnames, allowedCommonNames }: EtcdTlsSettings,
   revoked: ReadonlySet<bigint> | undefined,
+  membersOnly: boolean,
 ): (certificate: X509Certificate) => string | undefined {
   return (certificate) => {
     if (revoked !== undefined && isRevoked(certificate, revoked)) return 'the certificate is revoked';
+    // The type says that there always is a list; without the extension there is none, and any usage is allowed.
+    const usages: readonly string[] | undefined = certificate.keyUsage;
+    if (membersOnly && usages !== undefined && !usages.includes(SERVER_AUTHENTICATION))
+      return 'the certificate is for clients only, not for a member';
     if (allowedHostnames.length > 0 && !allowedHostnames.some((name) => isFor(certificate, name))) {
       return `the certificate bears none of the host names ${allowedHostnames.join(', ')}`;
     }

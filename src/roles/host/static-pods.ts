@@ -204,7 +204,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
     livenessProbe: probe(spec.livenessProbe, 20),
     ...(spec.readinessProbe === undefined
       ? {}
-      : { readinessProbe: { ...probe(spec.readinessProbe, 0), periodSeconds: 2 } }),
+      : { readinessProbe: { ...probe(spec.readinessProbe, 0), periodSeconds: 5 } }),
     volumeMounts: directories.map(({ name, path, writable }) => ({
       name,
       mountPath: path,

@@ -51,11 +51,7 @@ export function hardwareFacts(info: HostInfo, hardware: Hardware | undefined): H
   };
 }
 
-const text = (value: string): string =>
-  [...value]
-    .filter((each) => each >= ' ')
-    .join('')
-    .slice(0, MAX_TEXT);
+const text = (value: string): string => value.slice(0, MAX_TEXT).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
 
 const optional = <K extends string>(name: K, value: string | undefined): { readonly [N in K]?: string } =>
   value === undefined || value === '' ? {} : ({ [name]: text(value) } as { readonly [N in K]?: string });

@@ -12,6 +12,77 @@ import { generator } from '../../random.ts';
 const SEED = Number(process.env['SEED'] ?? 20_260_102);
 const ROUNDS = 20_000;
 
+const SERVER = { address: '192.0.2.1', port: 53 };
+
+function forwarderWith(exchange: (name: string, query: Uint8Array) => Promise<Uint8Array>): Forwarder {
+  const codec = createDnsCodec();
+  const forwarder = new Forwarder({
+    exchange: { exchange: (_server, query) => exchange(decode(Buffer.from(query)).questions?.[0]?.name ?? '', query) },
+    ...{ codec, clock: systemClock, random: systemRandom, log: silentLog },
+  });
+  forwarder.setTable({ servers: [SERVER], stubDomains: new Map() });
+  return forwarder;
+}
+
+function question(name: string, source: string) {
+  const bytes = encode({ type: 'query', questions: [{ name, type: 'A' }] }).subarray(12);
+  return { question: bytes, name, dnssecOk: false, checkingDisabled: false, source };
+}
+
+function addressFor(query: Uint8Array): Uint8Array {
+  const { id = 0, questions = [] } = decode(Buffer.from(query));
+  const name = questions[0]?.name ?? '';
+  return encode({ type: 'response', id, questions, answers: [{ name, type: 'A', ttl: 1, data: '192.0.2.9' }] });
+}
+
+test('names whose servers are silent do not take those of other clients away', async () => {
+  const silent = Promise.withResolvers<Uint8Array>();
+  let silence: () => Promise<Uint8Array> = () => Promise.reject(new Error('no answer in 1500 ms'));
+  const forwarder = forwarderWith((name, query) =>
+    name.endsWith('silent.example') ? silence() : Promise.resolve(addressFor(query)),
+  );
+  const outcome = async (name: string, source: string) => {
+    const found = await forwarder.resolve(question(name, source));
+    return typeof found === 'string' ? found : found.shape.counts.answers;
+  };
+  assert.equal(await outcome('a.silent.example', '10.128.0.2'), 'failed');
+  silence = () => silent.promise;
+  const held = outcome('b.silent.example', '10.128.0.2');
+  assert.equal(await outcome('c.silent.example', '10.128.0.2'), 'failed');
+  assert.equal(await outcome('www.example.com', '10.128.0.3'), 1);
+  silent.reject(new Error('no answer in 1500 ms'));
+  assert.equal(await held, 'failed');
+  // The server has answered since that question was sent, so it is not down.
+  assert.equal(await outcome('other.example.com', '10.128.0.2'), 1);
+});
+
+test('clients with many questions under way leave some to others', async () => {
+  const forwarder = forwarderWith((name, query) =>
+    name.endsWith('silent.example') ? new Promise<Uint8Array>(() => {}) : Promise.resolve(addressFor(query)),
+  );
+  let refused = 0;
+  for (let pod = 2; pod < 10; pod++)
+    for (let index = 0; index < 300; index++)
+      if (forwarder.resolve(question(`${pod}-${index}.silent.example`, `10.128.0.${pod}`)) === 'failed') refused++;
+  assert.ok(refused > 1_000, String(refused));
+  const found = await forwarder.resolve(question('www.example.com', '10.128.1.1'));
+  assert.ok(typeof found !== 'string');
+});
+
+test('an ExternalName that leads to thousands of records fails at once', async () => {
+  const server = responder((query) => {
+    const { id = 0, questions = [] } = decode(Buffer.from(query));
+    const header = encode({ type: 'response', id, questions });
+    const record = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]);
+    const message = Buffer.concat([header, ...Array.from({ length: 3_900 }, () => record)]);
+    message.writeUInt16BE(3_900, 6);
+    return message;
+  });
+  const asked = encode({ type: 'query', id: 7, flags: 0x0100, questions: [{ name: NAMES[1] ?? '', type: 'A' }] });
+  const response = await server.answer(asked, '10.128.0.2', 'udp');
+  assert.equal((response?.[3] ?? 0) & 15, 2);
+});
+
 /** A responder whose other servers answer with `respond`. */
 function responder(respond: (query: Uint8Array) => Uint8Array): Responder {
   const zone = new ClusterZone(

@@ -33,10 +33,12 @@ for (const mode of ['nftables', 'userspace']) {
         '503 0 {"service":{"namespace":"ns","name":"balanced"},"localEndpoints":0,"serviceProxyHealthy":true}',
       flows: ['10.128.0.2 q', '10.128.0.2 q', ...(isNft ? ['fd00:128::2 q'] : [])],
       flowsMoved: isNft ? ['10.128.0.3 q', '10.128.0.3 q', 'fd00:128::3 q'] : [],
-      ...(isNft ? { six, itself: 'from 10.128.0.51', needed: ['idle', 'idle6'] } : {}),
+      ...(isNft
+        ? { six, itself: 'from 10.128.0.51', besideIdled: 'host', needed: ['idle', 'idle6', 'node-port', 'outside'] }
+        : {}),
       // The host itself reaches a node port although its policy is Local and the endpoint is of another node.
       ...(isNft ? { farNodePort: '10.128.0.3' } : {}),
-      ...(isNft ? { woken: ['10.128.0.2', 'fd00:128::2'] } : {}),
+      ...(isNft ? { woken: ['10.128.0.2', 'fd00:128::2', '10.128.0.3', '10.128.0.3'] } : {}),
       empty: mode === 'nftables' ? 'ECONNREFUSED' : 'ECONNRESET',
       afterChange: ['10.128.0.3'],
       emptyFilled: '10.128.0.2',

@@ -316,21 +316,29 @@ result['afterChange'] = await several(() => get('172.30.0.10', 80), 20);
 result['emptyFilled'] = await get('172.30.0.12', 80);
 if (mode === 'nftables') {
   const annotations = { 'idling.alpha.openshift.io/idled-at': '2026-01-01T00:00:00Z' };
-  const idle = (name: string, address: string): Service => {
-    const { metadata, ...rest } = service(name, address, { clusterIPs: [address] });
+  const idle = (name: string, address: string, more: Service['spec'] = {}): Service => {
+    const { metadata, ...rest } = service(name, address, { clusterIPs: [address], ...more });
     return { ...rest, metadata: { ...metadata, annotations } };
   };
   set(idle('idle', '172.30.0.18'), 'services');
   set(idle('idle6', 'fd00:172::18'), 'services');
   set(idle('untouched', '172.30.0.19'), 'services');
+  const http = { name: 'http', port: 80, protocol: 'TCP' };
+  set(idle('node-port', '172.30.0.20', { ports: [{ ...http, nodePort: 30_085 }] }), 'services');
+  set(idle('outside', '172.30.0.21', { externalIPs: ['192.0.2.77'] }), 'services');
+  set(idle('thief', '172.30.0.22', { externalIPs: ['10.128.0.1'], ports: stolen }), 'services');
   await new Promise((resolve) => setTimeout(resolve, 300));
   const connecting = get('172.30.0.18', 80, 20_000);
   const connecting6 = get('fd00:172::18', 80, 20_000);
-  for (let tries = 0; needed.size < 2 && tries < 100; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+  const others = [get('10.128.0.1', 30_085, 20_000), get('192.0.2.77', 80, 20_000)];
+  result['besideIdled'] = await get('10.128.0.1', OWN_PORT);
+  for (let tries = 0; needed.size < 4 && tries < 100; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
   result['needed'] = [...needed].sort();
   set(slice('idle', ['10.128.0.2']), 'endpointslices');
   set(slice('idle6', ['fd00:128::2'], 6), 'endpointslices');
-  result['woken'] = [await connecting, await connecting6];
+  set(slice('node-port', ['10.128.0.3']), 'endpointslices');
+  set(slice('outside', ['10.128.0.3']), 'endpointslices');
+  result['woken'] = await Promise.all([connecting, connecting6, ...others]);
 }
 await proxy.stop();
 for (const each of [flow, nodeFlow, sixFlow]) each.close();

@@ -287,3 +287,20 @@ describe('JSON merge patch', () => {
     assert.equal(failure(() => mergePatch({}, parse(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`))).httpCode, 400);
   });
 });
+
+describe('a JSON patch that shifts long lists', () => {
+  it('is refused before it holds others up', () => {
+    const list = Array.from({ length: 200_000 }, () => 0);
+    for (const operation of [
+      { op: 'add', path: '/x/0', value: 0 },
+      { op: 'move', from: '/x/1', path: '/x/0' },
+      { op: 'copy', from: '/x/1', path: '/x/0' },
+    ]) {
+      const patch = [{ op: 'add', path: '/x', value: list }, ...Array.from({ length: 9_999 }, () => operation)];
+      assert.match(failure(() => jsonPatch({}, patch)).message, /may not shift more than 100000000 items of lists/);
+    }
+    const appended = Array.from({ length: 9_999 }, () => ({ op: 'add', path: '/x/-', value: 0 }));
+    const whole = jsonPatch({}, [{ op: 'add', path: '/x', value: list }, ...appended]);
+    assert.equal((whole['x'] as unknown[]).length, 209_999);
+  });
+});

@@ -23,7 +23,10 @@ before(async () => {
 after(() => rm(scratch, { recursive: true, force: true }));
 
 let layers = 0;
-const LIMITS = { entries: 1000, nameBytes: 10_000, programs: 5, replaced: 2_000 };
+const LIMITS = {
+  ...{ entries: 1000, nameBytes: 10_000, programs: 5, replaced: 2_000, archiveBytes: 1 << 22 },
+  headers: { one: 10_000, all: 100_000 },
+};
 
 async function unpack(bytes: Buffer, limits = LIMITS): Promise<string> {
   layers += 1;
@@ -54,6 +57,59 @@ test('what a layer makes a host remember, run and go through is bounded', async 
   ];
   for (const [entries, message] of cases) await assert.rejects(unpack(await tarBytes(entries)), message);
   await unpack(await tarBytes([...many(50, (i) => file(`f${i}`, 'x')), directory('d/'), file('d', 'x')]));
+});
+
+/** A member as its blocks, of any type. */
+function member(name: string, type: string, body: Buffer | string): Buffer {
+  const content = Buffer.from(body);
+  const blocks = Buffer.alloc(512 + Math.ceil(content.length / 512) * 512);
+  blocks.write(name, 0);
+  blocks.write('0000644\0', 100);
+  blocks.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124);
+  blocks.write('00000000000\0', 136);
+  blocks.write(type, 156);
+  blocks.write('ustar\x0000', 257, 'latin1');
+  content.copy(blocks, 512);
+  return blocks;
+}
+
+function paxRecord(key: string, value: string): string {
+  const rest = ` ${key}=${value}\n`;
+  for (let length = rest.length; ; length += 1) {
+    const record = `${length}${rest}`;
+    if (record.length === length) return record;
+  }
+}
+
+const END = Buffer.alloc(1024);
+
+test('extended headers and what is not unpacked are bounded, whether an entry follows or not', async () => {
+  const times = (count: number, bytes: Buffer): Buffer[] => Array.from({ length: count }, () => bytes);
+  const small = Buffer.concat([member('p', 'x', paxRecord('comment', 'x')), member('f', '0', '')]);
+  const large = member('p', 'x', paxRecord('comment', 'x'.repeat(9_000)));
+  const cases: readonly (readonly [Buffer[], RegExp])[] = [
+    [
+      [member('g', 'g', paxRecord('comment', 'x'.repeat(9_000))), ...times(20, small)],
+      /extended headers have more than 100000/,
+    ],
+    [times(20, large), /extended headers have more than 100000 bytes/],
+    [[member('p', 'x', paxRecord('comment', 'x'.repeat(11_000)))], /an extended header has more than 10000 bytes/],
+    [[member('l', 'L', 'n'.repeat(11_000))], /an extended header has more than 10000 bytes/],
+    [times(6, member('s', 'Z', Buffer.alloc(1 << 20))), /it has more than 4194304 bytes/],
+    [times(6, member('d/', '5', Buffer.alloc(1 << 20))), /it has more than 4194304 bytes|unsupported|Invalid/],
+  ];
+  for (const [blocks, message] of cases) {
+    const bytes = signed(Buffer.concat([...blocks, END]));
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, index) =>
+      bytes.subarray(index * 65_536, (index + 1) * 65_536),
+    );
+    layers += 1;
+    const root = join(scratch, 'roots', String(layers));
+    await mkdir(root, { recursive: true });
+    await assert.rejects(unpackLayer(Readable.from(pieces), root, trees, log, LIMITS), message);
+  }
+  const whole = Buffer.concat([member('g', 'g', paxRecord('comment', 'x'.repeat(500))), ...times(5, small), END]);
+  await unpack(signed(whole));
 });
 
 test('a size that is no number ends the import, not the waiting for it', { timeout: 5_000 }, async () => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { MAX_PROBE_OUTPUT_BYTES } from '../../../src/components/kubelet/probes/port.ts';
 import { probeNetwork } from '../../../src/io/probing/index.ts';
+import { createAuthority } from '../../client/certificates.ts';
 
 test('TCP probes name the address that refuses, HTTP probes return redirects and cut bodies', async () => {
   const agents: (string | undefined)[] = [];
@@ -30,4 +32,25 @@ test('TCP probes name the address that refuses, HTTP probes return redirects and
   await assert.rejects(probeNetwork.connect('127.0.0.1', port, 10_000), {
     message: new RegExp(`^dial tcp 127\\.0\\.0\\.1:${port}: connect ECONNREFUSED`),
   });
+});
+
+test('HTTPS probes resume the TLS session of the last one, on connections of their own', async () => {
+  const resumed: boolean[] = [];
+  const server = createTlsServer(
+    createAuthority('probing test').issue('server', { server: true }),
+    (_request, response) => response.end('ok'),
+  );
+  server.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(`https://127.0.0.1:${port}/healthz`);
+  for (let count = 0; count < 3; count++) {
+    const { code } = await probeNetwork.httpGet(url, { connection: 'close' }, AbortSignal.timeout(10_000));
+    assert.equal(code, 200);
+  }
+  assert.deepEqual(resumed, [false, true, true]);
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
 });

@@ -2,6 +2,8 @@
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 
 const MAX_TEXT = 128;
+/** Control and format characters, among them those that turn the direction of text, and line ends of Unicode. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 const MAX_NICS = 32;
 const MAX_DISKS = 64;
 const MAX_NUMBER = 2 ** 53;
@@ -28,7 +30,7 @@ export function validateHardware(value: unknown, path: string): FieldError[] {
 
 function check(value: unknown, shape: Shape, path: string): FieldError[] {
   if (shape === 'text') {
-    const isPlain = typeof value === 'string' && value.length <= MAX_TEXT && [...value].every((each) => each >= ' ');
+    const isPlain = typeof value === 'string' && value.length <= MAX_TEXT && !UNPRINTABLE.test(value);
     return isPlain ? [] : [fieldError.invalid(path, '', `must be a text of at most ${MAX_TEXT} printable characters`)];
   }
   if (shape === 'number') {

@@ -1,6 +1,7 @@
 /** Replaces the object of a request by the one that a webhook or policy returned. */
 
 import type { JsonObject } from '../../../api/meta/object.ts';
+import { schemaOf } from '../../../api/schema/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
@@ -25,7 +26,9 @@ export async function exchangeObject(
   const target = targetOf(request);
   if (target === undefined) throw new Error('there is no object to exchange');
   if (request.bodyKind !== undefined) {
-    replace(target, changed);
+    const { group, version, kind } = request.bodyKind;
+    const decoded = { apiVersion: group === '' ? version : `${group}/${version}`, kind };
+    replace(target, decodeObject({ ...decoded, schema: schemaOf(request.bodyKind) }, changed, [], validation, []));
     return;
   }
   const next = await takeBack(decodeObject(as, changed, [], validation, []), request.kind, as);

@@ -16,6 +16,8 @@ export interface TokenWebhook {
 
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 4096;
+/** Characters of all names of a user: identities are kept, and go with every request. */
+const MAX_IDENTITY = 64 * 1024;
 
 interface Kept {
   readonly identity: TokenIdentity | undefined;
@@ -100,6 +102,9 @@ function userOf(user: JsonObject | undefined): UserInfo | undefined {
   if (user === undefined || typeof name !== 'string' || name === '') return undefined;
   const extra = new Map(Object.entries(objectOf(user['extra']) ?? {}).map(([key, values]) => [key, stringsOf(values)]));
   const groups = new Set([...stringsOf(user['groups']), 'system:authenticated']);
+  const size = JSON.stringify([name, user['uid'] ?? '', [...groups], [...extra]]).length;
+  if (size > MAX_IDENTITY)
+    throw new Error(`status.user: has ${size} characters of names, more than ${MAX_IDENTITY}; remove groups or extra`);
   return {
     name,
     ...(typeof user['uid'] === 'string' && user['uid'] !== '' ? { uid: user['uid'] } : {}),

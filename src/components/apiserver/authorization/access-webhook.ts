@@ -26,6 +26,8 @@ const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 8192;
 /** Longer questions are asked every time: who makes up names must not fill the memory. */
 const MAX_KEY = 10_000;
+/** Of a reason, which is kept with the answer and shown to the client. */
+const MAX_REASON = 1024;
 
 interface WebhookDeps extends RemoteDeps {
   readonly log: Log;
@@ -117,7 +119,11 @@ export class AccessWebhookClient {
     const denied = status['denied'] === true;
     if (allowed && denied) throw new Error('the answer both allows and denies');
     const { reason } = status;
-    return { allowed, reason: typeof reason === 'string' ? reason : '', ...(denied ? { denied } : {}) };
+    return {
+      allowed,
+      reason: typeof reason === 'string' ? reason.slice(0, MAX_REASON) : '',
+      ...(denied ? { denied } : {}),
+    };
   }
 }
 

@@ -2,7 +2,9 @@
  * How versions of custom resources become one another. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { JsonObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import { validateAnnotations, validateLabels } from '../../../api/meta/validation.ts';
 import { fieldOf, isObject } from '../../../api/structural/schema.ts';
 import type { WebhookCaller } from './webhook-converter.ts';
 import { convertByWebhook } from './webhook-converter.ts';
@@ -34,15 +36,34 @@ export function converterOf(definition: CustomResourceDefinition, webhooks: Webh
   };
 }
 
-/** A converter may change labels and annotations; all other metadata is the server's. */
+/**
+ * A converter may change labels and annotations; all other metadata is the server's. Throws an ApiError when they are
+ * not what labels and annotations may be. Source: k8s.io/apiextensions-apiserver, restoreObjectMeta.
+ */
 function onlyLabels(converted: JsonObject, original: JsonObject): JsonObject {
   const before = fieldOf(original, 'metadata');
   const after = fieldOf(converted, 'metadata');
   const metadata: JsonObject = isObject(before) ? { ...before } : {};
   for (const name of ['labels', 'annotations'] as const) {
     const value = isObject(after) ? fieldOf(after, name) : undefined;
-    if (isObject(value)) metadata[name] = value;
-    else delete metadata[name];
+    if (value === undefined || value === null) delete metadata[name];
+    else metadata[name] = checked(name, value);
   }
   return { ...converted, metadata };
+}
+
+const MAX_SHOWN = 253;
+
+function checked(name: 'labels' | 'annotations', value: JsonValue): JsonObject {
+  const wrong = (why: string): ApiError =>
+    new ApiError('InternalError', `conversion webhook returned invalid metadata.${name}: ${why.slice(0, MAX_SHOWN)}`);
+  if (!isObject(value)) throw wrong('must be an object');
+  const texts: Record<string, string> = {};
+  for (const [key, each] of Object.entries(value)) {
+    if (typeof each !== 'string') throw wrong(`${JSON.stringify(key)} is no string`);
+    texts[key] = each;
+  }
+  const [first] = (name === 'labels' ? validateLabels : validateAnnotations)(texts, `metadata.${name}`);
+  if (first !== undefined) throw wrong(`${first.field}: ${first.message}`);
+  return value;
 }

@@ -3,6 +3,7 @@ import type { Binding, Pod } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { validateAnnotations, validateLabels } from '../../../api/meta/validation.ts';
 import { admitBody } from '../pipeline/admission.ts';
 import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -26,6 +27,11 @@ export async function bindPod(
   if (node === '') failures.push(fieldError.required('target.name'));
   if (failures.length > 0) throw invalid({ group: '', kind: 'Binding' }, request.name, failures);
   await admitBody(context.admission, asked, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
+  const wrong = [
+    ...validateAnnotations(binding.metadata?.annotations, 'metadata.annotations'),
+    ...validateLabels(binding.metadata?.labels, 'metadata.labels'),
+  ];
+  if (wrong.length > 0) throw invalid({ group: '', kind: 'Binding' }, request.name, wrong);
   await updateObject(context, request, {
     strategy: {},
     next: (current) => bound(current, node, binding, request, context.clock.nowMs()),

@@ -69,6 +69,7 @@ export async function review(
     user: exchange.user,
     namespace: info.namespace,
     dryRun: request.options.dryRun,
+    from: exchange.connection.remoteAddress,
   });
   exchange.sendObject(201, fromStored(kind, answer));
 }

@@ -3,7 +3,7 @@
  * an offer becomes a BareMetalHost that is not online, and grants nothing: an administrator approves the host, a
  * Machine claims it, and what it joins with is encrypted for its own key.
  */
-import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import type { Node } from 'kubernetes-types/core/v1';
 import {
   type BareMetalHost,
@@ -19,6 +19,7 @@ import {
   REPORTED_ANNOTATION,
   SEALED_ANNOTATION,
   SEALING_ANNOTATION,
+  SOURCE_ANNOTATION,
 } from '../../../api/machines/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -29,46 +30,37 @@ import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { updateObject } from '../rest/update.ts';
+import { admitOffer, mayWriteOffer, sourceOf, tooManyOffers } from './offer-limits.ts';
+import type { Question } from './question.ts';
 
 const RESOURCE = 'baremetalhosts';
 const SUBJECT = { group: OFFER_GROUP, plural: 'hostoffers' };
 /** Offers that no administrator has approved. */
-export const MOST_UNAPPROVED = 64;
-/** New hosts and changed states in a row, and per second, on one API server. */
-const BURST = 32;
-const PER_SECOND = 2;
+const MOST_UNAPPROVED = 64;
+/** Of these, those of one address. */
+const MOST_PER_SOURCE = 32;
 /** Of reports that change nothing but the time and the facts. */
 const REPORT_MS = 45_000;
-const RETRY_SECONDS = 5;
-
-const tooMany = (message: string): ApiError =>
-  new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
+const ANONYMOUS = 'system:anonymous';
+/** Keys of points of low order agree on nothing with any key, with this one neither. */
+const probe = generateKeyPairSync('x25519');
 
 const refusal = (name: string | undefined, why: string): ApiError =>
   new ApiError('Forbidden', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name ?? '')} is forbidden: ${why}`, {
     ...{ name: name ?? '', group: SUBJECT.group, kind: SUBJECT.plural },
   });
 
-interface Bucket {
-  tokens: number;
-  atMs: number;
-}
-
-/** One for each API server of the process. */
-const buckets = new WeakMap<RestContext['cache'], Bucket>();
-
-function take(context: RestContext): void {
-  const nowMs = context.clock.monotonicMs();
-  const bucket = buckets.get(context.cache) ?? { tokens: BURST, atMs: nowMs };
-  const tokens = Math.min(BURST, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * PER_SECOND);
-  buckets.set(context.cache, { tokens: tokens < 1 ? tokens : tokens - 1, atMs: nowMs });
-  if (tokens < 1) throw tooMany('too many offers of hosts; try again later');
-}
-
 /** Throws ApiErrors: Forbidden for a bad signature, AlreadyExists for what is another host's, TooManyRequests. */
-export async function offerHost(context: RestContext, object: KubeObject, dryRun: boolean): Promise<KubeObject> {
+export async function offerHost(
+  context: RestContext,
+  object: KubeObject,
+  { user, dryRun, from }: Question,
+): Promise<KubeObject> {
   const offer = object as HostOffer;
   const { spec = {} } = offer;
+  const source = sourceOf(from);
+  // Before what costs more: the signature, and a look at all hosts.
+  if (user.name === ANONYMOUS) admitOffer(context, source);
   requireSignature(spec);
   const kind = context.kinds.stored(RESOURCE, HOST_GROUP);
   await context.cache.freshen();
@@ -86,11 +78,15 @@ export async function offerHost(context: RestContext, object: KubeObject, dryRun
   requireFree(context, spec, hosts);
   const unapproved = hosts.filter((host) => annotation(host, OFFER_ANNOTATION) !== '' && host.spec?.online !== true);
   if (unapproved.length >= MOST_UNAPPROVED)
-    throw tooMany(
+    throw tooManyOffers(
       `${MOST_UNAPPROVED} hosts wait for their approval; approve or delete some of baremetalhosts in ${MACHINE_NAMESPACE}`,
     );
-  take(context);
-  if (!dryRun) await register(context, spec);
+  if (unapproved.filter((host) => annotation(host, SOURCE_ANNOTATION) === source).length >= MOST_PER_SOURCE)
+    throw tooManyOffers(
+      `${MOST_PER_SOURCE} hosts from ${source} wait for their approval; approve or delete some of baremetalhosts in ${MACHINE_NAMESPACE}`,
+    );
+  if (!mayWriteOffer(context)) throw tooManyOffers('too many offers of hosts; try again later');
+  if (!dryRun) await register(context, spec, source);
   return answer({ phase: 'Waiting', host: spec.name ?? '' });
 }
 
@@ -100,15 +96,29 @@ const hostsOf = (kind: ServedKind): BareMetalHost[] =>
   (kind.cache?.list(MACHINE_NAMESPACE) ?? []).map((each) => each.parse<BareMetalHost>());
 
 function requireSignature(spec: HostOffer['spec'] & object): void {
-  const { signingKey = '', signature = '' } = spec;
+  const { signingKey = '', sealingKey = '', signature = '' } = spec;
   let key: KeyObject;
   try {
     key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: signingKey }, format: 'jwk' });
   } catch {
     throw refusal(spec.name, 'spec.signingKey: is no Ed25519 public key');
   }
+  if (isLowOrder(sealingKey))
+    throw refusal(spec.name, 'spec.sealingKey: is a point of low order, with which nothing is secret');
   if (!verify(undefined, Buffer.from(offerText(spec)), key, Buffer.from(signature, 'base64url')))
     throw refusal(spec.name, 'spec.signature: does not verify with spec.signingKey');
+}
+
+/** Of an X25519 key: what is agreed with it is the same for everyone, and OpenSSL refuses to. Source: RFC 7748, 6.1. */
+function isLowOrder(sealingKey: string): boolean {
+  const { privateKey } = probe;
+  try {
+    const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'X25519', x: sealingKey }, format: 'jwk' });
+    diffieHellman({ privateKey, publicKey });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Identity does not change: a host with another name or machine-id needs another key. */
@@ -143,7 +153,7 @@ function requireFree(context: RestContext, spec: HostOffer['spec'] & object, hos
     refuse('spec.machineID: a node of the cluster has the same machine-id');
 }
 
-async function register(context: RestContext, spec: HostOffer['spec'] & object): Promise<void> {
+async function register(context: RestContext, spec: HostOffer['spec'] & object, source: string): Promise<void> {
   const { name = '', machineID = '', signingKey = '', sealingKey = '', hardware = {} } = spec;
   const host: BareMetalHost = {
     metadata: {
@@ -154,6 +164,7 @@ async function register(context: RestContext, spec: HostOffer['spec'] & object):
         [SEALING_ANNOTATION]: sealingKey,
         [MACHINE_ID_ANNOTATION]: machineID,
         [REPORTED_ANNOTATION]: 'blank',
+        [SOURCE_ANNOTATION]: source,
       },
     },
     spec: {
@@ -184,7 +195,8 @@ async function report(context: RestContext, spec: HostOffer['spec'] & object, ho
   const changed = annotation(host, REPORTED_ANNOTATION) !== state;
   const due = context.clock.nowMs() - (Date.parse(host.status?.lastUpdated ?? '') || 0) > REPORT_MS;
   if (!changed && !due) return;
-  take(context);
+  // It is answered all the same, and reports again. An approved host does not wait for strangers.
+  if (host.spec?.online !== true && !mayWriteOffer(context)) return;
   if (changed) {
     const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);
     const { strategy } = request.kind.definition;

@@ -25,6 +25,6 @@ export const openshiftHandlers: ReadonlyMap<string, Handler> = new Map<string, H
   ['SelfSubjectRulesReview.authorization.openshift.io', selfSubjectRulesReview],
   ['SubjectAccessReview.authorization.openshift.io', subjectAccessReview],
   ['SubjectRulesReview.authorization.openshift.io', subjectRulesReview],
-  ['HostOffer.machine.hyperedge.dev', (context, object, { dryRun }) => offerHost(context, object, dryRun)],
+  ['HostOffer.machine.hyperedge.dev', offerHost],
   ['UserIdentityMapping.user.openshift.io', (context, object) => mapIdentity(createLoginObjects(context), object)],
 ]);

@@ -9,6 +9,8 @@ export interface Question {
   /** '' for cluster-scoped kinds. */
   readonly namespace: string;
   readonly dryRun: boolean;
+  /** The address of the client's end of the connection. */
+  readonly from: string;
 }
 
 /** Resolves with the answered object. */

@@ -61,9 +61,20 @@ export class HostRevisions {
     );
   }
 
-  /** Before the kubelet starts the components; `running` do already. */
+  /**
+   * Before the kubelet starts the components; `running` do already. The scheduler's files go to the directory and
+   * manifest of the controllers, after theirs.
+   */
   async prepare(running: ReadonlySet<Operand>): Promise<void> {
-    for (const [operand, each] of this.#installers) await each.prepare(running.has(operand));
+    const prepared = new Map<Operand, Promise<void>>();
+    for (const [operand, each] of this.#installers) {
+      const before = operand === 'kube-scheduler' ? prepared.get('kube-controller-manager') : undefined;
+      prepared.set(
+        operand,
+        Promise.resolve(before).then(() => each.prepare(running.has(operand))),
+      );
+    }
+    await Promise.all(prepared.values());
   }
 
   start(api: RevisionsApi): void {

@@ -332,6 +332,17 @@ describe('versions that a webhook converts', () => {
       }),
       /no such host/,
     );
+    for (const [name, value, why] of [
+      ['labels', { a: { b: 1 } }, /metadata\.labels: "a" is no string/],
+      ['labels', ['x'], /metadata\.labels: must be an object/],
+      ['labels', { 'no label!': 'x' }, /invalid metadata\.labels: .*no label!/],
+      ['annotations', { a: 5 }, /metadata\.annotations: "a" is no string/],
+    ] as const)
+      await fails(
+        `f8-${JSON.stringify(value).length}`,
+        altered((each) => ({ ...each, metadata: { ...each.metadata, [name]: value } })),
+        why,
+      );
     await call('POST', at('v1'), host('v1', 'meta', { hostPort: 'm:1' }));
     answer = altered((each) => ({
       ...each,

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BareMetalHost, type HostOffer, offerText } from '../../../../src/api/machines/types.ts';
+import type { RestContext } from '../../../../src/components/apiserver/rest/context.ts';
+import { admitOffer, sourceOf } from '../../../../src/components/apiserver/virtual/offer-limits.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
@@ -95,6 +97,18 @@ describe('offers of hosts', { concurrency: false }, () => {
     }
   });
 
+  test('a sealing key that keeps nothing secret is refused', async () => {
+    const zero = Buffer.alloc(32);
+    const one = Buffer.alloc(32, 0);
+    one[0] = 1;
+    for (const point of [zero, one]) {
+      const keys = { ...newKeys(), sealingKey: point.toString('base64url') };
+      const { code, body } = await send(offerOf(keys, { name: 'low', machineID: machineId(77) }));
+      assert.equal(code, 403, point.toString('hex'));
+      assert.match(body.message ?? '', /spec\.sealingKey: is a point of low order/);
+    }
+  });
+
   test('a name, a machine-id or a sealing key of another host is refused', async () => {
     const other = newKeys();
     const name = await send(offerOf(other, { machineID: machineId(2) }));
@@ -125,6 +139,9 @@ describe('offers of hosts', { concurrency: false }, () => {
       [{ nics: Array.from({ length: 33 }, () => ({ name: 'x' })) }, 422, /spec\.hardware\.nics: Too many: 33/],
       [{ hostname: 'x'.repeat(129) }, 422, /spec\.hardware\.hostname: .*at most 128/],
       [{ hostname: '\u001b[2J' }, 422, /printable/],
+      [{ hostname: '\u009b2J' }, 422, /printable/],
+      [{ hostname: 'safe\u202egnp.exe' }, 422, /printable/],
+      [{ hostname: 'two\u2028lines' }, 422, /printable/],
       [{ ramMebibytes: '4' }, 422, /spec\.hardware\.ramMebibytes: .*number/],
       [{ cpu: [] }, 422, /spec\.hardware\.cpu: .*object/],
       [{ owner: 'me' }, 422, /unknown field/],
@@ -178,9 +195,63 @@ describe('offers of hosts', { concurrency: false }, () => {
     for (let index = 0; index < 80; index += 1)
       codes.push((await send(offerOf(newKeys(), { name: `f${index}`, machineID: machineId(1000 + index) }))).code);
     const made = codes.filter((code) => code === 201).length;
-    assert.ok(made >= 10 && made <= 64, `${made} hosts were made`);
+    assert.ok(made >= 10 && made <= 32, `${made} hosts were made`);
     assert.ok(codes.includes(429));
-    assert.equal((await hosts()).length, made + 1);
+    const all = await hosts();
+    assert.equal(all.length, made + 1);
+    const sources = new Set(all.map(({ metadata }) => metadata?.annotations?.['machine.hyperedge.dev/offered-from']));
+    assert.deepEqual([...sources], ['127.0.0.1']);
     assert.equal((await send(offerOf(own, {}))).code, 201);
   });
+
+  test('an approved host is heard while others use up what strangers may write', async () => {
+    const known = 'machine.hyperedge.dev/reported';
+    await server.call('PATCH', `${HOSTS}/h1`, {
+      body: { metadata: { annotations: { [known]: 'joined' } }, spec: { online: true } },
+      type: 'application/merge-patch+json',
+    });
+    for (let index = 0; index < 10; index += 1)
+      await send(offerOf(newKeys(), { name: `g${index}`, machineID: machineId(2000 + index) }));
+    assert.equal((await send(offerOf(own, {}))).code, 201);
+    const [host] = await hosts().then((all) => all.filter(({ metadata }) => metadata?.name === 'h1'));
+    assert.equal(host?.metadata?.annotations?.[known], 'blank');
+  });
+
+  test('offers are looked at as often as an address may send them', async () => {
+    const codes: number[] = [];
+    const offer = offerOf(newKeys(), { name: 'often', machineID: machineId(78), state: 'joined' });
+    for (let index = 0; index < 400 && !codes.includes(429); index += 1) codes.push((await send(offer)).code);
+    assert.ok(codes.includes(429), `${codes.length} were looked at`);
+    const asAdmin = await server.call('POST', OFFERS, { body: offer });
+    assert.equal(asAdmin.code, 201, asAdmin.text);
+  });
+});
+
+test('addresses have shares of their own; of IPv6 a link is one', () => {
+  assert.equal(sourceOf('::ffff:10.0.0.7'), '10.0.0.7');
+  assert.equal(sourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
+  assert.equal(sourceOf('2001:db8:1:2::9'), '2001:db8:1:2::/64');
+  assert.equal(sourceOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
+  assert.equal(sourceOf('2001:db8::9'), '2001:db8:0:0::/64');
+  let nowMs = 0;
+  const clock = { monotonicMs: () => nowMs };
+  const context = { cache: {}, clock } as unknown as RestContext;
+  const admitted = (source: string, times: number): number => {
+    let count = 0;
+    for (let index = 0; index < times; index += 1) {
+      try {
+        admitOffer(context, source);
+        count += 1;
+      } catch {
+        // Refused.
+      }
+    }
+    return count;
+  };
+  assert.equal(admitted('10.0.0.1', 500), 200);
+  assert.equal(admitted('10.0.0.2', 5), 5);
+  nowMs = 1_000;
+  assert.equal(admitted('10.0.0.1', 500), 20);
+  for (let index = 0; index < 5_000; index += 1) assert.equal(admitted(`10.1.${index >> 8}.${index & 255}`, 1), 1);
+  assert.equal(admitted('10.0.0.2', 5), 5);
 });

@@ -6,11 +6,15 @@ import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError, type Status } from '../../../../api/meta/status.ts';
 import { fieldOf, isObject } from '../../../../api/structural/schema.ts';
 import { decodeJson } from '../../http/decode.ts';
+import { detailsOf } from './refusal-details.ts';
 
 const GROUP = 'admission.k8s.io';
 const MAX_WARNINGS = 64;
 const MAX_ANNOTATIONS = 64;
 const MAX_MESSAGE = 32 * 1024;
+/** Of the name of an annotation, without that of its webhook, and of a warning: more is not shown to clients. */
+const MAX_NAME = 256;
+const MAX_WARNING = 4096;
 
 export interface Verdict {
   readonly allowed: boolean;
@@ -67,10 +71,11 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
     result: isObject(result) ? result : undefined,
     warnings: (Array.isArray(warnings) ? warnings : [])
       .filter((each) => typeof each === 'string')
-      .slice(0, MAX_WARNINGS),
+      .slice(0, MAX_WARNINGS)
+      .map((each) => each.slice(0, MAX_WARNING)),
     annotations: Object.entries(isObject(annotations) ? annotations : {})
       .slice(0, MAX_ANNOTATIONS)
-      .map(([key, value]) => [key, String(value).slice(0, MAX_MESSAGE)]),
+      .map(([key, value]) => [key.slice(0, MAX_NAME), String(value).slice(0, MAX_MESSAGE)]),
   };
 }
 
@@ -81,12 +86,12 @@ export function refusalOf(name: string, result: JsonObject | undefined): ApiErro
   const denied = `admission webhook ${JSON.stringify(name)} denied the request`;
   const said = [status.message, status.reason].find((each) => typeof each === 'string' && each !== '');
   const message = said === undefined ? `${denied} without explanation` : `${denied}: ${said.slice(0, MAX_MESSAGE)}`;
-  const details = isObject(result) ? fieldOf(result, 'details') : undefined;
+  const details = isObject(result) ? detailsOf(fieldOf(result, 'details')) : undefined;
   return ApiError.fromStatus(
     {
       message,
       ...(typeof status.reason === 'string' ? { reason: status.reason } : {}),
-      ...(isObject(details) ? { details: details as NonNullable<Status['details']> } : {}),
+      ...(details === undefined ? {} : { details }),
     },
     code,
   );
