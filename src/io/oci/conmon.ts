@@ -182,7 +182,7 @@ const commonArguments = (options: {
 ];
 
 interface LaunchedMonitor {
-  /** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its report pipe, paused. */
+  /** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its pipe, paused. */
   begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
   abandon(): void;
 }

@@ -11,7 +11,7 @@ import { createKeyedLock } from './keyed-lock.ts';
 import { hasProcess, isRunning } from './processes.ts';
 import type { ContainerRecord, SandboxRecord } from './records.ts';
 
-/** How often a list looks into /proc for each container: the numbers of a killed monitor and its process may be reused. */
+/** How often a list looks into /proc for each container: the pids of a killed monitor and its process may be reused. */
 const THOROUGH_MS = 30_000;
 
 /** The monitor reports the end of its process itself, and its process keeps its number until then. */

@@ -48,7 +48,7 @@ export class PodSandbox {
     if (sandbox.status === 'rejected') throw sandbox.reason;
   }
 
-  /** True right after the volumes were set up: a container that starts with the sandbox needs no second look at them. */
+  /** True right after the volumes were set up: a container that starts with the sandbox needs no second look. */
   get areVolumesFresh(): boolean {
     return this.#services.clock.monotonicMs() - this.#volumesSetUpMs < FRESH_MS;
   }
