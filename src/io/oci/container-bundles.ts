@@ -101,6 +101,7 @@ export class ContainerBundles {
       prepared === undefined ? mkdir(directory, { mode: 0o700 }) : undefined,
       mkdir(dirname(logPath), { recursive: true, mode: 0o755 }),
     ]);
+    const release = await context.starts.take();
     const monitor = startMonitor({
       conmon: context.programs.conmon,
       runc: runtime.runc,
@@ -148,6 +149,7 @@ export class ContainerBundles {
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
       const created = await monitor.create();
+      release();
       const [pidStart, monitorStart, cgroups] = await Promise.all([
         processStart(created.pid),
         processStart(created.monitorPid),
@@ -186,6 +188,7 @@ export class ContainerBundles {
       });
       return id;
     } catch (error) {
+      release();
       monitor.abandon();
       await this.discard(id);
       throw error instanceof RuntimeError

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -38,6 +39,7 @@ import { findPrograms } from './programs.ts';
 import { type ContainerRecord, makePaths, runtimePaths } from './records.ts';
 import { namespaceFiles } from './sandbox.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { StartLimit } from './start-limit.ts';
 import { whyNoUserNamespaces } from './user-namespace.ts';
 
 export interface OciRuntime extends Runtime {
@@ -50,6 +52,8 @@ export interface OciRuntime extends Runtime {
   stop(): Promise<void>;
 }
 
+/** Sandboxes and containers that are made at a time, on machines with few processors. */
+const LEAST_STARTS = 4;
 /** Of one pod at a time. */
 const EXEC_STARTS_OF_POD = 2;
 
@@ -149,6 +153,7 @@ class EmbeddedRuntime implements OciRuntime {
       bootTimeMs,
       cgroupMounts,
       own,
+      starts: new StartLimit(Math.max(LEAST_STARTS, 2 * availableParallelism()), deps.clock),
       features: {
         recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
         handlers: described,

@@ -95,6 +95,7 @@ export class Sandboxes {
       throw new RuntimeError('create-failed', 'shareProcessNamespace: not supported with hostUsers: false');
     const { net } = namespaceFiles(paths, { ...config, id });
     let addresses: Addresses | undefined;
+    const release = await this.#context.starts.take();
     if (config.firstImageId !== undefined && config.userNamespace === undefined)
       this.#containers.prepareRoot(id, config.firstImageId);
     try {
@@ -103,10 +104,11 @@ export class Sandboxes {
         setUp(paths, id, config),
       ]);
     } catch (error) {
+      release();
       await this.#clear(id);
       throw asCreateFailed(error);
     }
-    const joining = this.#join(id, config, net);
+    const joining = this.#join(id, config, net).finally(release);
     if (addresses === undefined || holdsPids(config)) {
       await joining;
       return id;
