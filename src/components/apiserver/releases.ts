@@ -3,12 +3,19 @@
  * operators. Who may read them is a matter of RBAC.
  */
 import { CATALOG_PATH } from '../../api/kinds/nodes/catalog-report.ts';
+import { ApiError } from '../../api/meta/status.ts';
 import { RELEASE_PATH } from '../../api/releases/announcement.ts';
 import { isDigest } from '../../api/releases/manifest.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { HttpResponse } from './port.ts';
 import type { ReleaseSource, ServedFile } from './release-port.ts';
 import { noSuchResource } from './rest/served-at.ts';
+
+/** Files that a user may be sent at once: each is open for as long as its reader takes. */
+const MOST_AT_ONCE = 8;
+const RETRY_SECONDS = 10;
+/** By user name; of each server of this process. */
+const underWay = new WeakMap<ReleaseSource, Map<string, number>>();
 
 /** Undefined: the path is another one. */
 export function answerRelease(exchange: Exchange, releases: ReleaseSource | undefined): Promise<void> | undefined {
@@ -17,7 +24,28 @@ export function answerRelease(exchange: Exchange, releases: ReleaseSource | unde
   if (releases === undefined || prefix === undefined) return undefined;
   const digest = path.slice(prefix.length);
   if (!isDigest(digest)) throw noSuchResource();
-  return send(exchange, prefix === RELEASE_PATH ? releases.open(digest) : releases.openCatalog(digest));
+  return oneOfFew(exchange, releases, () =>
+    send(exchange, prefix === RELEASE_PATH ? releases.open(digest) : releases.openCatalog(digest)),
+  );
+}
+
+async function oneOfFew(exchange: Exchange, releases: ReleaseSource, work: () => Promise<void>): Promise<void> {
+  const counts = underWay.get(releases) ?? new Map<string, number>();
+  underWay.set(releases, counts);
+  const { name } = exchange.user;
+  const before = counts.get(name) ?? 0;
+  if (before >= MOST_AT_ONCE)
+    throw new ApiError('TooManyRequests', `${name} is being sent ${before} files already; try again later`, {
+      retryAfterSeconds: RETRY_SECONDS,
+    });
+  counts.set(name, before + 1);
+  try {
+    await work();
+  } finally {
+    const left = (counts.get(name) ?? 1) - 1;
+    if (left > 0) counts.set(name, left);
+    else counts.delete(name);
+  }
 }
 
 async function send(exchange: Exchange, opening: Promise<ServedFile | undefined>): Promise<void> {

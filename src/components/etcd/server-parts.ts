@@ -86,6 +86,9 @@ function createAuth(deps: EtcdServerDeps, settings: Settings, engine: Engine, op
       applied: () => engine.replica.applied,
       appliedAt: (index) => engine.appliedInTime(index),
       isLed: () => engine.replica.leader !== undefined,
+      get stopped() {
+        return engine.stopped;
+      },
       changed: () => engine.permissionsSettled,
     },
     hasher: deps.hasher ?? scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),

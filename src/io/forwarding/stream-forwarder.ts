@@ -16,6 +16,15 @@ export interface ForwarderOptions {
   readonly fallbackLink: string;
   readonly ipPath?: string;
   readonly log: Log;
+  /** Of one listener. */
+  readonly limits?: ForwarderLimits;
+}
+
+interface ForwarderLimits {
+  readonly tcp: number;
+  readonly udp: number;
+  /** Of each of them, what one client may have. */
+  readonly perClient: number;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -24,7 +33,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * expect.
  */
 const UDP_IDLE_MS = 30_000;
-const MAX_UDP_FLOWS = 4_096;
+/** Each takes one or two descriptors of this process. */
+const LIMITS: ForwarderLimits = { tcp: 8_192, udp: 4_096, perClient: 2_048 };
 
 /** TCP and UDP stream forwarding in this process. */
 export function createStreamForwarder(options: ForwarderOptions): StreamForwarder {
@@ -52,19 +62,57 @@ export function createStreamForwarder(options: ForwarderOptions): StreamForwarde
     async unbindAddress(address) {
       await execute(ip, ['addr', 'del', `${address}/32`, 'dev', await linkName()]).catch(() => {});
     },
-    listen: (protocol, address, port, pick) =>
-      protocol === 'TCP' ? listenTcp(address, port, pick, options.log) : listenUdp(address, port, pick, options.log),
+    listen: (protocol, address, port, pick) => {
+      const { log, limits = LIMITS } = options;
+      return protocol === 'TCP'
+        ? listenTcp(address, port, pick, { log, limits })
+        : listenUdp(address, port, pick, { log, limits });
+    },
   };
 }
 
-function listenTcp(address: string | undefined, port: number, pick: PickTarget, log: Log): Promise<Listener> {
+interface Bounds {
+  readonly log: Log;
+  readonly limits: ForwarderLimits;
+}
+
+/** What clients have open, by address. */
+class Clients {
+  readonly #counts = new Map<string, number>();
+
+  has(address: string): number {
+    return this.#counts.get(address) ?? 0;
+  }
+
+  add(address: string): void {
+    this.#counts.set(address, this.has(address) + 1);
+  }
+
+  remove(address: string): void {
+    const left = this.has(address) - 1;
+    if (left > 0) this.#counts.set(address, left);
+    else this.#counts.delete(address);
+  }
+}
+
+function listenTcp(
+  address: string | undefined,
+  port: number,
+  pick: PickTarget,
+  { log, limits }: Bounds,
+): Promise<Listener> {
   const open = new Set<Socket>();
+  const clients = new Clients();
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    const target = pick(plainAddress(client.remoteAddress));
+    const source = plainAddress(client.remoteAddress);
+    const isFull = open.size >= 2 * limits.tcp || clients.has(source) >= limits.perClient;
+    const target = isFull ? undefined : pick(source);
     if (target === undefined) {
       resetSocket(client);
       return;
     }
+    clients.add(source);
+    client.once('close', () => clients.remove(source));
     const backend = tcpConnect({ host: target.ip, port: target.port, allowHalfOpen: true });
     const timer = setTimeout(() => backend.destroy(new Error('connect timeout')), CONNECT_TIMEOUT_MS);
     backend.once('connect', () => clearTimeout(timer));
@@ -103,21 +151,33 @@ function listenTcp(address: string | undefined, port: number, pick: PickTarget, 
 
 interface UdpFlow {
   readonly socket: UdpSocket;
+  readonly client: string;
   timer: NodeJS.Timeout;
 }
 
-function listenUdp(address: string | undefined, port: number, pick: PickTarget, log: Log): Promise<Listener> {
+function listenUdp(
+  address: string | undefined,
+  port: number,
+  pick: PickTarget,
+  { log, limits }: Bounds,
+): Promise<Listener> {
   const server = createSocket({ type: 'udp4', reuseAddr: true });
   const flows = new Map<string, UdpFlow>();
+  const clients = new Clients();
   const drop = (key: string, flow: UdpFlow): void => {
     clearTimeout(flow.timer);
-    if (flows.delete(key)) flow.socket.close();
+    if (!flows.delete(key)) return;
+    clients.remove(flow.client);
+    flow.socket.close();
   };
   const openFlow = (key: string, client: RemoteInfo): UdpFlow | undefined => {
-    const target = flows.size < MAX_UDP_FLOWS ? pick(client.address) : undefined;
+    const isFull = flows.size >= limits.udp || clients.has(client.address) >= limits.perClient;
+    const target = isFull ? undefined : pick(client.address);
     if (target === undefined) return undefined;
+    clients.add(client.address);
     const socket = createSocket('udp4');
-    const flow: UdpFlow = { socket, timer: setTimeout(() => drop(key, flow), UDP_IDLE_MS) };
+    const timer = setTimeout(() => drop(key, flow), UDP_IDLE_MS);
+    const flow: UdpFlow = { socket, client: client.address, timer };
     flows.set(key, flow);
     socket.connect(target.port, target.ip);
     socket.on('message', (message) => {

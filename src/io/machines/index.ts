@@ -83,7 +83,7 @@ function program(file: string, args: readonly string[], at: string, timeout: num
         ? `${file} is not installed on this master; run apt-get install openssh-client`
         : child.killed
           ? `no end within ${timeout / 1000} s`
-          : last || error.message;
+          : last.replaceAll(/\p{C}/gu, ' ') || error.message;
       reject(new CodedError('ssh', `${at}: ${why.slice(0, 500)}`));
     });
     // A closed connection is reported by the exit code.

@@ -84,12 +84,21 @@ function rootOf(configFile: string): string {
 
 const FACTS = 'uname -m; nproc; cat /proc/sys/kernel/hostname; grep MemTotal /proc/meminfo';
 
-async function inspect(session: SshSession): Promise<HostHardware> {
-  const [arch = '', count = '', hostname = '', memory = ''] = (await session.run(FACTS)).split('\n');
+const inspect = async (session: SshSession): Promise<HostHardware> => inspected(await session.run(FACTS));
+
+const MAX_NAME = 63;
+const MAX_PROCESSORS = 65_536;
+
+/** What a host says of itself, which ends up in its status and on terminals. Throws CodedError 'ssh'. */
+export function inspected(output: string): HostHardware {
+  const [arch = '', count = '', hostname = '', memory = ''] = output
+    .split('\n', 4)
+    .map((line) => line.slice(0, MAX_NAME).replaceAll(/\p{C}/gu, ''));
   if (arch !== process.arch.replace('x64', 'x86_64').replace('arm64', 'aarch64'))
     throw new CodedError('ssh', `host ${hostname}: is ${arch}; the executable of this master is for ${process.arch}`);
   const ramMebibytes = Math.floor(Number(/(\d+) kB/.exec(memory)?.[1] ?? 0) / 1024);
-  return { hostname: hostname.slice(0, 63), ramMebibytes, cpu: { arch, count: Number(count) || 1 } };
+  const processors = /^\d{1,5}$/.test(count) ? Math.min(MAX_PROCESSORS, Math.max(1, Number(count))) : 1;
+  return { hostname, ramMebibytes, cpu: { arch, count: processors } };
 }
 
 /** Runs again after it was cut off: an installation that is there is brought up to date. */

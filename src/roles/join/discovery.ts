@@ -11,7 +11,11 @@ import type { Token } from './token-format.ts';
 
 const PATH = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 const TIMEOUT_MS = 10_000;
+/** For the whole answer, however it trickles in. */
+const ANSWER_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
+/** Of the bundle of CAs: it is searched for certificates before it is trusted. */
+const MAX_CA_BYTES = 64 * 1024;
 
 export interface Discovered {
   /** PEM bundle of the cluster's CA. */
@@ -98,6 +102,10 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
           `join.server: ${server} does not answer: ${cause}; check address, cable, firewall`,
         ),
       );
+    const late = setTimeout(
+      () => outgoing.destroy(new Error(`no whole answer within ${ANSWER_MS / 1000} s`)),
+      ANSWER_MS,
+    );
     // Nothing of the answer counts before the token's signature and the CA's hash are verified.
     const outgoing = request(new URL(PATH, server), { rejectUnauthorized: false, timeout: TIMEOUT_MS }, (response) => {
       const chunks: Buffer[] = [];
@@ -122,6 +130,7 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
     });
     outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
     outgoing.on('error', (error) => unreachable(messageOf(error)));
+    outgoing.on('close', () => clearTimeout(late));
     outgoing.end();
   });
 }
@@ -142,7 +151,8 @@ function caOf(content: string): string | undefined {
     readonly clusters?: ReadonlyArray<{ readonly cluster?: { readonly 'certificate-authority-data'?: unknown } }>;
   };
   const data = config?.clusters?.[0]?.cluster?.['certificate-authority-data'];
-  return typeof data === 'string' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
+  if (typeof data !== 'string' || data.length > (MAX_CA_BYTES * 4) / 3) return undefined;
+  return Buffer.from(data, 'base64').toString('utf8');
 }
 
 /** Of content that anything may have sent; undefined where it is no kubeconfig. */

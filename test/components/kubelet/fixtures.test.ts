@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { silentLog } from '../../../src/base/log.ts';
+import { fixtureDevices } from '../../../src/components/kubelet/devices/fixture-slices.ts';
 import { Fixtures } from '../../../src/components/kubelet/devices/fixtures.ts';
+import type { Fixture } from '../../../src/components/kubelet/devices/fixtures-port.ts';
 import { DeviceManager } from '../../../src/components/kubelet/devices/manager.ts';
 import { systemClock as clock } from '../../../src/roles/process.ts';
 
@@ -18,7 +20,7 @@ const pod = (name: string): Pod =>
 const claim = (name: string) => ({ namespace: 'default', name, uid: name });
 const result = { request: 'r', driver: 'rig.hyperedge.dev', pool: 'n', device: 'board-1' };
 
-async function lab() {
+async function lab(found: readonly Fixture[] = [board]) {
   const manager = new DeviceManager({
     ...{ clock, log: silentLog, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
     sockets: {} as never,
@@ -26,7 +28,7 @@ async function lab() {
   });
   const fixtures = new Fixtures({
     ...{ manager, clock, log: silentLog, onChanged: () => {}, onUnplugged: () => {}, podsOfClaim: () => [] },
-    scanner: { scan: async () => [board], watch: () => ({ close: () => {} }) },
+    scanner: { scan: async () => found, watch: () => ({ close: () => {} }) },
   });
   await fixtures.start();
   return { manager, fixtures };
@@ -60,6 +62,23 @@ test("an administrator's access neither waits for a holder nor becomes one", asy
     fixtures.prepare(claim('one'), result);
     fixtures.unprepare(claim('admin'));
     assert.throws(() => fixtures.prepare(claim('two'), result), /in use by claim default\/one/);
+  } finally {
+    fixtures.stop();
+  }
+});
+
+test('of fixtures with the same device name a claim has the one that the slice describes', async () => {
+  const at = (name: string, path: string): Fixture => ({
+    ...{ name, type: 'serial', attributes: {} },
+    node: { hostPath: path, containerPath: path },
+  });
+  const { fixtures } = await lab([at('board.1', '/dev/ttyUSB0'), at('BOARD.1', '/dev/ttyUSB1')]);
+  try {
+    const [described] = fixtureDevices(fixtures.states());
+    assert.deepEqual(described?.attributes?.['path'], { string: '/dev/ttyUSB1' });
+    const { devices } = fixtures.prepare(claim('one'), result);
+    assert.match(JSON.stringify(devices), /ttyUSB1/);
+    assert.doesNotMatch(JSON.stringify(devices), /ttyUSB0/);
   } finally {
     fixtures.stop();
   }

@@ -68,6 +68,14 @@ const cases: readonly (readonly [string, string, readonly string[], CertificateR
   ['an unknown signer', 'example.com/x', CLIENT, facts(), false],
 ];
 
+for (const name of ['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b', '*', 'n,O=system:masters'])
+  test(`signer: no node has the name ${JSON.stringify(name)}`, () => {
+    const commonName = `system:node:${name}`;
+    assert.match(objection(SIGNER.kubeletClient, CLIENT, facts({ commonName })) ?? '', /the name of a node/);
+    const requested = facts({ commonName, dnsNames: ['n'] });
+    assert.match(objection(SIGNER.kubeletServing, SERVER, requested) ?? '', /the name of a node/);
+  });
+
 for (const [title, signer, usages, given, accepted] of cases) {
   test(`signer: ${title}`, () => assert.equal(objection(signer, usages, given) === undefined, accepted));
 }

@@ -7,6 +7,7 @@ import { CompactSign } from 'jose';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
 import { caHashOf, discover, discoverPinned } from '../../../src/roles/join/discovery.ts';
 import { parseToken } from '../../../src/roles/join/token-format.ts';
+import { slack } from '../../slack.ts';
 
 const token = parseToken('abcdef.0123456789abcdef', 'token');
 const servers: Server[] = [];
@@ -106,4 +107,14 @@ test('an offering host trusts the pinned certificate of a bundle, and no other',
   });
   await assert.rejects(discoverPinned(await answer('{"clusters":'), hash), { code: 'bad-ca-hash' });
   await assert.rejects(discoverPinned(await answer('[]'), hash), { code: 'bad-ca-hash' });
+});
+
+test('a bundle that takes long to search is refused at once, signed or pinned', async () => {
+  const bomb = '-----BEGIN CERTIFICATE-----'.repeat(25_000);
+  const content = kubeconfig(bomb);
+  const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });
+  const began = performance.now();
+  await assert.rejects(discover(url, token, hash), { code: 'not-a-cluster' });
+  await assert.rejects(discoverPinned(url, hash), { code: 'bad-ca-hash' });
+  assert.ok(performance.now() - began < 3_000 * slack(), `${performance.now() - began} ms`);
 });

@@ -1,7 +1,8 @@
 /** Replaces the object of a request by the one that a webhook or policy returned. */
 
-import type { JsonObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
+import { setFieldOf } from '../../../api/structural/schema.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
@@ -39,5 +40,5 @@ export async function exchangeObject(
 /** The object keeps its identity: the pipeline goes on with it. */
 function replace(target: object, source: object): void {
   for (const key of Object.keys(target)) delete (target as Record<string, unknown>)[key];
-  Object.assign(target, source);
+  for (const [key, value] of Object.entries(source)) setFieldOf(target as JsonObject, key, value as JsonValue);
 }

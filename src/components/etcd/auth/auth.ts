@@ -3,6 +3,7 @@
  * proposed with `change`, replicated through the log, and take effect in `apply` on every member.
  */
 import { randomBytes } from 'node:crypto';
+import { CodedError } from '../../../base/errors.ts';
 import { decodeProposal, encodeProposal } from '../../../core/etcdauth/command.ts';
 import { AuthError } from '../../../core/etcdauth/errors.ts';
 import { AuthMachine } from '../../../core/etcdauth/machine.ts';
@@ -17,6 +18,8 @@ export interface AuthProgress {
   appliedAt(index: number): Promise<void>;
   /** Whether there is a leader that may have newer state. */
   isLed(): boolean;
+  /** This member stops: what it has not applied it will not know. */
+  readonly stopped: boolean;
   /** Settles when the permission changes in flight here have been applied; undefined: there are none. */
   changed(): Promise<void> | undefined;
 }
@@ -55,8 +58,8 @@ export class Auth {
   }
 
   /**
-   * The caller of `call`: undefined when it has no identity. Throws AuthError 'invalid-token'. Meaningless while auth
-   * is off.
+   * The caller of `call`: undefined when it has no identity. Throws AuthError 'invalid-token'; CodedError 'closed' when
+   * the token may be known to members that go on. Meaningless while auth is off.
    */
   caller(call: CallIdentity): Caller | undefined {
     if (!this.machine.enabled) return undefined;
@@ -66,8 +69,9 @@ export class Auth {
       const alone = this.#whoIsAlone(token);
       if (alone !== undefined) return { user: alone, revision };
       const caller = this.#deps.tokens.caller(this.#split(token).name, revision);
-      if (caller === undefined) throw new AuthError('invalid-token');
-      return caller;
+      if (caller !== undefined) return caller;
+      if (this.#deps.progress.stopped) throw new CodedError('closed', 'the store is stopping');
+      throw new AuthError('invalid-token');
     }
     // A gateway's certificate does not identify its client.
     if (!this.#deps.clientCertAuth || call.metadata('grpcgateway-accept') !== undefined) return undefined;

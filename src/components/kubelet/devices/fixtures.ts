@@ -86,7 +86,10 @@ export class Fixtures implements OwnDriver {
 
   /** An administrator has the fixture beside its holder. */
   prepare(claim: ClaimReference, { device = '', adminAccess }: AllocationResult): DeviceEdits {
-    const known = [...this.#known.values()].find(({ fixture }) => deviceNameOf(fixture) === device);
+    // The one that the slice describes: of several with the same device name the first by its own name.
+    const [known] = [...this.#known.values()]
+      .filter(({ fixture }) => deviceNameOf(fixture) === device)
+      .sort((a, b) => (a.fixture.name < b.fixture.name ? -1 : 1));
     if (known === undefined) throw new Error(`fixture ${device} is not on this node; remove the claim's allocation`);
     const { fixture, plugged } = known;
     if (!plugged) throw new Error(`fixture ${fixture.name} is unplugged; plug it in`);

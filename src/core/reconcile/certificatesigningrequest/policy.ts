@@ -2,6 +2,7 @@
  * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests",
  * built-in signers.
  */
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import type { CertificateRequestFacts } from './port.ts';
 
 export const SIGNER = {
@@ -66,9 +67,7 @@ function kubeletClientObjection(usages: readonly string[], facts: CertificateReq
   if (facts.organizations.length !== 1 || facts.organizations[0] !== NODES) return `organization must be ${NODES}`;
   if (facts.dnsNames.length + facts.ipAddresses.length > 0) return 'DNS names and IP addresses are not allowed';
   if (facts.emailAddresses.length + facts.uris.length > 0) return 'email addresses and URIs are not allowed';
-  if (!facts.commonName.startsWith(NODE_PREFIX) || facts.commonName === NODE_PREFIX) {
-    return `common name must start with ${NODE_PREFIX}`;
-  }
+  if (!isNodeName(facts.commonName)) return `common name must be ${NODE_PREFIX} and the name of a node`;
   return usagesAre(usages, CLIENT_USAGES) ? undefined : `usages must be ${CLIENT_USAGES.join(', ')}`;
 }
 
@@ -76,10 +75,14 @@ function kubeletServingObjection(usages: readonly string[], facts: CertificateRe
   if (facts.organizations.length !== 1 || facts.organizations[0] !== NODES) return `organization must be ${NODES}`;
   if (facts.dnsNames.length + facts.ipAddresses.length === 0) return 'at least one DNS name or IP address is required';
   if (facts.emailAddresses.length + facts.uris.length > 0) return 'email addresses and URIs are not allowed';
-  if (!facts.commonName.startsWith(NODE_PREFIX) || facts.commonName === NODE_PREFIX) {
-    return `common name must start with ${NODE_PREFIX}`;
-  }
+  if (!isNodeName(facts.commonName)) return `common name must be ${NODE_PREFIX} and the name of a node`;
   return usagesAre(usages, SERVER_USAGES) ? undefined : `usages must be ${SERVER_USAGES.join(', ')}`;
+}
+
+/** Of a node that could be registered: with spaces, slashes or other letters it would be a name that reads like one. */
+function isNodeName(commonName: string): boolean {
+  const name = commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : '';
+  return name !== '' && dns1123SubdomainErrors(name).length === 0;
 }
 
 const CLIENT_SIGNER_USAGES = new Set(['digital signature', 'key encipherment', 'client auth']);

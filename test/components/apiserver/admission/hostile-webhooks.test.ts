@@ -1,6 +1,7 @@
 /** Admission webhooks that answer what no webhook should: a tenant's operator may bring one that was taken over. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { slack } from '../../../slack.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
 
@@ -93,7 +94,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
       const { code, text } = await create();
       assert.ok(code >= 400 && code < 600, `${index}: ${code} ${text.slice(0, 200)}`);
       if (index === 1 || index === 2) assert.match(text, /may not shift more than 100000000 items/);
-      assert.ok(performance.now() - began < 3_000, `${index}: ${performance.now() - began} ms`);
+      assert.ok(performance.now() - began < 3_000 * slack(), `${index}: ${performance.now() - began} ms`);
     }
     hooks.on('/patch', () =>
       patchOf(
@@ -175,5 +176,31 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.equal(bound.code, 201, bound.text);
     const { body } = await server.call<{ metadata: { annotations: unknown } }>('GET', `${pods}/hostile`);
     assert.deepEqual(body.metadata.annotations, { a: 'b' });
+  });
+
+  it('a field that is called like a prototype is data of a custom resource', async () => {
+    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+    const definition = {
+      metadata: { name: 'odds.hostile.example.com' },
+      spec: {
+        ...{ group: 'hostile.example.com', scope: 'Namespaced', names: { plural: 'odds', kind: 'Odd' } },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    };
+    const made = await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      body: { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...definition },
+    });
+    assert.equal(made.code, 201, made.text);
+    const odds = '/apis/hostile.example.com/v1/namespaces/default/odds';
+    while ((await server.call('GET', odds)).code !== 200) await new Promise((resolve) => setTimeout(resolve, 10));
+    const rules = [{ operations: ['*'], apiGroups: ['hostile.example.com'], apiVersions: ['*'], resources: ['*'] }];
+    hooks.on('/odd', () => patchOf({ op: 'add', path: '/__proto__', value: { spec: { polluted: true } } }));
+    await configure(server, 'Mutating', 'a', hooks.hook('/odd', { rules }));
+    const { code, text } = await server.call('POST', odds, {
+      body: { apiVersion: 'hostile.example.com/v1', kind: 'Odd', metadata: { name: 'one' } },
+    });
+    assert.equal(code, 201, text);
+    assert.match(text, /"__proto__":\{"spec":\{"polluted":true\}\}/);
+    assert.equal(({} as Record<string, unknown>)['spec'], undefined);
   });
 });

@@ -8,6 +8,7 @@ import { IssuerTokens, SIGNING_ALGORITHMS } from '../../../../src/components/api
 import { parseToken } from '../../../../src/components/apiserver/authentication/jwt.ts';
 import type { BackendConnector } from '../../../../src/components/apiserver/port.ts';
 import { systemClock } from '../../../client/clocks.ts';
+import { slack } from '../../../slack.ts';
 
 const ISSUER = 'https://issuer.example.com';
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -105,4 +106,43 @@ test('a key for encryption or for another algorithm verifies nothing, and critic
   assert.equal(await pinned(token('PS256', rsa.privateKey)), 'ann');
   const user = issuerWith([jwk(rsa.publicKey)]);
   assert.equal(await user(token('RS256', rsa.privateKey, { crit: ['b64'], b64: true })), undefined);
+});
+
+test('keys that are none, of odd types or giant neither verify anything nor hold others up', async () => {
+  const signed = token('RS256', rsa.privateKey);
+  const giant = { kty: 'RSA', n: Buffer.alloc(8192, 0xff).toString('base64url') };
+  const hostile: readonly (readonly unknown[])[] = [
+    [null, 5, 'x', [], {}, { kty: 7 }, { kty: 'RSA' }, { kty: 'RSA', n: 5, e: {} }, { kty: 'RSA', n: '', e: '' }],
+    [
+      { kty: 'oct', k: 'AAAA', alg: 'RS256' },
+      { kty: 'oct', k: 'AAAA' },
+    ],
+    [
+      { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA' },
+      { kty: 'EC', crv: '../x', x: 'A', y: 'A' },
+    ],
+    [JSON.parse('{"__proto__":{"kty":"RSA"},"kty":"RSA","n":"AQAB","e":"AQAB"}')],
+    Array.from({ length: 200 }, () => ({ ...giant, e: Buffer.alloc(8192, 0xfd).toString('base64url') })),
+    Array.from({ length: 200 }, () => ({ ...giant, e: 'AQAB' })),
+    Array.from({ length: 20_000 }, (_, kid) => ({ kty: 'RSA', n: 'AQAB', e: 'AQAB', kid: String(kid) })),
+  ];
+  let longest = 0;
+  let last = performance.now();
+  const watch = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 5);
+  const began = performance.now();
+  for (const keys of hostile) {
+    const userOf = issuerWith(keys);
+    assert.equal(await userOf(signed).catch(() => undefined), undefined);
+    assert.equal(await userOf(token('RS256', rsa.privateKey, { kid: '__proto__' })).catch(() => undefined), undefined);
+  }
+  clearInterval(watch);
+  assert.ok(
+    longest < 1_000 * slack() && performance.now() - began < 15_000 * slack(),
+    `${longest} of ${performance.now() - began} ms`,
+  );
+  const mixed = [...(hostile[0] ?? []), jwk(rsa.publicKey)];
+  assert.equal(await issuerWith(mixed)(signed), 'ann');
 });

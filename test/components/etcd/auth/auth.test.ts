@@ -31,14 +31,14 @@ interface Rig {
   hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
   /** Whether anybody leads. */
-  readonly mood: { led: boolean; replicatesTokens: boolean };
+  readonly mood: { led: boolean; replicatesTokens: boolean; stopped: boolean };
 }
 
 function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
   const log: Uint8Array[] = [];
   const leases = new Map<bigint, readonly string[]>();
   const waiting: Array<{ readonly index: number; resolve(): void }> = [];
-  const mood = { led: true, replicatesTokens: true };
+  const mood = { led: true, replicatesTokens: true, stopped: false };
   const auth: Auth = new Auth({
     replicate: async (command) => {
       await Promise.resolve();
@@ -49,6 +49,9 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
       applied: () => log.length,
       changed: () => undefined,
       isLed: () => mood.led,
+      get stopped() {
+        return mood.stopped;
+      },
       appliedAt: (index) =>
         new Promise((resolve) => {
           waiting.push({ index, resolve });
@@ -308,7 +311,7 @@ describe('the guard', () => {
 
 describe('who a caller is', () => {
   it('is said by the token before the certificate', async () => {
-    const { auth } = await enabled();
+    const { auth, mood } = await enabled();
     const token = await auth.authenticate('alice', 'pw');
     const { revision } = auth.machine;
     assert.deepEqual(auth.caller(identity({ token }, 'cert')), { user: 'alice', revision });
@@ -319,6 +322,10 @@ describe('who a caller is', () => {
     assert.equal(auth.caller(identity({})), undefined);
     assert.throws(() => auth.caller(identity({ token: 'other' }, 'cert')), refused('invalid-token'));
     assert.throws(() => auth.caller(identity({ token: '' }, 'cert')), refused('invalid-token'));
+    // A token that the member has not learned of before it stops may be valid on the others.
+    mood.stopped = true;
+    assert.throws(() => auth.caller(identity({ token: 'other' })), { code: 'closed' });
+    assert.deepEqual(auth.caller(identity({ token })), { user: 'alice', revision });
   });
 
   it('is not said by the certificate of a gateway, nor where certificates do not count', async () => {
