@@ -19,7 +19,7 @@ const SIDECARS = {
   'csi-snapshotter': ['github.com/kubernetes-csi/external-snapshotter/v8', 'v8.5.0'],
 } as const;
 
-/** By the name of the image that each takes the place of. */
+/** By the name of the image that each takes the place of, where its program was not given. */
 const OWN = { 'csi-node-driver-registrar': 'registrar', hostpathplugin: 'proxy' } as const;
 
 const environment = () => ({ ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod -buildvcs=false' });
@@ -43,11 +43,16 @@ async function writeModule(directory: string): Promise<void> {
   await writeFile(join(directory, 'go.sum'), await readFile(join(Dir, 'go.sum')));
 }
 
-/** Builds what is missing below `<home>/csi`; returns the directory of the programs, all linked statically. */
-export async function buildSidecars(home: string): Promise<string> {
+/**
+ * Builds what is missing below `<home>/csi`; returns the directory of the programs, all linked statically. `hostpath` is
+ * the driver of the cases whose driver does not run in the suite: hostpathplugin of kubernetes-csi/csi-driver-host-path,
+ * which the module proxy does not have.
+ */
+export async function buildSidecars(home: string, hostpath: string | undefined): Promise<string> {
   const at = (name: string): string => join(home, 'csi', name);
   const [bin, module, standIns] = [at('bin'), at('module'), at('stand-ins')];
   await mkdir(bin, { recursive: true });
+  if (hostpath !== undefined) await copyFile(hostpath, join(bin, 'hostpathplugin'));
   if (!existsSync(join(module, 'go.mod'))) await writeModule(module);
   for (const [name, [path]] of Object.entries(SIDECARS)) {
     const target = join(bin, name);
@@ -76,7 +81,8 @@ export async function sidecarImages(bin: string, sources: string, registry: stri
   const images: ImageToWrite[] = [];
   for (const tag of tags) {
     const name = tag.slice(0, tag.indexOf(':'));
-    const program = Object.hasOwn(OWN, name) ? OWN[name as keyof typeof OWN] : name;
+    const isStandIn = Object.hasOwn(OWN, name) && !existsSync(join(bin, name));
+    const program = isStandIn ? OWN[name as keyof typeof OWN] : name;
     if (!existsSync(join(bin, program))) continue;
     const content = await readFile(join(bin, program));
     images.push({

@@ -129,6 +129,7 @@ export async function writeConformanceImages(
     const target = await realpath(each);
     await tools.program(target, `usr/local/bin/${basename(each)}`);
   }
+  await tools.program('/bin/bash', 'bin/bash');
   const bash = await new LayerBuilder().program('/bin/bash', 'bin/sh');
   const setuid = await new LayerBuilder().program('/usr/bin/id', 'usr/bin/id', 0o4755);
   const etcd = await new LayerBuilder().program('/usr/bin/etcd', 'usr/local/bin/etcd');

@@ -4,11 +4,14 @@
  * busybox-static, bind9-dnsutils, netcat-openbsd, curl, iproute2, util-linux and etcd-server for the images.
  *
  *   npm run build && npm run test:conformance -- [--group '\[sig-auth\].*\[Conformance\]']... [--skip REGEX] [--processes N]
- *       [--limit MINUTES] [--reports DIR] [--programs DIR] [--kubectl PATH] [--busybox PATH] [--hosts N] [--hold]
+ *       [--limit MINUTES] [--reports DIR] [--programs DIR] [--kubectl PATH] [--busybox PATH] [--hosts N]
+ *       [--csi [--hostpath PATH]] [--hold]
  *
  * `--busybox`: a static one of 1.36 or later; with Debian's, one case expects another error message than the shell of its image prints.
  * `--hosts 3` runs it against three masters of the lab, each of them a node too, in place of the appliance (with what `npm run test:lab` needs).
- * `--csi`: with the sidecars of the mock CSI driver, for `--group 'CSI Mock'`; hosts are those of the lab.
+ * `--csi`: with the sidecars of the mock CSI driver, for `--group 'CSI Mock'`; hosts are those of the lab. `--hostpath PATH`: hostpathplugin of
+ * kubernetes-csi/csi-driver-host-path, built with `CGO_ENABLED=0 go build -ldflags '-X main.version=v1.17.1' ./cmd/hostpathplugin`, for the cases
+ * whose driver is a pod.
  * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
  * It ends with one line a special interest group and one a failure; exit code 1 when anything failed.
  */
@@ -33,6 +36,7 @@ const { values: flags } = parseArgs({
     busybox: { type: 'string' },
     hosts: { type: 'string', default: '1' },
     csi: { type: 'boolean', default: false },
+    hostpath: { type: 'string' },
     hold: { type: 'boolean', default: false },
   },
 });
@@ -123,7 +127,7 @@ function print(outcomes: readonly Outcome[]): void {
 
 async function main(): Promise<number> {
   const { bin, sources } = await buildPrograms(flags.programs);
-  const sidecars = flags.csi ? await buildSidecars(flags.programs) : undefined;
+  const sidecars = flags.csi ? await buildSidecars(flags.programs, flags.hostpath) : undefined;
   const cluster = await createCluster(Number(flags.hosts), flags.csi);
   try {
     await mkdir(flags.reports, { recursive: true });

@@ -9,6 +9,10 @@ export interface ExpandingStatus {
 
 export const RESIZING = 'Resizing';
 export const FILE_SYSTEM_RESIZE_PENDING = 'FileSystemResizePending';
+const NODE_RESIZE_ERROR = 'NodeResizeError';
+const RESIZE_CONDITIONS = [RESIZING, FILE_SYSTEM_RESIZE_PENDING, 'ControllerResizeError', NODE_RESIZE_ERROR];
+const PENDING_ON_NODE = 'NodeResizePending';
+const IN_PROGRESS_ON_NODE = 'NodeResizeInProgress';
 
 export const resizeStatusOf = ({ status }: PersistentVolumeClaim): string | undefined =>
   (status as ExpandingStatus | undefined)?.allocatedResourceStatuses?.['storage'];
@@ -16,21 +20,44 @@ export const resizeStatusOf = ({ status }: PersistentVolumeClaim): string | unde
 /** The volume has its new size; the node that mounts it is next. */
 export function awaitsNodeExpansion(claim: PersistentVolumeClaim): boolean {
   const status = resizeStatusOf(claim);
-  if (status === 'NodeResizePending' || status === 'NodeResizeInProgress') return true;
+  if (status !== undefined) return status === PENDING_ON_NODE || status === IN_PROGRESS_ON_NODE;
   return claim.status?.conditions?.some(({ type }) => type === FILE_SYSTEM_RESIZE_PENDING) === true;
 }
 
 export const withoutResizing = (
   conditions: readonly PersistentVolumeClaimCondition[] | undefined,
-): PersistentVolumeClaimCondition[] =>
-  (conditions ?? []).filter(({ type }) => type !== RESIZING && type !== FILE_SYSTEM_RESIZE_PENDING);
+): PersistentVolumeClaimCondition[] => (conditions ?? []).filter(({ type }) => !RESIZE_CONDITIONS.includes(type));
 
-/** A merge patch of the status of a claim that has grown to `size`. */
+/** A merge patch of the status of a claim that has grown to `size`; what was allocated for that stays, for quotas. */
 export function expandedStatus({ status }: PersistentVolumeClaim, size: string): object {
+  const { storage: _done, ...others } = (status as ExpandingStatus | undefined)?.allocatedResourceStatuses ?? {};
   return {
     capacity: { ...status?.capacity, storage: size },
-    allocatedResources: null,
-    allocatedResourceStatuses: null,
+    allocatedResourceStatuses: Object.keys(others).length === 0 ? null : { ...others, storage: null },
     conditions: withoutResizing(status?.conditions),
+  };
+}
+
+/** A merge patch of the status of a claim whose node begins to grow it; undefined: it says so already. */
+export const startedOnNode = (claim: PersistentVolumeClaim): object | undefined =>
+  resizeStatusOf(claim) === PENDING_ON_NODE
+    ? { allocatedResourceStatuses: { storage: IN_PROGRESS_ON_NODE } }
+    : undefined;
+
+/**
+ * A merge patch of the status of a claim that its node cannot grow. `infeasible`: it is not tried again, and the claim
+ * may request less. Source: pkg/volume/util MarkNodeExpansionInfeasible, MarkNodeExpansionFailedCondition.
+ */
+export function failedOnNode(
+  { status }: PersistentVolumeClaim,
+  { message, infeasible, time }: { readonly message: string; readonly infeasible: boolean; readonly time: string },
+): object {
+  const others = (status?.conditions ?? []).filter(({ type }) => type !== NODE_RESIZE_ERROR);
+  const known = status?.conditions?.find(({ type }) => type === NODE_RESIZE_ERROR);
+  const lastTransitionTime = known?.lastTransitionTime ?? time;
+  const text = `failed to expand pvc with ${message}`;
+  return {
+    ...(infeasible ? { allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } } : {}),
+    conditions: [...others, { type: NODE_RESIZE_ERROR, status: 'True', lastTransitionTime, message: text }],
   };
 }

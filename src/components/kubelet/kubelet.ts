@@ -288,8 +288,8 @@ class NodeKubelet implements Kubelet {
     const { plugins, pluginRegistry } = services.directories;
     for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);
     if (this.stopping.signal.aborted) return;
-    volumes.registrations.start();
-    this.closers.push(() => volumes.registrations.stop());
+    volumes.start();
+    this.closers.push(() => volumes.stop());
   }
 
   private every(name: string, periodMs: number, work: () => Promise<void>): void {
@@ -350,7 +350,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const devices = nodeDevices(deps, () => ({ services, manager, reportNode }));
   const volumes = nodeVolumes({
     pluginHandlers: devices?.pluginHandlers ?? new Map(),
-    ...{ ...deps.volumes, directories, tokens, events, clock, log, nodeName: config.nodeName },
+    ...{ ...deps.volumes, directories, tokens, events, clock, random, log, nodeName: config.nodeName },
     ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts },
     node: () => nodeInformer.current?.list()[0],
     ...{ runtime, host, trees: deps.trees },

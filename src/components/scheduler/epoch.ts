@@ -148,14 +148,16 @@ class Epoch implements EpochState {
 
   #addPlugins(more: OptionalSources): void {
     const { claims, volumes } = more;
+    const argsOf = (pod: PodInfo) => this.profileOf(pod)?.args ?? DEFAULT_ARGS;
+    const bindTimeoutSeconds = (pod: PodInfo): number => argsOf(pod).bindTimeoutSeconds;
     const binder =
       claims === undefined || volumes === undefined
         ? undefined
-        : new VolumeBinder(this.deps, { pods: this.sources.pods, claims, volumes });
+        : new VolumeBinder({ ...this.deps, bindTimeoutSeconds }, { pods: this.sources.pods, claims, volumes });
     if (binder !== undefined) this.plugins.push(binder);
     const { devices } = more;
     const changed = (): void => this.#feed.devicesChanged();
-    const bindingTimeoutMs = (pod: PodInfo): number => (this.profileOf(pod)?.args ?? DEFAULT_ARGS).bindingTimeoutMs;
+    const bindingTimeoutMs = (pod: PodInfo): number => argsOf(pod).bindingTimeoutMs;
     const allocator =
       devices === undefined
         ? undefined

@@ -20,8 +20,10 @@ import type { SchedulerDeps } from './deps.ts';
 import type { BindingPlugin } from './plugins.ts';
 import { Waits } from './waits.ts';
 
-/** Upstream's BindTimeoutSeconds. */
-const BIND_TIMEOUT_MS = 600_000;
+export interface VolumeBinderDeps extends SchedulerDeps {
+  /** Of the pod's profile. */
+  readonly bindTimeoutSeconds: (pod: PodInfo) => number;
+}
 
 export interface VolumeSources {
   readonly pods: Informer<Pod>;
@@ -30,7 +32,7 @@ export interface VolumeSources {
 }
 
 export class VolumeBinder implements BindingPlugin {
-  readonly #deps: SchedulerDeps;
+  readonly #deps: VolumeBinderDeps;
   readonly #sources: VolumeSources;
   /** By pod UID: what the node that was chosen has for its claims. */
   readonly #plans = new Map<string, VolumesOnNode>();
@@ -39,7 +41,7 @@ export class VolumeBinder implements BindingPlugin {
   readonly #waits: Waits;
   readonly #unsubscribes: (() => void)[];
 
-  constructor(deps: SchedulerDeps, sources: VolumeSources) {
+  constructor(deps: VolumeBinderDeps, sources: VolumeSources) {
     this.#deps = deps;
     this.#sources = sources;
     this.#waits = new Waits(deps.clock);
@@ -78,7 +80,7 @@ export class VolumeBinder implements BindingPlugin {
 
   /**
    * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this
-   * node, when the pod is deleted, and after ten minutes.
+   * node, when the pod is deleted, and after `bindTimeoutSeconds`.
    */
   preBind(info: PodInfo, node: Node): Promise<void> | undefined {
     const plan = this.#plans.get(info.uid);
@@ -108,10 +110,11 @@ export class VolumeBinder implements BindingPlugin {
   #allBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>): Promise<void> {
     /** Claims whose annotation the informer has shown: without it, the provisioner has given up on the node. */
     const selected = new Set<string>();
+    const seconds = this.#deps.bindTimeoutSeconds(info);
     return this.#waits.until(
       () => this.#isBound(info, node, provisioned, selected),
-      BIND_TIMEOUT_MS,
-      `binding volumes: claims of the pod are not bound after ${BIND_TIMEOUT_MS / 1000}s`,
+      seconds * 1_000,
+      `binding volumes: claims of the pod are not bound after ${seconds}s`,
     );
   }
 

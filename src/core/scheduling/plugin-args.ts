@@ -32,6 +32,7 @@ export interface PluginArgs {
   readonly defaultConstraints: readonly TopologySpreadConstraint[] | undefined;
   readonly minCandidateNodesPercentage: number;
   readonly minCandidateNodesAbsolute: number;
+  /** How long claims may take until they are bound to volumes of the node. */
   readonly bindTimeoutSeconds: number;
   /** How long devices may take until their binding conditions are true. */
   readonly bindingTimeoutMs: number;

@@ -1,5 +1,7 @@
 /** Unary calls to a program of this host on its Unix socket. */
+import { constants, type FileHandle, open } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { basename, dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -22,15 +24,29 @@ export async function callOnSocket(
   timeoutMs: number,
   options: UnixCallOptions,
 ): Promise<Buffer> {
-  await answers(socket);
-  const endpoints = [`unix://${pathToFileURL(socket).pathname}`];
-  const channel = new Channel({ endpoints, maxMessageBytes: MAX_MESSAGE_BYTES, ...options });
+  const directory = Buffer.byteLength(socket) > MAX_PATH_BYTES ? await opened(dirname(socket)) : undefined;
   try {
-    return await channel.unary(path, message, timeoutMs);
+    const near = directory === undefined ? socket : `/proc/self/fd/${directory.fd}/${basename(socket)}`;
+    await answers(near);
+    const endpoints = [`unix://${pathToFileURL(near).pathname}`];
+    const channel = new Channel({ endpoints, maxMessageBytes: MAX_MESSAGE_BYTES, ...options });
+    try {
+      return await channel.unary(path, message, timeoutMs);
+    } finally {
+      channel.close();
+    }
   } finally {
-    channel.close();
+    await directory?.close();
   }
 }
+
+/** Of an address (unix(7)); a longer path is one below its directory, which is opened. */
+const MAX_PATH_BYTES = 107;
+
+const opened = (directory: string): Promise<FileHandle> =>
+  open(directory, constants.O_RDONLY | constants.O_DIRECTORY).catch((error: unknown) => {
+    throw new RpcError(RpcCode.unavailable, `connection error: desc = "transport: ${messageOf(error)}"`);
+  });
 
 /** A channel connects again and again until its deadline; a driver that is gone is an error now. */
 function answers(path: string): Promise<void> {

@@ -2,10 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { AllocatableUpdates } from '../../../src/components/kubelet/volumes/csi/allocatable.ts';
+import { AttachLimitError } from '../../../src/components/kubelet/volumes/csi/attachments.ts';
 import { CsiContext } from '../../../src/components/kubelet/volumes/csi/context.ts';
-import { CsiError } from '../../../src/components/kubelet/volumes/csi/port.ts';
+import { CsiDrivers } from '../../../src/components/kubelet/volumes/csi/drivers.ts';
+import { CsiError, type CsiNode } from '../../../src/components/kubelet/volumes/csi/port.ts';
 import { CsiVolumes, type CsiVolumesOptions } from '../../../src/components/kubelet/volumes/csi/volumes.ts';
-import type { CsiMount } from '../../../src/components/kubelet/volumes/records.ts';
+import { ManualClock, seededRandom, settle } from '../../client/clocks.ts';
+import { CsiNodeLab, DRIVER, UNIQUE } from './csi-node.ts';
+import { MemoryApi } from './memory-api.ts';
 
 const KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
@@ -25,6 +32,7 @@ async function published(serviceAccountTokenInSecrets?: boolean) {
     records: { get: async () => undefined, put: async () => {} },
     directories: { volume: path, asDriversKnow: path },
     files: { makeDirectory: async () => {} },
+    staging: { inTurn: (_: unknown, work: () => Promise<void>) => work() },
     context: new CsiContext({ issued: async () => ({ token: 'ey', expiresAtMs: 0 }) }),
   } as unknown as CsiVolumesOptions);
   const pod: Pod = { metadata: { name: 'p', namespace: 'ns', uid: 'u' }, spec: { containers: [] } };
@@ -34,38 +42,12 @@ async function published(serviceAccountTokenInSecrets?: boolean) {
 
 /** Names of the calls that undo a volume whose staging ended with this code. */
 async function undone(code: string): Promise<string[]> {
-  const calls: string[] = [];
-  let record: CsiMount | undefined;
-  const nothing = async (): Promise<void> => {};
-  const node = {
-    stage: () => Promise.reject(new CsiError(code, 'fake')),
-    unpublish: async () => void calls.push('unpublish'),
-    unstage: async () => void calls.push('unstage'),
-  };
-  const path = (...parts: readonly string[]): string => `/${parts.join('/')}`;
-  const volumes = new CsiVolumes({
-    drivers: {
-      get: () => ({ name: 'd', capabilities: new Set(['STAGE_UNSTAGE_VOLUME']), node }),
-      object: async () => ({ spec: { attachRequired: false } }),
-    },
-    records: {
-      get: async () => undefined,
-      all: async () => [],
-      put: async (given: CsiMount) => {
-        record = given;
-      },
-      remove: nothing,
-    },
-    directories: { volume: path, csiStaging: path, asDriversKnow: path },
-    files: { makeDirectory: nothing, kindOf: async () => 'Directory' },
-    tools: { unmount: nothing, removeEmptyDirectory: nothing },
-    context: { secretOf: async () => ({}) },
-  } as unknown as CsiVolumesOptions);
-  const pod: Pod = { metadata: { name: 'p', namespace: 'ns', uid: 'u' }, spec: { containers: [] } };
-  const persistent = { metadata: { name: 'pv' }, spec: { csi: { driver: 'd', volumeHandle: 'h' } } };
-  await assert.rejects(volumes.setUp({ pod, volume: { name: 'v' }, persistent }), /MountVolume.MountDevice failed/);
-  await volumes.tearDown(record as CsiMount);
-  return calls;
+  const lab = new CsiNodeLab();
+  lab.does.set('stage', () => Promise.reject(new CsiError(code, 'fake')));
+  await assert.rejects(lab.setUp('u'), /MountVolume.MountDevice failed/);
+  await lab.tearDown('u');
+  await settle();
+  return lab.calls.slice(1);
 }
 
 test('a volume is unstaged unless the driver has ended its staging with an error', async () => {
@@ -73,6 +55,217 @@ test('a volume is unstaged unless the driver has ended its staging with an error
   for (const code of ['DeadlineExceeded', 'Unavailable', 'Aborted', 'ResourceExhausted', 'Canceled']) {
     assert.deepEqual(await undone(code), ['unpublish', 'unstage']);
   }
+});
+
+test('a pod ends though its volume is not unstaged, which is tried again and stays in use until then', async () => {
+  const lab = new CsiNodeLab();
+  lab.does.set('unstage', () => Promise.reject(new CsiError('Internal', 'fake')));
+  await lab.setUp('u');
+  await lab.tearDown('u');
+  await settle();
+  assert.deepEqual(lab.calls, ['stage', 'publish', 'unpublish', 'unstage']);
+  const attempts: number[] = [];
+  for (let seconds = 0.5; seconds <= 8; seconds += 0.5) {
+    const before = lab.calls.length;
+    await lab.clock.advance(500);
+    if (lab.calls.length > before) attempts.push(seconds);
+  }
+  assert.deepEqual(attempts, [0.5, 1.5, 3.5, 7.5]);
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+  // The longest delay is 2 minutes and 2 seconds.
+  await lab.clock.advance(600_000);
+  lab.does.delete('unstage');
+  const before = lab.calls.length;
+  await lab.clock.advance(122_000);
+  assert.deepEqual(lab.calls.slice(before), ['unstage']);
+  assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+  assert.deepEqual([...lab.disk.keys()], []);
+  await lab.clock.advance(300_000);
+  assert.equal(lab.calls.length, before + 1);
+});
+
+test('a restarted kubelet unstages what no pod has, also when its driver registers later', async () => {
+  const lab = new CsiNodeLab();
+  lab.does.set('unstage', () => Promise.reject(new CsiError('Unavailable', 'fake')));
+  await lab.setUp('gone');
+  await lab.tearDown('gone');
+  await settle();
+  lab.does.clear();
+  lab.isRegistered = false;
+  lab.calls.length = 0;
+  await lab.restart();
+  await lab.clock.advance(60_000);
+  assert.deepEqual([lab.calls, lab.node()?.status?.volumesInUse], [[], [UNIQUE]]);
+  lab.isRegistered = true;
+  await lab.staging.resume(DRIVER);
+  await settle();
+  assert.deepEqual([lab.calls, lab.node()?.status?.volumesInUse], [['unstage'], []]);
+});
+
+test('a restarted kubelet does not unstage what a pod has', async () => {
+  const lab = new CsiNodeLab();
+  await lab.setUp('runs');
+  lab.calls.length = 0;
+  await lab.restart();
+  await lab.clock.advance(300_000);
+  assert.deepEqual([lab.calls, lab.node()?.status?.volumesInUse], [[], [UNIQUE]]);
+  await lab.tearDown('runs');
+  await settle();
+  assert.deepEqual(lab.calls, ['unpublish', 'unstage']);
+});
+
+test('a volume that a release without records of staging has staged is unstaged', async () => {
+  const lab = new CsiNodeLab();
+  lab.does.set('unstage', () => Promise.reject(new CsiError('Internal', 'fake')));
+  await lab.setUp('u');
+  for (const path of lab.disk.keys()) if (path.includes('/staged-volumes/')) lab.disk.delete(path);
+  await lab.restart();
+  await lab.tearDown('u');
+  await lab.restart();
+  lab.does.clear();
+  await lab.clock.advance(10_000);
+  assert.deepEqual([lab.calls.at(-1), [...lab.disk.keys()]], ['unstage', []]);
+});
+
+test('the next pod stages a volume again that was not unstaged, and ends its retries', async () => {
+  const lab = new CsiNodeLab();
+  lab.does.set('unstage', () => Promise.reject(new CsiError('InvalidArgument', 'fake')));
+  await lab.setUp('first');
+  await lab.tearDown('first');
+  await settle();
+  lab.calls.length = 0;
+  await lab.setUp('second');
+  await lab.clock.advance(300_000);
+  assert.deepEqual(lab.calls, ['stage', 'publish']);
+  // A pod beside it needs no further staging, and keeps it.
+  await lab.setUp('third');
+  await lab.tearDown('second');
+  await lab.clock.advance(300_000);
+  assert.deepEqual(lab.calls.slice(2), ['publish', 'unpublish']);
+  lab.does.clear();
+  await lab.tearDown('third');
+  await settle();
+  assert.deepEqual(lab.calls.slice(4), ['unpublish', 'unstage']);
+});
+
+test('the next pod waits for an unstaging that is under way, and then stages', async () => {
+  const lab = new CsiNodeLab();
+  let end = (): void => {};
+  lab.does.set('unstage', () => new Promise((resolve) => (end = resolve)));
+  await lab.setUp('first');
+  await lab.tearDown('first');
+  await settle();
+  const second = lab.setUp('second');
+  await settle();
+  assert.deepEqual(lab.calls, ['stage', 'publish', 'unpublish', 'unstage']);
+  end();
+  await second;
+  await settle();
+  assert.deepEqual(lab.calls.slice(4), ['stage', 'publish']);
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+});
+
+test('what is in use is published when the API server answers again', async () => {
+  const lab = new CsiNodeLab();
+  await lab.setUp('u');
+  lab.api.down = true;
+  await lab.tearDown('u');
+  await lab.clock.advance(5_000);
+  assert.deepEqual([lab.calls.at(-1), lab.node()?.status?.volumesInUse], ['unstage', [UNIQUE]]);
+  lab.api.down = false;
+  await lab.clock.advance(10_000);
+  assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+});
+
+test('a pod ends for a full node after two minutes, where its driver reports limits again', async () => {
+  for (const period of [undefined, 60]) {
+    const lab = new CsiNodeLab();
+    lab.spec = { nodeAllocatableUpdatePeriodSeconds: period };
+    lab.attach({ attached: false, attachError: { message: 'no slots', errorCode: 8 } });
+    const tried = async (): Promise<unknown> => {
+      const error = lab.setUp('u').then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      await lab.clock.advance(10_000);
+      return error;
+    };
+    const noRoom = new Error('rpc error: no slots');
+    assert.deepEqual(await tried(), noRoom);
+    await lab.clock.advance(90_000);
+    assert.deepEqual(await tried(), noRoom);
+    assert.equal(lab.refreshed, 0);
+    await lab.clock.advance(10_000);
+    const last = await tried();
+    if (period === undefined) assert.deepEqual(last, noRoom);
+    else assert.ok(last instanceof AttachLimitError);
+    assert.equal(lab.refreshed, period === undefined ? 0 : 1);
+    // The next pod of the same name has its own time.
+    await lab.tearDown('u');
+    assert.deepEqual(await tried(), noRoom);
+    lab.attach({ attached: true });
+    assert.equal(await tried(), undefined);
+  }
+});
+
+test('a volume is no longer in use as attached once its driver attaches nothing', async () => {
+  const lab = new CsiNodeLab();
+  lab.attach({ attached: false });
+  const failed = assert.rejects(lab.setUp('u'), /timed out waiting for the condition/);
+  await lab.clock.advance(11_000);
+  await failed;
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+  lab.spec = { attachRequired: false };
+  await lab.setUp('u');
+  await settle();
+  assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+});
+
+test('the limit of a driver is read again at the period of its CSIDriver', async () => {
+  const api = new MemoryApi();
+  const clock = new ManualClock();
+  const log = silentLog;
+  let maxVolumes = 5;
+  api.put(resources.nodes, { metadata: { name: 'n1', uid: 'u' } });
+  const info = async () => ({ nodeId: 'id', maxVolumes, topology: {} });
+  const drivers = new CsiDrivers({
+    ...{ nodeName: 'n1', log },
+    connect: () => ({ capabilities: async () => new Set(), info }) as unknown as CsiNode,
+    onRegistered: (driver) => updates.registered(driver),
+  });
+  const random = seededRandom(1);
+  const updates = new AllocatableUpdates({ drivers, clock, log, random });
+  drivers.connect(api.client());
+  updates.connect(api.client());
+  const plugin = { ...{ type: 'CSIPlugin', name: DRIVER, endpoint: '/s', socket: '/s' }, versions: ['1.0.0'] };
+  const count = () => api.get(resources.csiNodes, 'n1')?.spec.drivers[0]?.allocatable?.count;
+  const setPeriod = (nodeAllocatableUpdatePeriodSeconds?: number): void => {
+    const spec = { nodeAllocatableUpdatePeriodSeconds } as object;
+    api.put(resources.csiDrivers, { metadata: { name: DRIVER }, spec });
+  };
+  await drivers.register(plugin);
+  maxVolumes = 6;
+  await clock.advance(100_000);
+  assert.equal(count(), 5);
+  setPeriod(20);
+  await clock.advance(19_000);
+  assert.equal(count(), 5);
+  await clock.advance(1_000);
+  assert.equal(count(), 6);
+  maxVolumes = 0;
+  await clock.advance(20_000);
+  assert.equal(count(), undefined);
+  maxVolumes = 7;
+  setPeriod(undefined);
+  await clock.advance(100_000);
+  assert.equal(count(), undefined);
+  setPeriod(10);
+  await clock.advance(10_000);
+  assert.equal(count(), 7);
+  await drivers.deregister(plugin);
+  await clock.advance(100_000);
+  assert.deepEqual(api.get(resources.csiNodes, 'n1')?.spec.drivers, []);
+  await updates.stop();
 });
 
 test('tokens are volume context, and secrets only where the driver wants that', async () => {

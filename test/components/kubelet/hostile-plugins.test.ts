@@ -89,7 +89,7 @@ function lab() {
   });
   const infos = new Map<string, CsiNodeInfo>();
   const drivers = new CsiDrivers({
-    ...{ nodeName: 'n1', log },
+    ...{ nodeName: 'n1', log, onRegistered: () => {} },
     connect: (socket) =>
       ({
         capabilities: async () => new Set(),

@@ -1,4 +1,4 @@
-/** An API in memory, as much of one as a kubelet meets: versions, strategic patches, graceful deletes, watches, reviews. */
+/** An API in memory, as much of one as a kubelet meets: versions, patches, graceful deletes, watches, reviews. */
 import type { JsonObject, KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { apiVersionOf, objectKey } from '../../../src/api/meta/object.ts';
 import { ApiError, errors } from '../../../src/api/meta/status.ts';
@@ -7,7 +7,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createInformerFactory, type LastKnown } from '../../../src/client/index.ts';
 import type { ApiClient, EventRecorder, ResourceClient, WatchEvent, WatchOptions } from '../../../src/client/types.ts';
 import type { ApiAccess } from '../../../src/components/kubelet/index.ts';
-import { strategicMergePatch } from '../../../src/core/patch/index.ts';
+import { mergePatch, strategicMergePatch } from '../../../src/core/patch/index.ts';
 import { realClock } from './lab.ts';
 
 interface Watcher {
@@ -159,18 +159,13 @@ export class MemoryApi {
         api.reachable(`patch ${type.plural} ${name} ${options?.subresource ?? ''}`);
         const current = found(name, namespace);
         const uid = (body as KubeObject).metadata?.uid;
-        if (form !== 'strategic') throw new Error(`a kubelet sends strategic patches, not ${form}`);
         if (uid !== undefined && uid !== current.metadata?.uid) throw errors.conflict(type, name, 'uid differs');
+        const document = structuredClone(current) as unknown as JsonObject;
+        if (form === 'merge') return api.put(type, mergePatch(document, body as JsonObject) as unknown as T);
+        if (form !== 'strategic') throw new Error(`a kubelet sends strategic and merge patches, not ${form}`);
         const schema = schemaOf(type);
         if (schema === undefined) throw new Error(`no schema for ${type.kind}`);
-        return api.put(
-          type,
-          strategicMergePatch(
-            structuredClone(current) as unknown as JsonObject,
-            body as JsonObject,
-            schema,
-          ) as unknown as T,
-        );
+        return api.put(type, strategicMergePatch(document, body as JsonObject, schema) as unknown as T);
       },
       async createSubresource<R>(name: string, _namespace: string | undefined, subresource: string): Promise<R> {
         api.reachable(`create ${type.plural}/${subresource} ${name}`);

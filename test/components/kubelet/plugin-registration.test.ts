@@ -1,6 +1,6 @@
 /** One directory of registration sockets for CSI drivers, device plug-ins and DRA drivers, over real sockets. */
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, unlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -95,7 +95,8 @@ async function lab() {
       };
       const info = new Writer(128).string(1, type).string(2, name);
       for (const version of versions.split(' ')) info.string(4, version);
-      const answers = { ...methods, GetInfo: () => info.finish(), NotifyRegistrationStatus };
+      const about = info.finish();
+      const answers = { ...methods, GetInfo: () => about, NotifyRegistrationStatus };
       listeners.push(await serve(path, answers, called, list));
       return path;
     },
@@ -332,4 +333,19 @@ test('slices of a driver that stays away are deleted, of this node and no other'
   );
   assert.ok(api.get(resources.resourceSlices, 'kept') !== undefined);
   assert.ok(api.get(resources.resourceSlices, 'other') !== undefined);
+});
+
+test('a plug-in registers at a path that is longer than an address of a socket may be', async () => {
+  const { registry, changes, plugIn, stop } = await lab();
+  try {
+    const near = await plugIn('CSIPlugin', 'far.example.com', '1.0.0', {});
+    await eventually('the plug-in to be registered', 5_000, () => (changes.length === 1 ? true : undefined));
+    const far = join(registry, `${'x'.repeat(72)}-reg.sock`);
+    assert.ok(far.length > 107);
+    await rename(near, far);
+    await eventually('the plug-in at its other path', 5_000, () => (changes.length === 3 ? true : undefined));
+    assert.deepEqual(changes.slice(1), ['-far.example.com', `+far.example.com ${far}`]);
+  } finally {
+    await stop();
+  }
 });

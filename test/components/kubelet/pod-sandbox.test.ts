@@ -55,7 +55,7 @@ function subject(parts: { readonly areImmediate?: boolean; readonly volumes: () 
       removePodSandbox: async (id: string) => did.push(`removed ${id}`),
     },
   };
-  const sandbox = new PodSandbox(services as unknown as PodServices, 'api');
+  const sandbox = new PodSandbox(services as unknown as PodServices, 'api', (reason) => did.push(`failed ${reason}`));
   return {
     ...{ did, configs, clock, sandbox },
     create: () => sandbox.create(pod, { type: 'createSandbox', attempt: 0, replaces: [] }),

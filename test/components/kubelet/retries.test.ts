@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { PodStarts, type PodStartsOptions } from '../../../src/components/kubelet/pods/pod-starts.ts';
 import { Retries } from '../../../src/components/kubelet/pods/retries.ts';
 
 test('the delay of a step doubles with each failure up to the bound, and starts again after a success', () => {
@@ -17,4 +19,14 @@ test('the delay of a step doubles with each failure up to the bound, and starts 
   retries.succeeded('sandbox');
   assert.equal(retries.dueAtMs('sandbox'), undefined);
   assert.equal(retries.delayMs('sandbox'), 500);
+});
+
+test('a container with another image has no back-off', () => {
+  const starts = new PodStarts({} as PodStartsOptions);
+  const podOf = (images: Record<string, string>): Pod => ({
+    spec: { containers: Object.entries(images).map(([name, image]) => ({ name, image })) },
+  });
+  for (const name of ['same', 'other']) starts.backOff.set(name, { delayMs: 300_000, sinceMs: 0 });
+  starts.updated(podOf({ same: 'a', other: 'b' }), podOf({ same: 'a', other: 'c' }));
+  assert.deepEqual([...starts.backOff.keys()], ['same']);
 });

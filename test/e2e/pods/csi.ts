@@ -214,9 +214,40 @@ export function csiTests(lab: () => PodLab): void {
       assert.ok(lab().pod('survivor') !== undefined, 'the pod waits for its driver');
       await driver.start();
       await lab().gone('survivor', 45_000);
-      assert.ok(driver.called('NodeUnstageVolume').length > 0);
-      assert.deepEqual(await mountsBelow(`csi/${name}`), []);
+      await eventually('the volume to be unstaged', 20_000, async () =>
+        driver.called('NodeUnstageVolume').length > 0 && (await mountsBelow(`csi/${name}`)).length === 0
+          ? true
+          : undefined,
+      );
       await lab().kubectl('delete', 'pvc', 'dying', '--wait=false');
+    } finally {
+      await driver.stop();
+    }
+  });
+
+  test('a volume that its driver does not unstage holds up no pod, and the next one has it', LIMIT, async () => {
+    const name = 'sticky.csi.test';
+    const driver = await startDriver(lab(), name, { attachRequired: false });
+    try {
+      driver.failing.set('NodeUnstageVolume', 'busy');
+      await lab().apply(...boundPair('sticky', name), user('leaves', 'sticky', shell('echo kept > /data/file', MOUNT)));
+      await eventually('the volume to be published', 30_000, async () =>
+        driver.called('NodePublishVolume').length > 0 ? true : undefined,
+      );
+      await lab().kubectl('delete', 'pod', 'leaves');
+      await eventually('two attempts to unstage', 20_000, async () =>
+        driver.called('NodeUnstageVolume').length >= 2 ? true : undefined,
+      );
+      await lab().apply(user('follows', 'sticky', shell('cat /data/file && sleep 1000', MOUNT)));
+      await lab().ready('follows');
+      assert.equal(await lab().logs('follows'), 'kept\n');
+      driver.failing.clear();
+      await lab().kubectl('delete', 'pod', 'follows');
+      await eventually('the staging directory to go', 20_000, async () =>
+        (await readdir(join(kubeletRoot(lab()), 'plugins/kubernetes.io/csi', name))).length === 0 ? true : undefined,
+      );
+      assert.deepEqual(await mountsBelow(`csi/${name}`), []);
+      await lab().kubectl('delete', 'pvc', 'sticky', '--wait=false');
     } finally {
       await driver.stop();
     }

@@ -42,6 +42,7 @@ profiles:
       defaultingType: List
       defaultConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]
   - {name: DynamicResources, args: {bindingTimeout: 1m30s}}
+  - {name: VolumeBinding, args: {kind: VolumeBindingArgs, bindTimeoutSeconds: 20}}
 - schedulerName: two
   plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NodeResourcesFit}]}}
 `);
@@ -57,6 +58,7 @@ profiles:
   assert.deepEqual(one?.args.scoringStrategy.resources, [{ name: 'cpu', weight: 3 }]);
   assert.equal(one?.args.defaultConstraints?.[0]?.topologyKey, 'rack');
   assert.deepEqual([one?.args.bindingTimeoutMs, two?.args.bindingTimeoutMs], [90_000, 600_000]);
+  assert.deepEqual([one?.args.bindTimeoutSeconds, two?.args.bindTimeoutSeconds], [20, 600]);
   assert.deepEqual([...(two?.scores ?? [])], [['NodeResourcesFit', 1]]);
   assert.equal(two?.preempts, true);
 });
@@ -87,6 +89,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   [
     'profiles:\n- pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 999ms}}]\n',
     /bindingTimeout must be at least 1 second/,
+  ],
+  [
+    'profiles:\n- pluginConfig: [{name: VolumeBinding, args: {bindTimeoutSeconds: -1}}]\n',
+    /args\.bindTimeoutSeconds: must be/,
   ],
   ['profiles:\n- schedulerName: a\n- schedulerName: a\n', /schedulerName "a" is given twice/],
   ['extenders:\n- urlPrefix: http://x\n  prioritizeVerb: p\n', /extenders\[0\]: weight is missing/],

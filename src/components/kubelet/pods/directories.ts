@@ -41,6 +41,10 @@ export class PodDirectories {
   csiStaging(driver: string, key: string): string {
     return join(this.plugins, 'kubernetes.io/csi', fileName(driver), fileName(key), 'globalmount');
   }
+  /** One file for each volume that a driver has staged. */
+  get stagedRecords(): string {
+    return join(this.paths.volumes, 'staged-volumes');
+  }
   csiDevice(step: 'staging' | 'publish', name: string): string {
     return join(this.plugins, 'kubernetes.io/csi/volumeDevices', step, fileName(name));
   }

@@ -43,11 +43,15 @@ export class PodExecutor {
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
 
-  constructor(services: PodServices, source: PodSource, done: () => void) {
+  constructor(
+    services: PodServices,
+    source: PodSource,
+    worker: { readonly done: () => void; readonly fail: (reason: string, message: string) => void },
+  ) {
     this.services = services;
     this.source = source;
-    this.done = done;
-    this.sandbox = new PodSandbox(services, source);
+    this.done = worker.done;
+    this.sandbox = new PodSandbox(services, source, worker.fail);
   }
 
   createSandbox(pod: Pod, action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {

@@ -18,12 +18,15 @@ type Create = Extract<PodAction, { type: 'createSandbox' }>;
 export class PodSandbox {
   readonly #services: PodServices;
   readonly #source: PodSource;
+  readonly #fail: (reason: string, message: string) => void;
   #volumesFailed = false;
   #volumesSetUpMs = Number.NEGATIVE_INFINITY;
 
-  constructor(services: PodServices, source: PodSource) {
+  /** `fail` ends the pod: it cannot run on this node. */
+  constructor(services: PodServices, source: PodSource, fail: (reason: string, message: string) => void) {
     this.#services = services;
     this.#source = source;
+    this.#fail = fail;
   }
 
   /** Leaves no sandbox when the volumes fail. */
@@ -62,7 +65,9 @@ export class PodSandbox {
     } catch (error) {
       // The next try sets them up first: a pod that waits for a config map is no reason to make namespaces.
       this.#volumesFailed = true;
-      if (error instanceof VolumeError) events.pod(pod, 'Warning', 'FailedMount', error.message);
+      if (error instanceof VolumeError && error.exceedsAttachLimit)
+        this.#fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
+      else if (error instanceof VolumeError) events.pod(pod, 'Warning', 'FailedMount', error.message);
       throw error;
     }
   }

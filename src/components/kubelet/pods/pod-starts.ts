@@ -2,7 +2,12 @@ import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v
 import { messageOf } from '../../../base/errors.ts';
 import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
-import type { PodSnapshot, WaitingReason } from '../../../core/podplan/snapshot.ts';
+import {
+  containersOf,
+  initContainersOf,
+  type PodSnapshot,
+  type WaitingReason,
+} from '../../../core/podplan/snapshot.ts';
 import { StartError } from './image-puller.ts';
 import type { PodExecutor } from './pod-executor.ts';
 import type { Retries } from './retries.ts';
@@ -44,6 +49,15 @@ export class PodStarts {
       else await this.#startContainer(action, snapshot, signal);
     }
     await this.#options.services.view.refresh();
+  }
+
+  /** A container of another image starts at once, and its first failure is the first. */
+  updated(before: Pod, after: Pod): void {
+    const images = new Map(
+      [...initContainersOf(before), ...containersOf(before)].map(({ name, image }) => [name, image]),
+    );
+    for (const { name, image } of [...initContainersOf(after), ...containersOf(after)])
+      if (images.get(name) !== image) this.backOff.delete(name);
   }
 
   containerNamed(name: string): Container | EphemeralContainer | undefined {

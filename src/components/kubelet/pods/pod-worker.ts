@@ -72,7 +72,10 @@ export class PodWorker {
     this.services = services;
     this.startedAtMs = services.clock.nowMs();
     this.lastStatus = (pod.status ?? {}) as PodStatus;
-    this.executor = new PodExecutor(services, source, () => this.wake());
+    this.executor = new PodExecutor(services, source, {
+      done: () => this.wake(),
+      fail: (reason, message) => this.fail(reason, message),
+    });
     this.volumes = new VolumeRefresh(services, this.uid, () => this.wake());
     this.starts = new PodStarts({
       services,
@@ -135,6 +138,7 @@ export class PodWorker {
   update(pod: Pod): void {
     const before = this.currentPod;
     this.currentPod = pod;
+    this.starts.updated(before, pod);
     if (downwardFilesChange(before, pod)) this.volumes.due = true;
     this.wake();
   }

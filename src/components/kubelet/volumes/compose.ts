@@ -1,6 +1,6 @@
 /** Makes the parts of the node's volumes and introduces them to each other. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
@@ -12,10 +12,13 @@ import type { PodDirectories } from '../pods/directories.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { FileWatch, HostFacts, Mounter } from '../port.ts';
 import { ClaimVolumes } from './claims.ts';
+import { AllocatableUpdates } from './csi/allocatable.ts';
 import { Attachments } from './csi/attachments.ts';
 import { CsiContext } from './csi/context.ts';
 import { CsiDrivers } from './csi/drivers.ts';
 import type { CsiConnector } from './csi/port.ts';
+import { StagedRecords } from './csi/staged-records.ts';
+import { CsiStaging } from './csi/staging.ts';
 import { CsiVolumes } from './csi/volumes.ts';
 import { VolumeExpansion } from './expansion.ts';
 import { type ImageSource, ImageVolumes } from './image-volumes.ts';
@@ -59,7 +62,9 @@ export interface VolumeDeps {
 export interface NodeVolumes {
   readonly plugins: VolumePlugins;
   readonly expansion: VolumeExpansion;
-  readonly registrations: PluginRegistrations;
+  /** Once the Node object exists, on which drivers are reported. */
+  start(): void;
+  stop(): Promise<void>;
   readonly usages: VolumeUsages;
 }
 
@@ -73,6 +78,7 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly tokens: TokenSource;
   readonly events: KubeletEvents;
   readonly clock: Clock;
+  readonly random: RandomSource;
   readonly log: Log;
   readonly pod: (uid: string) => Pod | undefined;
   readonly runtime: Runtime;
@@ -87,11 +93,28 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const { nodeName, node, directories, files, mounts, tools, events, clock, log } = options;
   const records = new MountRecords(directories, files.pods, tools);
   const claims = new ClaimVolumes(node);
-  const drivers = new CsiDrivers({ connect: options.connectCsi, nodeName, log: log.named('csi') });
-  const attachments = new Attachments({ nodeName, node, records, clock });
+  const drivers = new CsiDrivers({
+    ...{ connect: options.connectCsi, nodeName, log: log.named('csi') },
+    onRegistered: (driver) => {
+      allocatable.registered(driver);
+      void staging.resume(driver);
+    },
+  });
+  const allocatable = new AllocatableUpdates({ drivers, clock, random: options.random, log: log.named('csi') });
+  const staged = new StagedRecords({ mounts: records, directories, files: files.pods, tools });
+  const attachments = new Attachments({ nodeName, node, records, staged, clock });
+  const staging = new CsiStaging({
+    drivers,
+    staged,
+    attachments,
+    directories,
+    tools,
+    clock,
+    log: log.named('volumes'),
+  });
   const context = new CsiContext(options.tokens);
   const shared = { records, directories, files: files.volumes, mounts, tools };
-  const csi = new CsiVolumes({ ...shared, drivers, attachments, context });
+  const csi = new CsiVolumes({ ...shared, drivers, attachments, staging, context });
   const local = new LocalVolumes({
     ...shared,
     onUnlimited: ({ persistent }) => {
@@ -108,13 +131,31 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
     ...{ host: options.host, trees: options.trees, pod: options.pod },
   });
-  const connected = [drivers, attachments, context, usages];
+  const connected = [drivers, attachments, context, usages, allocatable];
   const images = new ImageVolumes({ ...shared, runtime: options.runtime, pull: options.pullImage });
   const plugins = new VolumePlugins({ claims, records, csi, local, network, images, connected, isReady });
+
+  const registrations = new PluginRegistrations({
+    directory: directories.pluginRegistry,
+    sockets: options.registrations,
+    fileWatch: options.fileWatch,
+    handlers: new Map<string, PluginHandler>([...options.pluginHandlers, ['CSIPlugin', drivers]]),
+    clock,
+    log: log.named('plugins'),
+  });
 
   return {
     plugins,
     usages,
+    start() {
+      registrations.start();
+      void staging.resume();
+    },
+    async stop() {
+      staging.stop();
+      registrations.stop();
+      await allocatable.stop();
+    },
     expansion: new VolumeExpansion({
       claims,
       records,
@@ -122,15 +163,8 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
       local,
       events,
       log: log.named('volumes'),
+      nowMs: () => clock.nowMs(),
       pod: options.pod,
-    }),
-    registrations: new PluginRegistrations({
-      directory: directories.pluginRegistry,
-      sockets: options.registrations,
-      fileWatch: options.fileWatch,
-      handlers: new Map<string, PluginHandler>([...options.pluginHandlers, ['CSIPlugin', drivers]]),
-      clock,
-      log: log.named('plugins'),
     }),
   };
 }

@@ -4,13 +4,14 @@
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
-import { awaitsNodeExpansion, expandedStatus } from '../../../api/volumes/expansion.ts';
+import { awaitsNodeExpansion, expandedStatus, failedOnNode, startedOnNode } from '../../../api/volumes/expansion.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { parseBytes } from '../../../base/quantity.ts';
+import { compareQuantity, parseBytes, tryParseQuantity } from '../../../base/quantity.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { ClaimVolumes } from './claims.ts';
+import { isFinal, isInfeasible } from './csi/port.ts';
 import type { CsiVolumes } from './csi/volumes.ts';
 import type { LocalVolumes } from './local-volumes.ts';
 import type { MountRecord, MountRecords } from './records.ts';
@@ -22,11 +23,14 @@ export interface VolumeExpansionOptions {
   readonly local: LocalVolumes;
   readonly events: KubeletEvents;
   readonly log: Log;
+  readonly nowMs: () => number;
   readonly pod: (uid: string) => Pod | undefined;
 }
 
 export class VolumeExpansion {
   readonly #options: VolumeExpansionOptions;
+  /** Volumes whose driver has ended the last attempt with a final error. */
+  readonly #failed = new Set<string>();
   #client: ApiClient | undefined;
 
   constructor(options: VolumeExpansionOptions) {
@@ -41,7 +45,9 @@ export class VolumeExpansion {
   async run(): Promise<void> {
     if (this.#client === undefined) return;
     const seen = new Set<string>();
-    for (const record of await this.#options.records.all()) {
+    const records = await this.#options.records.all();
+    for (const name of this.#failed) if (!records.some((each) => each.name === name)) this.#failed.delete(name);
+    for (const record of records) {
       if (record.claim === undefined || seen.has(record.claim)) continue;
       seen.add(record.claim);
       await this.#look(this.#client, record, record.claim);
@@ -56,11 +62,16 @@ export class VolumeExpansion {
     const size = persistent?.spec?.capacity?.['storage'];
     if (persistent === undefined || size === undefined) return;
     const pod = this.#options.pod(record.uid);
-    const about = `NodeExpandVolume failed for volume "${persistent.metadata?.name ?? ''}"`;
+    const name = persistent.metadata?.name ?? '';
+    const about = `NodeExpandVolume failed for volume "${name}"`;
     try {
+      const started = startedOnNode(claim);
+      if (started !== undefined) await this.#patch(client, claim, started);
       await this.#expand(record, persistent, parseBytes(size));
-      await this.#finish(client, claim, size);
+      this.#failed.delete(name);
+      await this.#patch(client, claim, expandedStatus(claim, size));
     } catch (error) {
+      if (isFinal(error)) await this.#fail(client, claim, { name, size, error });
       log.warn('volume not expanded', { claim: key, error: messageOf(error) });
       if (pod !== undefined) {
         events.pod(pod, 'Warning', 'VolumeResizeFailed', `MountVolume.${about} : ${messageOf(error)}`);
@@ -80,11 +91,29 @@ export class VolumeExpansion {
     }
   }
 
-  async #finish(client: ApiClient, claim: PersistentVolumeClaim, size: string): Promise<void> {
+  /** A claim that requests another size by now is left to its resizer after the second final error. */
+  async #fail(
+    client: ApiClient,
+    claim: PersistentVolumeClaim,
+    { name, size, error }: { readonly name: string; readonly size: string; readonly error: unknown },
+  ): Promise<void> {
+    const requested = tryParseQuantity(claim.spec?.resources?.requests?.['storage'] ?? '');
+    const target = tryParseQuantity(size);
+    const isOther = requested !== undefined && target !== undefined && compareQuantity(requested, target) !== 0;
+    const infeasible = isInfeasible(error) || (isOther && this.#failed.has(name));
+    this.#failed.add(name);
+    const time = new Date(this.#options.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const status = failedOnNode(claim, { message: messageOf(error), infeasible, time });
+    await this.#patch(client, claim, status).catch((failure: unknown) => {
+      this.#options.log.warn('claim not updated', { claim: claim.metadata?.name ?? '', error: messageOf(failure) });
+    });
+  }
+
+  async #patch(client: ApiClient, claim: PersistentVolumeClaim, status: object): Promise<void> {
     const { name = '', namespace } = claim.metadata ?? {};
     await client
       .resource(resources.persistentVolumeClaims)
-      .patch(name, namespace, 'merge', { status: expandedStatus(claim, size) }, { subresource: 'status' });
+      .patch(name, namespace, 'merge', { status }, { subresource: 'status' });
   }
 }
 

@@ -12,6 +12,7 @@ import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../po
 import type { Mounter } from '../port.ts';
 import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
+import { AttachLimitError } from './csi/attachments.ts';
 import { CsiStepError } from './csi/volumes.ts';
 import { prepareHostPath } from './host-path.ts';
 import { imageSourceOf } from './image-volumes.ts';
@@ -22,9 +23,16 @@ import type { TokenSource } from './tokens.ts';
 /** A volume could not be set up; the message is that of the FailedMount event. */
 export class VolumeError extends Error {
   constructor(volume: string, cause: unknown) {
-    const isWhole = cause instanceof ClaimError || cause instanceof CsiStepError;
-    super(isWhole ? cause.message : `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, { cause });
+    const isWhole = [ClaimError, CsiStepError, AttachLimitError].some((kind) => cause instanceof kind);
+    super(isWhole ? messageOf(cause) : `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, {
+      cause,
+    });
     this.name = 'VolumeError';
+  }
+
+  /** The node has no room for the volume, and the pod is to be made again elsewhere. */
+  get exceedsAttachLimit(): boolean {
+    return this.cause instanceof AttachLimitError;
   }
 }
 

@@ -5,6 +5,8 @@ import { boolean, type Cursor, dictionary, type Field, integer, list, object, on
 import { duration } from './extender-fields.ts';
 
 const MIN_BINDING_MS = 1_000;
+/** More milliseconds than a timer has room for come after. */
+const MAX_BIND_SECONDS = 2_000_000;
 
 const header = (kind: string) => ({ apiVersion: oneOf('kubescheduler.config.k8s.io/v1'), kind: oneOf(kind) });
 
@@ -129,6 +131,13 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
     if (bindingTimeout === undefined) return {};
     if (bindingTimeout < MIN_BINDING_MS) at.fail('bindingTimeout must be at least 1 second');
     return { bindingTimeoutMs: bindingTimeout };
+  },
+  VolumeBinding: (at) => {
+    const { bindTimeoutSeconds } = object({
+      ...header('VolumeBindingArgs'),
+      bindTimeoutSeconds: integer(0, MAX_BIND_SECONDS),
+    }).parse(at);
+    return bindTimeoutSeconds === undefined ? {} : { bindTimeoutSeconds };
   },
   DefaultPreemption: (at) => {
     const { minCandidateNodesPercentage, minCandidateNodesAbsolute } = object({

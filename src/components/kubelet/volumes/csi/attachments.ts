@@ -4,34 +4,56 @@
  */
 import { createHash } from 'node:crypto';
 import type { Node } from 'kubernetes-types/core/v1';
+import type { VolumeError } from 'kubernetes-types/storage/v1';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import type { ApiClient } from '../../../../client/types.ts';
-import type { MountRecords } from '../records.ts';
+import type { CsiMount, MountRecords } from '../records.ts';
+import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
 /** Then the pod's start fails with an event, and is tried again. */
 const WAIT_MS = 10_000;
 
+/** Upstream's podAttachAndMountTimeout: so long a pod waits for room on the node. */
+const LIMIT_WAIT_MS = 123_000;
+/** Of gRPC. */
+const RESOURCE_EXHAUSTED = 8;
+
+/** The driver has no room for another volume on this node; the message is that of the pod's status. */
+export class AttachLimitError extends Error {
+  constructor(volume: string, cause: Error) {
+    const lists = `unmounted volumes=[${volume}], unattached volumes=[${volume}], failed to process volumes=[]`;
+    super(`Node has reached its volume attachment limit, rejecting pod. ${lists}: ${cause.message}`, { cause });
+    this.name = 'AttachLimitError';
+  }
+}
+
 export class Attachments {
   readonly #nodeName: string;
   readonly #node: () => Node | undefined;
-  readonly #records: MountRecords;
+  readonly #records: Pick<MountRecords, 'all'>;
+  readonly #staged: Pick<StagedRecords, 'all'>;
   readonly #clock: Clock;
+  /** By pod and volume: when the pod began to wait. */
+  readonly #sinceMs = new Map<string, number>();
   #client: ApiClient | undefined;
   #reported: string | undefined;
+  #reporting: Promise<void> = Promise.resolve();
 
   constructor(options: {
     readonly nodeName: string;
     readonly node: () => Node | undefined;
-    readonly records: MountRecords;
+    readonly records: Pick<MountRecords, 'all'>;
+    readonly staged: Pick<StagedRecords, 'all'>;
     readonly clock: Clock;
   }) {
     this.#nodeName = options.nodeName;
     this.#node = options.node;
     this.#records = options.records;
+    this.#staged = options.staged;
     this.#clock = options.clock;
   }
 
@@ -40,17 +62,28 @@ export class Attachments {
   }
 
   /** What the driver's controller published for the node. Rejects with upstream's words when that takes too long. */
-  async wait(driver: string, volumeId: string, volume: string): Promise<Readonly<Record<string, string>>> {
+  async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
+    const key = `${uid}/${volume}`;
+    const sinceMs = this.#sinceMs.get(key) ?? this.#clock.monotonicMs();
+    this.#sinceMs.set(key, sinceMs);
     const untilMs = this.#clock.monotonicMs() + WAIT_MS;
     const unique = uniqueVolumeName(driver, volumeId);
     const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
     for (;;) {
+      const isLate = this.#clock.monotonicMs() >= untilMs;
       const isListed = this.#node()?.status?.volumesAttached?.some((each) => each.name === unique) === true;
-      const attachment = isListed ? await this.#attachment(name) : undefined;
-      if (attachment?.status?.attached === true) return attachment.status.attachmentMetadata ?? {};
-      const error = attachment?.status?.attachError?.message;
-      if (error !== undefined) throw new Error(`rpc error: ${error}`);
-      if (this.#clock.monotonicMs() >= untilMs) {
+      const attachment = isListed || isLate ? await this.#attachment(name) : undefined;
+      if (isListed && attachment?.status?.attached === true) {
+        this.#sinceMs.delete(key);
+        return attachment.status.attachmentMetadata ?? {};
+      }
+      const attachError: (VolumeError & { readonly errorCode?: number }) | undefined = attachment?.status?.attachError;
+      if (attachError !== undefined) {
+        const error = new Error(`rpc error: ${attachError.message ?? ''}`);
+        const isOver = this.#clock.monotonicMs() - sinceMs >= LIMIT_WAIT_MS;
+        throw isOver && attachError.errorCode === RESOURCE_EXHAUSTED ? new AttachLimitError(volume, error) : error;
+      }
+      if (isLate) {
         throw new Error(
           `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[${volume}], ` +
             'failed to process volumes=[]: timed out waiting for the condition',
@@ -62,15 +95,28 @@ export class Attachments {
     }
   }
 
-  /** Publishes what the node still uses: nothing of it is detached. */
-  async report(): Promise<void> {
+  forget({ uid, volume }: CsiMount): void {
+    this.#sinceMs.delete(`${uid}/${volume}`);
+  }
+
+  /** Publishes what the node still uses: nothing of it is detached. One at a time, so that the last one counts. */
+  report(): Promise<void> {
+    const mine = this.#reporting.then(() => this.#report());
+    this.#reporting = mine.catch(() => {});
+    return mine;
+  }
+
+  async #report(): Promise<void> {
     const used = new Set<string>();
-    for (const record of await this.#records.all()) {
-      if (record.kind === 'csi' && record.attachable) used.add(uniqueVolumeName(record.driver, record.volumeId));
+    const mounted = (await this.#records.all()).filter((record) => record.kind === 'csi');
+    for (const { driver, volumeId, attachable } of [...mounted, ...(await this.#staged.all())]) {
+      if (attachable) used.add(uniqueVolumeName(driver, volumeId));
     }
     const volumesInUse = [...used].sort();
     const text = volumesInUse.join(' ');
-    if (text === (this.#reported ?? this.#node()?.status?.volumesInUse?.join(' ') ?? '')) return;
+    const node = this.#node();
+    if (this.#reported === undefined && node === undefined) throw new Error('the Node object was not read yet');
+    if (text === (this.#reported ?? node?.status?.volumesInUse?.join(' ') ?? '')) return;
     await this.#api()
       .resource(resources.nodes)
       .patch(this.#nodeName, undefined, 'strategic', { status: { volumesInUse } }, { subresource: 'status' });

@@ -28,14 +28,21 @@ export class CsiDrivers implements PluginHandler {
   readonly #connect: CsiConnector;
   readonly #nodeName: string;
   readonly #log: Log;
+  readonly #onRegistered: (driver: string) => void;
   readonly #drivers = new Map<string, RegisteredDriver>();
   #client: ApiClient | undefined;
   #announcing: Promise<void> = Promise.resolve();
 
-  constructor(options: { readonly connect: CsiConnector; readonly nodeName: string; readonly log: Log }) {
+  constructor(options: {
+    readonly connect: CsiConnector;
+    readonly nodeName: string;
+    readonly log: Log;
+    readonly onRegistered: (driver: string) => void;
+  }) {
     this.#connect = options.connect;
     this.#nodeName = options.nodeName;
     this.#log = options.log;
+    this.#onRegistered = options.onRegistered;
   }
 
   connect(client: ApiClient): void {
@@ -47,6 +54,19 @@ export class CsiDrivers implements PluginHandler {
     const driver = this.#drivers.get(name);
     if (driver === undefined) throw new Error(`driver name ${name} not found in the list of registered CSI drivers`);
     return driver;
+  }
+
+  has(name: string): boolean {
+    return this.#drivers.has(name);
+  }
+
+  /** Reads again how many volumes the node may have of the driver, and writes that to the CSINode. */
+  async refresh(name: string): Promise<void> {
+    const info = await this.get(name).node.info();
+    checkInfo(name, info);
+    await this.#inOrder(() =>
+      this.#changeCsiNode((drivers) => drivers.map((each) => (each.name === name ? limited(each, info) : each))),
+    );
   }
 
   /** The cluster's object about the driver; undefined: it has none. */
@@ -69,12 +89,10 @@ export class CsiDrivers implements PluginHandler {
     const capabilities = await node.capabilities();
     const info = await node.info();
     checkInfo(name, info);
-    // One after the other: the identities of all drivers are one annotation.
-    const announced = this.#announcing.then(() => this.#announce(name, info));
-    this.#announcing = announced.catch(() => {});
-    await announced;
+    await this.#inOrder(() => this.#announce(name, info));
     this.#drivers.set(name, { name, socket, node, capabilities });
     this.#log.info('CSI driver registered', { driver: name, nodeId: info.nodeId });
+    this.#onRegistered(name);
   }
 
   async deregister({ name, socket }: RegisteredPlugin): Promise<void> {
@@ -85,6 +103,13 @@ export class CsiDrivers implements PluginHandler {
     await this.#changeCsiNode((drivers) => drivers.filter((driver) => driver.name !== name));
   }
 
+  /** One after the other: the identities of all drivers are one annotation. */
+  #inOrder(work: () => Promise<void>): Promise<void> {
+    const mine = this.#announcing.then(work);
+    this.#announcing = mine.catch(() => {});
+    return mine;
+  }
+
   async #announce(name: string, info: CsiNodeInfo): Promise<void> {
     const nodes = this.#api().resource(resources.nodes);
     const node = await nodes.get(this.#nodeName);
@@ -93,12 +118,8 @@ export class CsiDrivers implements PluginHandler {
     await nodes.patch(this.#nodeName, undefined, 'strategic', {
       metadata: { annotations: { [NODE_ID_ANNOTATION]: JSON.stringify(ids) }, labels: info.topology },
     });
-    const driver: CSINodeDriver = {
-      name,
-      nodeID: info.nodeId,
-      topologyKeys: Object.keys(info.topology).sort(),
-      ...(info.maxVolumes > 0 ? { allocatable: { count: Math.min(info.maxVolumes, MAX_COUNT) } } : {}),
-    };
+    const topologyKeys = Object.keys(info.topology).sort();
+    const driver = limited({ name, nodeID: info.nodeId, topologyKeys }, info);
     await this.#changeCsiNode((drivers) => [...drivers.filter((each) => each.name !== name), driver], node);
   }
 
@@ -148,6 +169,10 @@ function csiNodeOf({ metadata }: Node, drivers: CSINodeDriver[]): CSINode {
     metadata: { name, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }] },
     spec: { drivers },
   };
+}
+
+function limited({ allocatable: _old, ...driver }: CSINodeDriver, { maxVolumes }: CsiNodeInfo): CSINodeDriver {
+  return maxVolumes > 0 ? { ...driver, allocatable: { count: Math.min(maxVolumes, MAX_COUNT) } } : driver;
 }
 
 function readIds({ metadata }: Node): Readonly<Record<string, string>> {

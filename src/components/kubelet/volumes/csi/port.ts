@@ -16,6 +16,11 @@ const UNCERTAIN = ['Canceled', 'DeadlineExceeded', 'Unavailable', 'ResourceExhau
 /** Whether the driver has ended the call without effect. */
 export const isFinal = (error: unknown): boolean => error instanceof CsiError && !UNCERTAIN.includes(error.code);
 
+const INFEASIBLE = ['InvalidArgument', 'OutOfRange', 'NotFound'];
+
+/** Whether the call fails again however often it is tried. Source: pkg/volume/csi isInfeasibleError. */
+export const isInfeasible = (error: unknown): boolean => error instanceof CsiError && INFEASIBLE.includes(error.code);
+
 export type CsiNodeCapability =
   | 'STAGE_UNSTAGE_VOLUME'
   | 'GET_VOLUME_STATS'

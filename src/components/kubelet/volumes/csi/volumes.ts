@@ -1,6 +1,6 @@
 /**
- * Volumes of CSI drivers on this node: staged once, published for each pod, and both undone when the last pod has
- * ended. Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
+ * Volumes of CSI drivers on this node: staged once, published for each pod, and unstaged after the last pod has ended.
+ * Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
  */
 import { dirname, join } from 'node:path';
 import type { CSIPersistentVolumeSource } from 'kubernetes-types/core/v1';
@@ -12,16 +12,19 @@ import type { Mounter } from '../../port.ts';
 import type { CsiMount, MountRecords } from '../records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../request.ts';
 import type { VolumeTools } from '../tools-port.ts';
-import { type Attachments, sha256 } from './attachments.ts';
+import { updatePeriodMs } from './allocatable.ts';
+import { AttachLimitError, type Attachments, sha256 } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
 import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
 import { type CsiVolumeStats, isFinal } from './port.ts';
+import type { CsiStaging } from './staging.ts';
 
 export interface CsiVolumesOptions {
   readonly drivers: CsiDrivers;
   readonly records: MountRecords;
   readonly attachments: Attachments;
+  readonly staging: CsiStaging;
   readonly context: CsiContext;
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
@@ -40,8 +43,6 @@ export class CsiStepError extends Error {
 
 export class CsiVolumes {
   readonly #options: CsiVolumesOptions;
-  /** One call at a time for each volume of a driver: a pod that ends must not unstage what the next one stages. */
-  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(options: CsiVolumesOptions) {
     this.#options = options;
@@ -49,11 +50,10 @@ export class CsiVolumes {
 
   /** Idempotent. What was published stays, unless its driver wants to be called again. */
   async setUp(request: VolumeRequest): Promise<void> {
-    const { driver: name, volumeId } = sourceOf(request);
     const known = await this.#options.records.get(request.pod.metadata?.uid ?? '', request.volume.name);
     const isThere = known?.kind === 'csi' && (await this.#isPublished(known));
     if (isThere && !known.republish) return;
-    await this.#inTurn(`${name}/${volumeId}`, () => this.#setUp(request, isThere));
+    await this.#options.staging.inTurn(sourceOf(request), () => this.#setUp(request, isThere));
   }
 
   async #setUp(request: VolumeRequest, isThere: boolean): Promise<void> {
@@ -86,11 +86,14 @@ export class CsiVolumes {
       attachable,
       republish: object?.spec.requiresRepublish === true && !isBlock(request),
     };
+    const before = await records.get(record.uid, record.volume);
     await records.put(record);
+    // The CSIDriver was replaced by one that attaches nothing: the attachment may go.
+    if (before?.kind === 'csi' && before.attachable && !attachable) this.#options.staging.reportSoon();
     let publishContext: Readonly<Record<string, string>> = {};
     if (attachable) {
       await attachments.report();
-      publishContext = await attachments.wait(source.driver, source.volumeId, request.volume.name);
+      publishContext = await this.#attached(record, object);
     }
     const shared = {
       volumeId: source.volumeId,
@@ -103,10 +106,8 @@ export class CsiVolumes {
       try {
         await this.#options.files.makeDirectory(record.block ? dirname(record.staging) : record.staging, 0o750);
         if (record.block) await this.#options.files.makeDirectory(record.staging, 0o750);
-        await driver.node.stage({
-          ...shared,
-          secrets: await this.#options.context.secretOf(source.csi?.nodeStageSecretRef),
-        });
+        const secrets = await this.#options.context.secretOf(source.csi?.nodeStageSecretRef);
+        await this.#options.staging.stage(record, record.uid, () => driver.node.stage({ ...shared, secrets }));
       } catch (error) {
         // The driver is not staging in the background: there is nothing to undo.
         if (isFinal(error)) await records.put({ ...record, staging: '' });
@@ -114,6 +115,18 @@ export class CsiVolumes {
       }
     }
     await this.#publish(request, record, driver, object, shared, isThere);
+  }
+
+  /** A node that has no room for the volume may have another limit than its driver has reported. */
+  async #attached(record: CsiMount, object: CSIDriver | undefined): ReturnType<Attachments['wait']> {
+    try {
+      return await this.#options.attachments.wait(record);
+    } catch (error) {
+      if (!(error instanceof AttachLimitError)) throw error;
+      if (updatePeriodMs(object) === undefined) throw error.cause;
+      await this.#options.drivers.refresh(record.driver).catch(() => {});
+      throw error;
+    }
   }
 
   async #publish(
@@ -150,33 +163,24 @@ export class CsiVolumes {
     }
   }
 
-  /** Rejects while the driver does not answer: the record stays, and the next call begins where this one ended. */
+  /**
+   * Rejects while the driver does not unpublish: the record stays, and the next call begins where this one ended. The
+   * volume is unstaged later.
+   */
   async tearDown(record: CsiMount): Promise<void> {
-    await this.#inTurn(`${record.driver}/${record.volumeId}`, async () => {
-      const { drivers, directories, records, files, tools, attachments } = this.#options;
+    const { drivers, directories, records, files, tools, staging, attachments } = this.#options;
+    await staging.inTurn(record, async () => {
       const driver = drivers.get(record.driver);
       await driver.node.unpublish(record.volumeId, directories.asDriversKnow(record.target));
       await tools.unmount(record.target);
       if ((await files.kindOf(record.target)) === 'Directory') await tools.removeEmptyDirectory(record.target);
       else await tools.removeFile(record.target);
       await tools.removeEmptyDirectory(dirname(record.target));
-      await this.#unstage(record, driver);
       await records.remove(record);
-      if (record.attachable) await attachments.report();
     });
-  }
-
-  async #unstage(record: CsiMount, driver: RegisteredDriver): Promise<void> {
-    const { directories, records, tools } = this.#options;
-    if (record.staging === '') return;
-    const isShared = (await records.all()).some(
-      (each) => each.kind === 'csi' && each.staging === record.staging && each.uid !== record.uid,
-    );
-    if (isShared) return;
-    await driver.node.unstage(record.volumeId, directories.asDriversKnow(record.staging));
-    await tools.unmount(record.staging);
-    await tools.removeEmptyDirectory(record.staging);
-    await tools.removeEmptyDirectory(dirname(record.staging));
+    attachments.forget(record);
+    if (record.staging !== '') await staging.released(record.staging);
+    if (record.attachable) staging.reportSoon();
   }
 
   /** Grows the file system on this node, where the driver does that. */
@@ -185,7 +189,7 @@ export class CsiVolumes {
     const driver = drivers.get(record.driver);
     if (!driver.capabilities.has('EXPAND_VOLUME')) return;
     const secrets = await context.secretOf(request.persistent?.spec?.csi?.nodeExpandSecretRef);
-    await this.#inTurn(`${record.driver}/${record.volumeId}`, () =>
+    await this.#options.staging.inTurn(record, () =>
       driver.node.expand({
         volumeId: record.volumeId,
         volumePath: directories.asDriversKnow(record.target),
@@ -225,18 +229,6 @@ export class CsiVolumes {
       ? join(directories.csiDevice('publish', nameOf(request)), uid)
       : join(directories.volume(uid, 'csi', nameOf(request)), 'mount');
     return { target, path: target };
-  }
-
-  async #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#turns.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    const settled = mine.catch(() => {});
-    this.#turns.set(key, settled);
-    try {
-      return await mine;
-    } finally {
-      if (this.#turns.get(key) === settled) this.#turns.delete(key);
-    }
   }
 }
 

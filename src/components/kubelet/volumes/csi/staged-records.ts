@@ -1,0 +1,105 @@
+/**
+ * What is staged on this node for its pods, on disk before the first call and until the driver has unstaged it: a
+ * kubelet that is started again unstages what no pod uses. Source: vol_data.json of pkg/volume/csi csi_attacher.go.
+ */
+import { join } from 'node:path';
+import type { PodFiles } from '../../files-port.ts';
+import type { PodDirectories } from '../../pods/directories.ts';
+import type { MountRecords } from '../records.ts';
+import type { VolumeTools } from '../tools-port.ts';
+import { sha256 } from './attachments.ts';
+
+export interface StagedVolume {
+  readonly driver: string;
+  readonly volumeId: string;
+  /** The PersistentVolume's name. */
+  readonly name: string;
+  /** Where the driver stages it for all pods of the node; it identifies the record. */
+  readonly staging: string;
+  readonly attachable: boolean;
+}
+
+export interface StagedRecordsOptions {
+  readonly mounts: Pick<MountRecords, 'all'>;
+  readonly directories: Pick<PodDirectories, 'stagedRecords'>;
+  readonly files: Pick<PodFiles, 'names' | 'replace'>;
+  readonly tools: Pick<VolumeTools, 'read' | 'removeFile'>;
+}
+
+export class StagedRecords {
+  readonly #options: StagedRecordsOptions;
+  readonly #records = new Map<string, StagedVolume>();
+  #loaded: Promise<void> | undefined;
+
+  constructor(options: StagedRecordsOptions) {
+    this.#options = options;
+  }
+
+  async all(): Promise<readonly StagedVolume[]> {
+    await this.#load();
+    return [...this.#records.values()];
+  }
+
+  async get(staging: string): Promise<StagedVolume | undefined> {
+    await this.#load();
+    return this.#records.get(staging);
+  }
+
+  /** Whether a pod on this node beside `exceptUid` has it, or begins to have it. */
+  async isUsed(staging: string, exceptUid?: string): Promise<boolean> {
+    const mounts = await this.#options.mounts.all();
+    return mounts.some((each) => each.kind === 'csi' && each.staging === staging && each.uid !== exceptUid);
+  }
+
+  async put(volume: StagedVolume): Promise<void> {
+    await this.#load();
+    await this.#write(stagedOf(volume));
+  }
+
+  async remove(volume: StagedVolume): Promise<void> {
+    await this.#options.tools.removeFile(this.#path(volume));
+    this.#records.delete(volume.staging);
+  }
+
+  async #write(volume: StagedVolume): Promise<void> {
+    await this.#options.files.replace(this.#path(volume), JSON.stringify(volume));
+    this.#records.set(volume.staging, volume);
+  }
+
+  #path({ staging }: StagedVolume): string {
+    return join(this.#options.directories.stagedRecords, sha256(staging));
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= this.#readAll();
+    return this.#loaded;
+  }
+
+  async #readAll(): Promise<void> {
+    const { mounts, directories, files, tools } = this.#options;
+    for (const file of await files.names(directories.stagedRecords)) {
+      const text = await tools.read(join(directories.stagedRecords, file));
+      const volume = text === undefined ? undefined : parse(text);
+      if (volume !== undefined && sha256(volume.staging) === file) this.#records.set(volume.staging, volume);
+    }
+    // Releases before this one recorded the staging of a volume with its pods only.
+    for (const each of await mounts.all()) {
+      if (each.kind !== 'csi' || each.staging === '' || this.#records.has(each.staging)) continue;
+      await this.#write(stagedOf(each));
+    }
+  }
+}
+
+/** Of a pod's record, which has more. */
+const stagedOf = ({ driver, volumeId, name, staging, attachable }: StagedVolume): StagedVolume => ({
+  ...{ driver, volumeId, name, staging, attachable },
+});
+
+/** The kubelet's own file, replaced at once; one that a full disk has emptied counts as none. */
+function parse(text: string): StagedVolume | undefined {
+  try {
+    return JSON.parse(text) as StagedVolume;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Stages a volume once for all pods of the node, and unstages it in the background when no pod has it any more: a
+ * driver that fails to unstage holds up no pod's deletion. Source: pkg/kubelet/volumemanager/reconciler,
+ * pkg/volume/util/operationexecutor operation_generator.go.
+ */
+import { dirname } from 'node:path';
+import type { Clock } from '../../../../base/clock.ts';
+import { messageOf } from '../../../../base/errors.ts';
+import type { Log } from '../../../../base/log.ts';
+import type { PodDirectories } from '../../pods/directories.ts';
+import type { VolumeTools } from '../tools-port.ts';
+import type { Attachments } from './attachments.ts';
+import type { CsiDrivers } from './drivers.ts';
+import { isFinal } from './port.ts';
+import { Retries } from './retries.ts';
+import type { StagedRecords, StagedVolume } from './staged-records.ts';
+
+export interface CsiStagingOptions {
+  readonly drivers: Pick<CsiDrivers, 'get'>;
+  readonly staged: StagedRecords;
+  readonly attachments: Pick<Attachments, 'report'>;
+  readonly directories: Pick<PodDirectories, 'asDriversKnow'>;
+  readonly tools: Pick<VolumeTools, 'unmount' | 'removeEmptyDirectory'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class CsiStaging {
+  readonly #options: CsiStagingOptions;
+  readonly #retries: Retries;
+  /** Staged by this process, and not called to be unstaged since: the driver need not be called for the next pod. */
+  readonly #mounted = new Set<string>();
+  /** One call at a time for each volume of a driver: a pod that ends must not unstage what the next one stages. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(options: CsiStagingOptions) {
+    this.#options = options;
+    this.#retries = new Retries(options.clock, options.log);
+  }
+
+  /** Continues what the kubelet had not finished when it ended, or what waits for a driver that has registered now. */
+  async resume(driver?: string): Promise<void> {
+    try {
+      for (const volume of await this.#options.staged.all()) {
+        if (driver === undefined || volume.driver === driver) this.#unstageUnused(volume);
+      }
+      this.reportSoon();
+    } catch (error) {
+      this.#options.log.warn('records of staged volumes not read', { error: messageOf(error) });
+    }
+  }
+
+  stop(): void {
+    this.#retries.stop();
+  }
+
+  /** For a pod, in turn of the volume. After a final error of the driver's `call` there is nothing to unstage. */
+  async stage(volume: StagedVolume, uid: string, call: () => Promise<void>): Promise<void> {
+    this.#retries.cancel(operationOf(volume));
+    if (this.#mounted.has(volume.staging)) return;
+    await this.#options.staged.put(volume);
+    try {
+      await call();
+    } catch (error) {
+      const { staged } = this.#options;
+      if (isFinal(error) && !(await staged.isUsed(volume.staging, uid))) await staged.remove(volume);
+      throw error;
+    }
+    this.#mounted.add(volume.staging);
+  }
+
+  /** After the record of a pod that had the volume was removed. */
+  async released(staging: string): Promise<void> {
+    const volume = await this.#options.staged.get(staging);
+    if (volume !== undefined) this.#unstageUnused(volume);
+  }
+
+  /** Publishes `volumesInUse`, now or when the API server answers again. */
+  reportSoon(): void {
+    this.#retries.start('report volumesInUse', () => this.#options.attachments.report());
+  }
+
+  async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
+    // Before the first record of a pod that is made now, which says nothing yet of what is staged.
+    await this.#options.staged.all();
+    const key = `${driver}/${volumeId}`;
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.catch(() => {});
+    this.#turns.set(key, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#turns.get(key) === settled) this.#turns.delete(key);
+    }
+  }
+
+  #unstageUnused(volume: StagedVolume): void {
+    this.#retries.start(operationOf(volume), () => this.inTurn(volume, () => this.#unstage(volume)));
+  }
+
+  async #unstage(volume: StagedVolume): Promise<void> {
+    const { drivers, staged, directories, tools } = this.#options;
+    const { driver, volumeId, staging, attachable } = volume;
+    if ((await staged.get(staging)) === undefined || (await staged.isUsed(staging))) return;
+    const { node } = drivers.get(driver);
+    // Also after an error: the next pod's volume is staged by a call.
+    this.#mounted.delete(staging);
+    await node.unstage(volumeId, directories.asDriversKnow(staging));
+    await tools.unmount(staging);
+    await tools.removeEmptyDirectory(staging);
+    await tools.removeEmptyDirectory(dirname(staging));
+    await staged.remove(volume);
+    if (attachable) this.reportSoon();
+  }
+}
+
+const operationOf = ({ driver, name }: StagedVolume): string => `unstage ${name} of ${driver}`;
