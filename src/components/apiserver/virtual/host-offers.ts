@@ -70,7 +70,7 @@ export async function offerHost(
   const answer = (status: HostOfferStatus): KubeObject => ({ ...offer, status }) as KubeObject;
   if (known !== undefined) {
     requireOwn(spec, known);
-    if (!dryRun) await report(context, spec, known);
+    if (!dryRun) await report(context, spec, known, source);
     return answer(statusOf(spec, known));
   }
   // A host that runs as a node and is in no inventory shall not be wiped or claimed.
@@ -85,8 +85,10 @@ export async function offerHost(
     throw tooManyOffers(
       `${MOST_PER_SOURCE} hosts from ${source} wait for their approval; approve or delete some of baremetalhosts in ${MACHINE_NAMESPACE}`,
     );
-  if (!mayWriteOffer(context)) throw tooManyOffers('too many offers of hosts; try again later');
-  if (!dryRun) await register(context, spec, source);
+  if (!dryRun) {
+    if (!mayWriteOffer(context, source)) throw tooManyOffers('too many offers of hosts; try again later');
+    await register(context, spec, source);
+  }
   return answer({ phase: 'Waiting', host: spec.name ?? '' });
 }
 
@@ -189,14 +191,19 @@ function fingerprintOf(key: string): string {
 }
 
 /** Writes what has changed; time and facts at most once a minute. */
-async function report(context: RestContext, spec: HostOffer['spec'] & object, host: BareMetalHost): Promise<void> {
+async function report(
+  context: RestContext,
+  spec: HostOffer['spec'] & object,
+  host: BareMetalHost,
+  source: string,
+): Promise<void> {
   const { name = '' } = host.metadata ?? {};
   const { state = '', hardware = {} } = spec;
   const changed = annotation(host, REPORTED_ANNOTATION) !== state;
   const due = context.clock.nowMs() - (Date.parse(host.status?.lastUpdated ?? '') || 0) > REPORT_MS;
   if (!changed && !due) return;
   // It is answered all the same, and reports again. An approved host does not wait for strangers.
-  if (host.spec?.online !== true && !mayWriteOffer(context)) return;
+  if (host.spec?.online !== true && !mayWriteOffer(context, source)) return;
   if (changed) {
     const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);
     const { strategy } = request.kind.definition;

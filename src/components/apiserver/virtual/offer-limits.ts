@@ -17,8 +17,14 @@ interface Bucket {
   atMs: number;
 }
 
-/** New hosts and changed states, on one API server. */
-const WRITES: Rate = { burst: 32, perSecond: 2 };
+interface Share {
+  readonly offers: Bucket;
+  readonly writes: Bucket;
+}
+
+/** New hosts and changed states, on one API server, and of them what one address may cause. */
+const WRITES: Rate = { burst: 64, perSecond: 2 };
+const WRITES_OF_ONE: Rate = { burst: 32, perSecond: 1 };
 /** Offers of one address: many hosts may be behind a router, and each offers itself every two seconds. */
 const OFFERS: Rate = { burst: 200, perSecond: 20 };
 const MAX_ADDRESSES = 4096;
@@ -26,26 +32,33 @@ const RETRY_SECONDS = 5;
 
 class Limits {
   readonly #writes: Bucket;
-  readonly #offers = new Map<string, Bucket>();
+  readonly #shares = new Map<string, Share>();
 
   constructor(nowMs: number) {
     this.#writes = { tokens: WRITES.burst, atMs: nowMs };
   }
 
-  write(nowMs: number): boolean {
-    return take(this.#writes, WRITES, nowMs);
+  write(source: string, nowMs: number): boolean {
+    return take(this.#shareOf(source, nowMs).writes, WRITES_OF_ONE, nowMs) && take(this.#writes, WRITES, nowMs);
   }
 
   offer(source: string, nowMs: number): boolean {
-    let bucket = this.#offers.get(source);
-    if (bucket === undefined) {
-      const [oldest] = this.#offers.keys();
-      if (this.#offers.size >= MAX_ADDRESSES && oldest !== undefined) this.#offers.delete(oldest);
-      bucket = { tokens: OFFERS.burst, atMs: nowMs };
-    } else this.#offers.delete(source);
+    return take(this.#shareOf(source, nowMs).offers, OFFERS, nowMs);
+  }
+
+  #shareOf(source: string, nowMs: number): Share {
+    let share = this.#shares.get(source);
+    if (share === undefined) {
+      const [oldest] = this.#shares.keys();
+      if (this.#shares.size >= MAX_ADDRESSES && oldest !== undefined) this.#shares.delete(oldest);
+      share = {
+        offers: { tokens: OFFERS.burst, atMs: nowMs },
+        writes: { tokens: WRITES_OF_ONE.burst, atMs: nowMs },
+      };
+    } else this.#shares.delete(source);
     // The one that was seen last is dropped last.
-    this.#offers.set(source, bucket);
-    return take(bucket, OFFERS, nowMs);
+    this.#shares.set(source, share);
+    return share;
   }
 }
 
@@ -69,8 +82,9 @@ function limitsOf({ cache, clock }: RestContext): Limits {
 export const tooManyOffers = (message: string): ApiError =>
   new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
 
-/** Whether something may be written for a host that no administrator has approved. */
-export const mayWriteOffer = (context: RestContext): boolean => limitsOf(context).write(context.clock.monotonicMs());
+/** Whether something may be written for a host of `source` that no administrator has approved. */
+export const mayWriteOffer = (context: RestContext, source: string): boolean =>
+  limitsOf(context).write(source, context.clock.monotonicMs());
 
 /** Throws 'TooManyRequests' when `source` offers too often. */
 export function admitOffer(context: RestContext, source: string): void {

@@ -4,7 +4,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BareMetalHost, type HostOffer, offerText } from '../../../../src/api/machines/types.ts';
 import type { RestContext } from '../../../../src/components/apiserver/rest/context.ts';
-import { admitOffer, sourceOf } from '../../../../src/components/apiserver/virtual/offer-limits.ts';
+import { admitOffer, mayWriteOffer, sourceOf } from '../../../../src/components/apiserver/virtual/offer-limits.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
@@ -252,6 +252,13 @@ test('addresses have shares of their own; of IPv6 a link is one', () => {
   assert.equal(admitted('10.0.0.2', 5), 5);
   nowMs = 1_000;
   assert.equal(admitted('10.0.0.1', 500), 20);
+  const written = (source: string): number =>
+    Array.from({ length: 100 }, () => mayWriteOffer(context, source)).filter(Boolean).length;
+  assert.equal(written('10.0.0.1'), 32);
+  assert.equal(written('10.0.0.3'), 32);
+  nowMs = 11_000;
+  assert.equal(written('10.0.0.1'), 10);
+  assert.equal(written('10.0.0.4'), 10);
   for (let index = 0; index < 5_000; index += 1) assert.equal(admitted(`10.1.${index >> 8}.${index & 255}`, 1), 1);
   assert.equal(admitted('10.0.0.2', 5), 5);
 });
