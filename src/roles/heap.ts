@@ -25,8 +25,8 @@ const TURBOFAN_INVOCATIONS = 30_000;
 const WARM_UP_MS = 15_000;
 
 /**
- * V8 compiles what was called a few thousand times with its last and most expensive compiler, beside the main thread. In
- * the first seconds that is what every request needs. Later it is what a burst of requests needs for as long as it
+ * V8 compiles what was called a few thousand times with its last and most expensive compiler, on its helper threads.
+ * In the first seconds that is what every request needs. Later it is what a burst of requests needs for as long as it
  * lasts, and compiling that took a tenth of a busy server's CPU: what is called for longer still gets there.
  */
 export function tierUpLate(): void {
