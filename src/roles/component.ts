@@ -60,7 +60,6 @@ export function hasLeft(error: unknown): boolean {
 export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   scrubEnvironment();
   endOnDefect(log);
-  tierUpLate();
   const lag = watchLag(log);
   // Keeps the process alive until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
@@ -78,6 +77,7 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     collectLessOften();
     collectWhenIdle();
     scavengeAlone();
+    tierUpLate();
     await Promise.race([interrupted.signal, fatal.promise]);
     const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
     if (!(await within(component.stop(), ms))) log.warn('component did not stop in time', { ms });

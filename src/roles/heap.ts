@@ -22,14 +22,16 @@ export function scavengeAlone(): void {
 
 /** V8's own value for its efficiency mode is half of it; its default is 3000. */
 const TURBOFAN_INVOCATIONS = 30_000;
+const WARM_UP_MS = 15_000;
 
 /**
- * V8 compiles what was called a few thousand times with its last and most expensive compiler, beside the main thread:
- * while some thousand requests are served, a sixth of a process's CPU, for code that its third compiler made nearly as
- * fast. What is called for longer still gets there. Set at run time for the reason that `collectLessOften` gives.
+ * V8 compiles what was called a few thousand times with its last and most expensive compiler, on its helper threads.
+ * In the first seconds that is what every request needs. Later it is what a burst of requests needs for as long as it
+ * lasts, and compiling that took a tenth of a busy server's CPU: what is called for longer still gets there.
  */
 export function tierUpLate(): void {
-  setFlagsFromString(`--invocation-count-for-turbofan=${TURBOFAN_INVOCATIONS}`);
+  const change = (): void => setFlagsFromString(`--invocation-count-for-turbofan=${TURBOFAN_INVOCATIONS}`);
+  setTimeout(change, WARM_UP_MS).unref();
 }
 
 /**
