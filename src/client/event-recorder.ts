@@ -16,6 +16,8 @@ export interface EventRecorderOptions {
   readonly component: string;
   /** The node, for components that belong to one. */
   readonly host?: string;
+  /** How long an event waits while what it reports goes on; 0 without. */
+  readonly settleMs?: number;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
@@ -33,15 +35,17 @@ const MAX_MESSAGE = 1024;
 
 /** Correlates and writes events in the background, one at a time. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  const { clock, random, log } = options;
+  const { clock, random, log, settleMs = 0 } = options;
   const events = options.client.resource(resources.events);
   const correlator = new EventCorrelator();
   const queue: Event[] = [];
   const stopping = new AbortController();
+  const flushing = new AbortController();
   let draining: Promise<void> | undefined;
   let dropped = 0;
 
   const drain = async (): Promise<void> => {
+    if (settleMs > 0) await sleep(clock, settleMs, flushing.signal).catch(() => {});
     for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
       const outcome = correlator.correlate(event, clock.nowMs());
       if (outcome.action === 'drop') log.v(4, 'event dropped by the spam filter', about(event));
@@ -94,6 +98,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         });
     },
     async stop() {
+      flushing.abort();
       if (draining !== undefined) {
         const late = new AbortController();
         await Promise.race([draining, sleep(clock, FLUSH_MS, late.signal).catch(() => {})]);

@@ -1,4 +1,4 @@
-/** V8 heap settings for idle servers. Measurements: docs/decisions/0012. */
+/** V8 settings for servers on few processors. Measurements: docs/decisions/0012. */
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 /**
@@ -13,10 +13,25 @@ export function collectLessOften(): void {
 
 /**
  * A space for new objects that is small, as in an idle process, is scavenged about once a second in less than a
- * millisecond. Waking four threads for that costs as much again.
+ * millisecond. Waking four threads for that costs as much again. A busy component scavenges 16 MB in 2 to 3 ms, which
+ * four threads do not shorten where other components use the processors: measurements in docs/decisions/0012.
  */
 export function scavengeAlone(): void {
   setFlagsFromString('--no-parallel-scavenge');
+}
+
+/** V8's own value for its efficiency mode is half of it; its default is 3000. */
+const TURBOFAN_INVOCATIONS = 30_000;
+const WARM_UP_MS = 15_000;
+
+/**
+ * V8 compiles what was called a few thousand times with its last and most expensive compiler, on its helper threads.
+ * In the first seconds that is what every request needs. Later it is what a burst of requests needs for as long as it
+ * lasts, and compiling that took a tenth of a busy server's CPU: what is called for longer still gets there.
+ */
+export function tierUpLate(): void {
+  const change = (): void => setFlagsFromString(`--invocation-count-for-turbofan=${TURBOFAN_INVOCATIONS}`);
+  setTimeout(change, WARM_UP_MS).unref();
 }
 
 /**

@@ -86,6 +86,25 @@ describe('event recorder', () => {
     });
   });
 
+  it('lets what an event reports go on first, and loses nothing when it stops', async () => {
+    const clock = new ManualClock();
+    const { client, calls } = recordingClient();
+    const options = { component: 'kubelet', settleMs: 200, clock, random: seededRandom(3), log: silentLog };
+    const recorder = createEventRecorder({ client, ...options });
+    recorder.event(pod, 'Normal', 'Pulled', 'image pulled');
+    await clock.advance(150);
+    recorder.event(pod, 'Normal', 'Started', 'container started');
+    assert.equal(calls.length, 0);
+    await clock.advance(50);
+    assert.deepEqual(
+      calls.map(({ body }) => body.reason),
+      ['Pulled', 'Started'],
+    );
+    recorder.event(pod, 'Normal', 'Killing', 'stopping');
+    await recorder.stop();
+    assert.equal(calls.at(-1)?.body.reason, 'Killing');
+  });
+
   it('puts events of cluster-scoped objects in the default namespace', async () => {
     const { recorder, calls } = make();
     recorder.event({ kind: 'Node', metadata: { name: 'node1' } }, 'Normal', 'Ready', 'is ready');

@@ -71,11 +71,13 @@ export class PodCgroups {
     );
   }
 
-  /** Returns the parent's name for the runtime. */
-  async ensurePod(pod: Pod): Promise<string> {
-    const node = podNode(pod, this.treeOptions());
-    await this.apply([node]);
-    return runtimeParentName(this.driver, node.path);
+  /** The name for the runtime of what `ensurePod` makes. */
+  parentOf(pod: Pod): string {
+    return runtimeParentName(this.driver, podNode(pod, this.treeOptions()).path);
+  }
+
+  async ensurePod(pod: Pod): Promise<void> {
+    await this.apply([podNode(pod, this.treeOptions())]);
   }
 
   /** Wherever it is: of a pod that only the runtime still knows, the QoS class is not known. */
@@ -158,7 +160,10 @@ export class PodCgroups {
     if (this.slices !== undefined) {
       for (const node of nodes) await this.slices.ensure(sliceName(node.path), sliceProperties(version, node.limits));
     }
-    await this.files.perform(planWrites(this.hierarchies, this.driver, nodes));
+    // One hierarchy knows nothing of another.
+    await Promise.all(
+      this.hierarchies.map((hierarchy) => this.files.perform(planWrites([hierarchy], this.driver, nodes))),
+    );
   }
 
   private treeOptions(): TreeOptions {

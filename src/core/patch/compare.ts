@@ -205,6 +205,8 @@ class ComparisonBuilder {
       if (!isEmpty(parts)) this.#added = put(this.#added, element, parts);
       return;
     }
+    // Most lists are as they were: that is cheaper to see than which items they have.
+    if (Array.isArray(before) && Array.isArray(after) && equal(before, after)) return;
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
       if (equal(before, after)) return;

@@ -173,6 +173,7 @@ export function sorted(set: FieldSet): FieldSet {
 
 /** Most are of one kind, which are in the order of any texts. */
 function inOrder(names: string[]): string[] {
+  if (names.every((name, index) => index === 0 || compareElements(names[index - 1] ?? '', name) <= 0)) return names;
   const [kind] = names[0] ?? '';
   return names.every((name) => name[0] === kind) ? names.sort() : names.sort(compareElements);
 }

@@ -48,16 +48,24 @@ export function isDeclared(shape: Shape, element: string): boolean {
 export function itemElement(item: JsonValue, list: ListNode): string | undefined {
   if (list.listType === 'set') return isScalar(item) ? `v:${JSON.stringify(item)}` : undefined;
   if (!isObject(item)) return undefined;
+  const [only, another] = list.mapKeys;
+  if (only !== undefined && another === undefined) {
+    const value = keyValue(item, only, list);
+    return isScalar(value) ? `k:{${JSON.stringify(only)}:${JSON.stringify(value)}}` : undefined;
+  }
   const key: JsonObject = {};
   let found = false;
   for (const name of [...list.mapKeys].sort()) {
-    const value =
-      field(item, name) ?? (Object.hasOwn(list.mapKeyDefaults, name) ? list.mapKeyDefaults[name] : undefined);
+    const value = keyValue(item, name, list);
     if (!isScalar(value)) continue;
     setField(key, name, value);
     found = true;
   }
   return found ? `k:${JSON.stringify(key)}` : undefined;
+}
+
+function keyValue(item: JsonObject, name: string, { mapKeyDefaults }: ListNode): JsonValue | undefined {
+  return field(item, name) ?? (Object.hasOwn(mapKeyDefaults, name) ? mapKeyDefaults[name] : undefined);
 }
 
 /** Items of one list that have the same path element. They are owned, compared and replaced together. */

@@ -32,9 +32,14 @@ export function strategicMergePatch(
   patch: JsonValue,
   schema: SchemaNode | undefined,
 ): JsonObject {
+  return strategicMergeInto(clone(document), patch, schema);
+}
+
+/** As `strategicMergePatch`, of a document of the caller's own, which is changed. */
+export function strategicMergeInto(document: JsonObject, patch: JsonValue, schema: SchemaNode | undefined): JsonObject {
   if (!isObject(patch)) throw badPatch('error decoding patch: a strategic merge patch must be an object');
   if (isDeeperThan(patch, MAX_DEPTH)) throw badPatch(`the patch nests deeper than ${MAX_DEPTH} levels`);
-  return mergeObject(clone(document), patch, schema);
+  return mergeObject(document, patch, schema);
 }
 
 /** Merges `patch` into `target`, which is the caller's own copy. */

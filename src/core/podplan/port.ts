@@ -134,6 +134,8 @@ export interface SandboxConfig {
     readonly options: readonly string[];
   };
   readonly sysctls: Readonly<Record<string, string>>;
+  /** Of the container that will be created first: its root may be made beside the sandbox. Undefined: not known. */
+  readonly firstImageId?: string;
   /** The pod has a user namespace of its own; undefined: the host's. */
   readonly userNamespace?: IdMapping;
   /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */

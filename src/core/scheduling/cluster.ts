@@ -107,7 +107,7 @@ export class Cluster {
 
   /** A bound pod as the API shows it; confirms an assumption. */
   setPod(pod: Pod): PodInfo {
-    const info = podInfoOf(pod);
+    const info = podInfoOf(pod, this.placedPod(pod.metadata?.uid ?? ''));
     this.#assumed.delete(info.uid);
     const node = pod.spec?.nodeName ?? '';
     if (!this.#replaced(info, node)) this.#place(info, node);
@@ -179,6 +179,10 @@ export class Cluster {
     const pods = this.#nominatedOn.get(node);
     pods?.delete(uid);
     if (pods?.size === 0) this.#nominatedOn.delete(node);
+  }
+
+  get hasNominations(): boolean {
+    return this.#nominatedOn.size > 0;
   }
 
   nominatedNode(uid: string): string | undefined {

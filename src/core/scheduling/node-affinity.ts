@@ -4,10 +4,16 @@ import { matchesTerm } from '../../api/podspec/node-terms.ts';
 
 /** The pod's nodeSelector and required node affinity hold for the node. */
 export function matchesNode(pod: Pod, node: Node): boolean {
-  const labels = node.metadata?.labels ?? {};
-  for (const [key, value] of Object.entries(pod.spec?.nodeSelector ?? {})) {
-    if (!Object.hasOwn(labels, key) || labels[key] !== value) return false;
-  }
+  const { nodeSelector } = pod.spec ?? {};
+  if (nodeSelector !== undefined && !hasLabels(node.metadata?.labels ?? {}, nodeSelector)) return false;
   const required = pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+}
+
+/** Asked of every node for every pod: nothing is allocated. */
+function hasLabels(labels: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>): boolean {
+  for (const key in wanted) {
+    if (Object.hasOwn(wanted, key) && (!Object.hasOwn(labels, key) || labels[key] !== wanted[key])) return false;
+  }
+  return true;
 }

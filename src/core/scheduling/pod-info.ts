@@ -55,7 +55,10 @@ export interface PodInfo {
   readonly claims: readonly string[];
 }
 
-export function podInfoOf(pod: Pod): PodInfo {
+/** `known`: the same pod as it was; what only a new generation changes is taken from it. */
+export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
+  const generation = pod.metadata?.generation;
+  const same = generation !== undefined && generation === known?.pod.metadata?.generation ? known : undefined;
   const namespace = pod.metadata?.namespace ?? '';
   const affinity = pod.spec?.affinity;
   const required = (terms: readonly PodAffinityTerm[] | undefined): AffinityTerm[] =>
@@ -74,9 +77,9 @@ export function podInfoOf(pod: Pod): PodInfo {
     uid: pod.metadata?.uid ?? '',
     namespace,
     priority: pod.spec?.priority ?? 0,
-    requests: podRequests(pod),
-    assumed: assumedRequests(pod),
-    hostPorts: hostPortsOf(pod),
+    requests: same?.requests ?? podRequests(pod),
+    assumed: same?.assumed ?? assumedRequests(pod),
+    hostPorts: same?.hostPorts ?? hostPortsOf(pod),
     ...terms,
     existingTerms: existingTermsOf(terms),
     claims: claimNames(pod).map((name) => `${namespace}/${name}`),

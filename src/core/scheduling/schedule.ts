@@ -117,6 +117,7 @@ function checkBesideNominated(
   view: ClusterView,
   profile: Profile,
 ): Rejection | undefined {
+  if (!cluster.hasNominations) return undefined;
   const promised = cluster
     .nominatedOn(node.name)
     .filter((each) => each.uid !== pod.uid && each.priority >= pod.priority);

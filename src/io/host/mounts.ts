@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Mounter } from '../../components/kubelet/port.ts';
@@ -27,8 +28,19 @@ export function createMounter(): Mounter {
         }
       }
     },
-    isMountPoint: async (target) => (await mountPoints()).includes(target),
+    // The table of all mounts of the machine is long: a file system of its own shows in the directory's device number.
+    isMountPoint: async (target) => (await isOtherDevice(target)) || (await mountPoints()).includes(target),
   };
+}
+
+/** Of directories only: overlayfs may give a file the device number of the layer that it is in. */
+async function isOtherDevice(target: string): Promise<boolean> {
+  try {
+    const [own, above] = await Promise.all([lstat(target), lstat(dirname(target))]);
+    return own.isDirectory() && above.isDirectory() && own.dev !== above.dev;
+  } catch {
+    return false;
+  }
 }
 
 async function mount(args: readonly string[], target: string): Promise<void> {

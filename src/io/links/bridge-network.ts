@@ -41,6 +41,7 @@ export interface BridgeNetworkOptions {
 }
 
 export interface BridgeNetwork extends PodNetwork {
+  reserve: NonNullable<PodNetwork['reserve']>;
   /** The primary family's gateway address once the pod ranges are known. */
   readonly gateway: string | undefined;
   /** Sets the MTU of pods' links, those of running pods included. Never rejects. */
@@ -70,6 +71,8 @@ class NftBridgeNetwork implements BridgeNetwork {
   readonly #files: AttachmentFiles;
   readonly #attachments = new Map<string, Attachment>();
   readonly #addresses = new AddressBook();
+  /** Sandboxes whose addresses are reserved and not plugged yet, with the ranges that they are from. */
+  readonly #unplugged = new Map<string, readonly Network[]>();
   /** The primary family's first; empty until they are known. */
   #ranges: readonly Network[] = [];
   /** 0: the kernel's default. */
@@ -154,6 +157,24 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 
   async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
+    const { ips } = await this.reserve(netnsPath, pod);
+    const attachment = this.#attachments.get(pod.sandboxId);
+    const ranges = this.#unplugged.get(pod.sandboxId);
+    this.#unplugged.delete(pod.sandboxId);
+    if (attachment === undefined || ranges === undefined) return { ips };
+    try {
+      await this.#plug(attachment, ranges, netnsPath);
+    } catch (error) {
+      await this.#forget(attachment).catch((again: unknown) =>
+        this.#log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
+      );
+      throw error;
+    }
+    this.#log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ips: ips.join(), link: attachment.link });
+    return { ips };
+  }
+
+  async reserve(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
     await this.#load();
     const inUse = this.#attachments.has(pod.sandboxId)
       ? undefined
@@ -179,16 +200,13 @@ class NftBridgeNetwork implements BridgeNetwork {
       portMappings: pod.portMappings,
     };
     this.#attachments.set(pod.sandboxId, attachment);
+    this.#unplugged.set(pod.sandboxId, ranges);
     try {
       await this.#files.write(attachment);
-      await this.#plug(attachment, ranges, netnsPath);
     } catch (error) {
-      await this.#forget(attachment).catch((again: unknown) =>
-        this.#log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
-      );
+      this.#release(attachment);
       throw error;
     }
-    this.#log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ips: ips.join(), link: attachment.link });
     return { ips };
   }
 
@@ -344,8 +362,13 @@ class NftBridgeNetwork implements BridgeNetwork {
       if (!/Cannot find device/.test(messageOf(error))) throw error;
     });
     await this.#files.remove(attachment.sandboxId);
-    this.#attachments.delete(attachment.sandboxId);
-    for (const ip of attachment.ips) this.#addresses.release(ip, attachment.uid);
+    this.#release(attachment);
+  }
+
+  #release({ sandboxId, ips, uid }: Attachment): void {
+    this.#attachments.delete(sandboxId);
+    this.#unplugged.delete(sandboxId);
+    for (const ip of ips) this.#addresses.release(ip, uid);
   }
 }
 

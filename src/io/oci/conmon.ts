@@ -30,13 +30,18 @@ export interface MonitorOptions {
   readonly leaveStdinOpen: boolean;
 }
 
-/**
- * Creates the container under a new monitor and returns the pids of both. Throws RuntimeError 'create-failed' in the
- * runtime's words.
- */
-export async function createMonitored(
-  options: MonitorOptions,
-): Promise<{ readonly pid: number; readonly monitorPid: number }> {
+/** A monitor that has been started and waits. */
+export interface WaitingMonitor {
+  /**
+   * Lets it create the container; returns the pids of both. Throws RuntimeError 'create-failed' in the runtime's words.
+   */
+  create(): Promise<{ readonly pid: number; readonly monitorPid: number }>;
+  /** Kills it while it waits; without effect after `create`. */
+  abandon(): void;
+}
+
+/** Starts the monitor of a container, which loads while the container's root and specification are being made. */
+export function startMonitor(options: MonitorOptions): WaitingMonitor {
   const { bundle, id } = options;
   const monitorPidFile = join(bundle, 'monitor.pid');
   const args = [
@@ -48,10 +53,16 @@ export async function createMonitored(
     ...(options.stdin ? ['--stdin'] : []),
     ...(options.leaveStdinOpen ? ['--leave-stdin-open'] : []),
   ];
-  const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'create-failed');
-  sync.destroy();
-  const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
-  return { pid, monitorPid };
+  const monitor = launchMonitor(options.conmon, args, bundle, 'create-failed');
+  return {
+    async create() {
+      const { pid, sync } = await monitor.begin();
+      sync.destroy();
+      const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
+      return { pid, monitorPid };
+    },
+    abandon: () => monitor.abandon(),
+  };
 }
 
 /** What is known of an exec before its streams are made. */
@@ -125,7 +136,7 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
   options.signal?.addEventListener('abort', abort);
   try {
     const standard = terminal ? undefined : output.ends;
-    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard);
+    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard).begin();
     let said = '';
     sync.on('data', (part: Buffer) => {
       said += part.toString('utf8');
@@ -170,14 +181,19 @@ const commonArguments = (options: {
     .flatMap((argument) => ['--runtime-arg', argument]),
 ];
 
-/** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its report pipe, paused. */
-async function launchMonitor(
+interface LaunchedMonitor {
+  /** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its pipe, paused. */
+  begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
+  abandon(): void;
+}
+
+function launchMonitor(
   conmon: string,
   args: readonly string[],
   bundle: string,
   code: 'create-failed' | 'start-failed',
   standard: readonly (number | 'ignore')[] = ['ignore', 'ignore'],
-): Promise<{ readonly pid: number; readonly sync: Readable }> {
+): LaunchedMonitor {
   const child = spawn(conmon, args, {
     cwd: bundle,
     detached: true,
@@ -187,52 +203,74 @@ async function launchMonitor(
   const sync = child.stdio[3] as Readable;
   const start = child.stdio[4] as Writable;
   start.on('error', () => {});
+  let begun = false;
   let complaint = '';
   child.stderr?.on('data', (part: Buffer) => {
     if (complaint.length < 4096) complaint += part.toString('utf8');
   });
-  try {
-    const report = await new Promise<string>((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
-        CREATE_TIMEOUT_MS,
-      );
-      let said = '';
-      const settle = (): void => {
-        clearTimeout(timer);
-        sync.pause();
-        sync.off('data', collect).off('end', settle);
-        resolve(said);
-      };
-      const collect = (part: Buffer): void => {
-        said += part.toString('utf8');
-        const end = said.indexOf('\n');
-        if (end < 0) return;
-        settle();
-        if (end + 1 < said.length) sync.unshift(Buffer.from(said.slice(end + 1)));
-      };
-      child.on('error', (error) => {
-        clearTimeout(timer);
-        reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error }));
-      });
-      sync.on('data', collect).on('end', settle);
-      // The monitor waits for this before it does anything, so that its parent could still have moved it.
-      start.end('\0');
-    });
-    const pid = reportedNumber(report);
-    if (pid === undefined || pid <= 0)
-      throw new RuntimeError(
-        code,
-        reportedMessage(report) || complaint.trim() || 'the container monitor ended without a report',
-      );
-    return { pid, sync };
-  } catch (error) {
-    sync.destroy();
-    throw error;
-  } finally {
+  const failed = new Promise<never>((_, reject) => {
+    child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
+  });
+  // Nothing may wait for it yet.
+  failed.catch(() => {});
+  const close = (): void => {
     child.stderr?.destroy();
     child.unref();
-  }
+  };
+  return {
+    async begin() {
+      begun = true;
+      try {
+        // The monitor waits for this before it does anything, so that its parent could still have moved it.
+        start.end('\0');
+        const report = await Promise.race([reportOf(sync, code), failed]);
+        const pid = reportedNumber(report);
+        if (pid === undefined || pid <= 0)
+          throw new RuntimeError(
+            code,
+            reportedMessage(report) || complaint.trim() || 'the container monitor ended without a report',
+          );
+        return { pid, sync };
+      } catch (error) {
+        sync.destroy();
+        throw error;
+      } finally {
+        close();
+      }
+    },
+    abandon() {
+      if (begun) return;
+      child.kill('SIGKILL');
+      start.destroy();
+      sync.destroy();
+      close();
+    },
+  };
+}
+
+/** The first line of the monitor's report; what follows it stays in `sync`. */
+function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
+      CREATE_TIMEOUT_MS,
+    );
+    let said = '';
+    const settle = (): void => {
+      clearTimeout(timer);
+      sync.pause();
+      sync.off('data', collect).off('end', settle).off('close', settle);
+      resolve(said);
+    };
+    const collect = (part: Buffer): void => {
+      said += part.toString('utf8');
+      const end = said.indexOf('\n');
+      if (end < 0) return;
+      settle();
+      if (end + 1 < said.length) sync.unshift(Buffer.from(said.slice(end + 1)));
+    };
+    sync.on('data', collect).on('end', settle).on('close', settle);
+  });
 }
 
 /** Reports are lines of `{"data": number, "message": text}`. */

@@ -11,7 +11,7 @@ import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
 import { appArmorProfile } from './apparmor.ts';
 import { cgroupsOf } from './cgroups.ts';
 import { runCommand } from './command.ts';
-import { createMonitored } from './conmon.ts';
+import { startMonitor } from './conmon.ts';
 import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
@@ -33,6 +33,13 @@ import { resolveUser } from './users.ts';
 const MONITOR_SLICE = 'system.slice';
 const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
 
+/** A root that waits for its container. */
+interface PreparedRoot {
+  readonly id: string;
+  readonly imageId: string;
+  readonly root: Promise<Root>;
+}
+
 interface Root {
   readonly image: ImageConfig;
   readonly mounts: readonly OciMount[];
@@ -45,26 +52,71 @@ interface Root {
 export class ContainerBundles {
   readonly #context: RuntimeContext;
   readonly #table: ContainerTable;
+  /** By sandbox. */
+  readonly #prepared = new Map<string, PreparedRoot>();
 
   constructor(context: RuntimeContext, table: ContainerTable) {
     this.#context = context;
     this.#table = table;
   }
 
+  prepareRoot(sandboxId: string, imageId: string): void {
+    const id = newId();
+    const directory = this.#table.bundle(id);
+    const root = mkdir(directory, { mode: 0o700 }).then(() => this.#overlayRoot(id, imageId, undefined));
+    root.catch((error: unknown) =>
+      this.#context.log.v(2, 'root not prepared', { container: id, error: messageOf(error) }),
+    );
+    this.#prepared.set(sandboxId, { id, imageId, root });
+  }
+
+  async discardRoot(sandboxId: string): Promise<void> {
+    const prepared = this.#prepared.get(sandboxId);
+    if (prepared === undefined) return;
+    this.#prepared.delete(sandboxId);
+    await prepared.root.catch(() => {});
+    await this.discard(prepared.id);
+  }
+
+  /** What was prepared for such a container; another image is needed when a tag was pulled meanwhile. */
+  async #takePrepared(sandboxId: string, { imageId, hostRoot }: ContainerConfig): Promise<PreparedRoot | undefined> {
+    const prepared = this.#prepared.get(sandboxId);
+    if (prepared === undefined || hostRoot === true) return undefined;
+    if (prepared.imageId !== imageId) await this.discardRoot(sandboxId);
+    return this.#prepared.delete(sandboxId) ? prepared : undefined;
+  }
+
   /** Returns the new container's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
-  async create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string> {
+  async create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
     const context = this.#context;
     const hostRoot = config.hostRoot === true;
     if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
       throw new RuntimeError('create-failed', hostRootRefusal(`container ${config.name}`));
     const runtime = context.handlers.get(sandbox.runtimeHandler);
-    const id = newId();
+    const prepared = await this.#takePrepared(sandbox.id, config);
+    const id = prepared?.id ?? newId();
     const directory = this.#table.bundle(id);
     const logPath = join(sandbox.logDirectory, config.logPath);
-    await Promise.all([mkdir(directory, { mode: 0o700 }), mkdir(dirname(logPath), { recursive: true, mode: 0o755 })]);
+    await Promise.all([
+      prepared === undefined ? mkdir(directory, { mode: 0o700 }) : undefined,
+      mkdir(dirname(logPath), { recursive: true, mode: 0o755 }),
+    ]);
+    const release = await context.starts.take();
+    const monitor = startMonitor({
+      conmon: context.programs.conmon,
+      runc: runtime.runc,
+      driver: context.deps.cgroupDriver,
+      id,
+      bundle: directory,
+      exits: context.paths.exits,
+      logPath,
+      tty: config.tty,
+      stdin: config.stdin,
+      leaveStdinOpen: config.stdin && !config.stdinOnce,
+    });
     try {
       const [root, namespaces, devices] = await Promise.all([
-        this.#makeRoot(id, sandbox, config),
+        prepared?.root ?? this.#makeRoot(id, sandbox, config),
         namespacesFor(context.paths, sandbox).then(async (own) =>
           config.pidNamespaceOf === undefined
             ? own
@@ -96,23 +148,14 @@ export class ContainerBundles {
       });
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
-      const created = await createMonitored({
-        conmon: context.programs.conmon,
-        runc: runtime.runc,
-        driver: context.deps.cgroupDriver,
-        id,
-        bundle: directory,
-        exits: context.paths.exits,
-        logPath,
-        tty: config.tty,
-        stdin: config.stdin,
-        leaveStdinOpen: config.stdin && !config.stdinOnce,
-      });
+      const created = await monitor.create();
+      release();
       const [pidStart, monitorStart, cgroups] = await Promise.all([
         processStart(created.pid),
         processStart(created.monitorPid),
         cgroupsOf(created.pid, context.cgroupMounts),
         this.#moveMonitor(id, created.monitorPid),
+        joined(),
       ]);
       await this.#table.save({
         id,
@@ -145,6 +188,8 @@ export class ContainerBundles {
       });
       return id;
     } catch (error) {
+      release();
+      monitor.abandon();
       await this.discard(id);
       throw error instanceof RuntimeError
         ? error
@@ -177,20 +222,26 @@ export class ContainerBundles {
 
   async #makeRoot(id: string, sandbox: SandboxRecord, config: ContainerConfig): Promise<Root> {
     const directory = this.#table.bundle(id);
-    const rootfs = join(directory, 'rootfs');
-    await mkdir(rootfs, { mode: 0o755 });
     if (config.hostRoot === true) {
+      const rootfs = join(directory, 'rootfs');
+      await mkdir(rootfs, { mode: 0o755 });
       const visible = this.#context.deps.hostRootVisible ?? [];
       const prepare = config.image === HOST_PROGRAMS_IMAGE ? prepareHostPrograms : prepareHostRoot;
       const mounts = await prepare(rootfs, join(directory, 'skeleton'), config.mounts, visible);
       return { image: NO_IMAGE_CONFIG, mounts, overlay: false, mapped: undefined };
     }
+    return this.#overlayRoot(id, config.imageId, await this.#mappedRoot(id, sandbox));
+  }
+
+  async #overlayRoot(id: string, imageId: string, mapped: MappedRoot | undefined): Promise<Root> {
+    const directory = this.#table.bundle(id);
+    const rootfs = join(directory, 'rootfs');
     const [held] = await Promise.all([
-      this.#context.deps.images.hold(config.imageId, id),
+      this.#context.deps.images.hold(imageId, id),
+      mkdir(rootfs, { mode: 0o755 }),
       mkdir(join(directory, 'upper'), { mode: 0o755 }),
       mkdir(join(directory, 'work'), { mode: 0o700 }),
     ]);
-    const mapped = await this.#mappedRoot(id, sandbox);
     await mapped?.own(join(directory, 'upper'));
     const { directory: cwd, layers } = (await mapped?.mapLayers(
       held.layers.map((layer) => join(held.layerRoot, layer)),

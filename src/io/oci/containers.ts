@@ -11,12 +11,19 @@ import { createKeyedLock } from './keyed-lock.ts';
 import { hasProcess, isRunning } from './processes.ts';
 import type { ContainerRecord, SandboxRecord } from './records.ts';
 
+/** How often a list looks into /proc for each container: the pids of a killed monitor and its process may be reused. */
+const THOROUGH_MS = 30_000;
+
+/** The monitor reports the end of its process itself, and its process keeps its number until then. */
+const isMonitored = ({ pid, monitorPid }: ContainerRecord): boolean => hasProcess(pid) && hasProcess(monitorPid);
+
 export class Containers {
   readonly #context: RuntimeContext;
   readonly #locks = createKeyedLock();
   readonly #table: ContainerTable;
   readonly #bundles: ContainerBundles;
   readonly #ends: ContainerEnds;
+  #thoroughMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: RuntimeContext) {
     this.#context = context;
@@ -58,12 +65,27 @@ export class Containers {
 
   async list(): Promise<readonly ContainerStatus[]> {
     const living = this.#table.all().filter((record) => !hasEnded(record));
-    await Promise.all(living.map((record) => this.#settleIfGone(record)));
+    const nowMs = this.#context.deps.clock.monotonicMs();
+    const isThorough = nowMs - this.#thoroughMs >= THOROUGH_MS;
+    if (isThorough) this.#thoroughMs = nowMs;
+    const doubtful = isThorough ? living : living.filter((record) => !isMonitored(record));
+    await Promise.all(doubtful.map((record) => this.#settleIfGone(record)));
     return this.#table.all().map(describe);
   }
 
-  create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string> {
-    return this.#bundles.create(sandbox, config);
+  /** `joined`: see `Sandboxes`; a container is only there in a sandbox that is. */
+  create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
+    return this.#bundles.create(sandbox, config, joined);
+  }
+
+  /** Makes the root of the first container of a sandbox, which may not be there yet. */
+  prepareRoot(sandboxId: string, imageId: string): void {
+    this.#bundles.prepareRoot(sandboxId, imageId);
+  }
+
+  /** Takes away a root that no container has taken. */
+  discardRoot(sandboxId: string): Promise<void> {
+    return this.#bundles.discardRoot(sandboxId);
   }
 
   start(id: string): Promise<void> {

@@ -10,6 +10,7 @@ import type { OwnLimits } from './processes.ts';
 import type { RuntimePaths } from './records.ts';
 import type { Runc } from './runc.ts';
 import type { CgroupDriver } from './spec.ts';
+import type { StartLimit } from './start-limit.ts';
 
 export interface OciRuntimeDeps {
   /** Records, bundles and writable layers; must be a file system that can hold overlay upper directories. */
@@ -50,6 +51,8 @@ export interface RuntimeContext {
   readonly bootTimeMs: number;
   readonly cgroupMounts: CgroupMounts;
   readonly own: OwnLimits;
+  /** Of sandboxes and containers that are being made. */
+  readonly starts: StartLimit;
   readonly features: RuntimeFeatures;
   /** Logs each text once in the life of the process. */
   warnOnce(text: string): void;

@@ -15,6 +15,11 @@ export interface PodEndpoint {
 
 export interface PodNetwork {
   /**
+   * Takes the addresses that `attach` will give, before the namespace exists; absent: only `attach` knows them. Throws
+   * as `attach`, for what needs no kernel.
+   */
+  reserve?(netnsPath: string, pod: PodEndpoint): Promise<{ readonly ips: readonly string[] }>;
+  /**
    * Gives the network namespace bound at `netnsPath` an interface `eth0` with an address and a default route, brings up
    * loopback and opens the host ports. Idempotent per sandbox. Throws RuntimeError 'network' (no pod CIDR yet, range
    * exhausted, host port taken, kernel refusal) and leaves nothing behind.
@@ -35,7 +40,7 @@ export interface PodNetwork {
 }
 
 /** The part of the pod network that the runtime uses. */
-export type PodAttachments = Pick<PodNetwork, 'attach' | 'detach' | 'retain'>;
+export type PodAttachments = Pick<PodNetwork, 'reserve' | 'attach' | 'detach' | 'retain'>;
 
 /**
  * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import {
   type AttachOptions,
@@ -38,6 +39,7 @@ import { findPrograms } from './programs.ts';
 import { type ContainerRecord, makePaths, runtimePaths } from './records.ts';
 import { namespaceFiles } from './sandbox.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { StartLimit } from './start-limit.ts';
 import { whyNoUserNamespaces } from './user-namespace.ts';
 
 export interface OciRuntime extends Runtime {
@@ -50,6 +52,8 @@ export interface OciRuntime extends Runtime {
   stop(): Promise<void>;
 }
 
+/** Sandboxes and containers that are made at a time, on machines with few processors. */
+const LEAST_STARTS = 4;
 /** Of one pod at a time. */
 const EXEC_STARTS_OF_POD = 2;
 
@@ -96,9 +100,10 @@ class EmbeddedRuntime implements OciRuntime {
   }
 
   async stop(): Promise<void> {
-    this.#running?.watch.close();
+    const running = this.#running;
+    running?.watch.close();
     this.#running = undefined;
-    await Promise.resolve();
+    await running?.sandboxes.settled();
   }
 
   mountImage(imageId: string, target: string): Promise<void> {
@@ -148,6 +153,7 @@ class EmbeddedRuntime implements OciRuntime {
       bootTimeMs,
       cgroupMounts,
       own,
+      starts: new StartLimit(Math.max(LEAST_STARTS, 2 * availableParallelism()), deps.clock),
       features: {
         recursiveReadOnlyMounts: described[0]?.recursiveReadOnlyMounts === true,
         handlers: described,
@@ -198,7 +204,7 @@ class EmbeddedRuntime implements OciRuntime {
     const { containers, sandboxes } = this.#up();
     const sandbox = sandboxes.get(sandboxId);
     if (sandbox.stopped) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
-    return containers.create(sandbox, config);
+    return containers.create(sandbox, config, () => sandboxes.joined(sandboxId));
   }
 
   async startContainer(id: string): Promise<void> {

@@ -1,14 +1,21 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
+import { together } from '../../base/together.ts';
 import { RuntimeError, type SandboxConfig, type SandboxStatus } from '../../core/podplan/port.ts';
 import type { Containers } from './containers.ts';
 import type { RuntimeContext } from './context.ts';
 import { createKeyedLock } from './keyed-lock.ts';
+import type { PodEndpoint } from './port.ts';
 import { createForwards, type Forwards } from './port-connect.ts';
 import { isRunning } from './processes.ts';
 import { loadRecords, newId, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
+
+type Addresses = Pick<SandboxRecord, 'ips'>;
+
+/** Of a pod in the host's network. */
+const NO_ADDRESSES: Addresses = { ips: [] };
 
 /** The life of pod sandboxes: namespaces, network and shared process; and what is remembered of them. */
 export class Sandboxes {
@@ -16,6 +23,10 @@ export class Sandboxes {
   readonly #containers: Containers;
   readonly #records = new Map<string, SandboxRecord>();
   readonly #locks = createKeyedLock();
+  /** Sandboxes whose network is being plugged. */
+  readonly #joining = new Map<string, Promise<void>>();
+  /** Sandboxes that could not be completed, until a container asks for one. */
+  readonly #lost = new Map<string, RuntimeError>();
   /** Connections into the sandboxes, closed with them. */
   readonly forwards: Forwards = createForwards();
 
@@ -55,11 +66,13 @@ export class Sandboxes {
     log.v(2, 'runtime adopted', { sandboxes: this.#records.size, alive: alive.size });
   }
 
-  /** Throws RuntimeError 'not-found'. */
+  /** Throws RuntimeError 'not-found', or why the sandbox could not be completed. */
   get(id: string): SandboxRecord {
     const record = this.#records.get(id);
-    if (record === undefined) throw new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
-    return record;
+    if (record !== undefined) return record;
+    const why = this.#lost.get(id);
+    this.#lost.delete(id);
+    throw why ?? new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
   }
 
   directory(id: string): string {
@@ -70,58 +83,100 @@ export class Sandboxes {
     return Promise.all([...this.#records.values()].map(describe));
   }
 
-  /** Returns the new sandbox's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
+  /**
+   * Returns the new sandbox's id. Throws RuntimeError 'create-failed', and leaves nothing then. Where the addresses are
+   * known before, the network is plugged while the first container is being created: see `joined`.
+   */
   async run(config: SandboxConfig): Promise<string> {
-    const { bootId, deps, paths, runc } = this.#context;
+    const { deps, paths } = this.#context;
     const id = newId();
     this.#context.handlers.get(config.runtimeHandler);
     if (config.userNamespace !== undefined && config.shareProcessNamespace)
       throw new RuntimeError('create-failed', 'shareProcessNamespace: not supported with hostUsers: false');
+    const { net } = namespaceFiles(paths, { ...config, id });
+    let addresses: Addresses | undefined;
+    const release = await this.#context.starts.take();
+    if (config.firstImageId !== undefined && config.userNamespace === undefined)
+      this.#containers.prepareRoot(id, config.firstImageId);
     try {
-      await setUp(paths, id, config);
-      const files = namespaceFiles(paths, { ...config, id });
-      const { uid, name, namespace, portMappings } = config;
-      const [network, pidHolder] = await Promise.all([
-        files.net === undefined
-          ? { ips: [] }
-          : deps.network.attach(files.net, { sandboxId: id, uid, name, namespace, portMappings }),
-        config.shareProcessNamespace && !config.hostPid
-          ? startPidHolder(paths, runc, id, config, deps.cgroupDriver, deps.clock)
-          : undefined,
+      [addresses] = await together([
+        net === undefined ? NO_ADDRESSES : deps.network.reserve?.(net, endpointOf(id, config)),
+        setUp(paths, id, config),
       ]);
-      await this.#save({
-        id,
-        bootId: bootId,
-        name,
-        namespace,
-        uid,
-        attempt: config.attempt,
-        hostname: config.hostname,
-        labels: config.labels,
-        annotations: config.annotations,
-        logDirectory: config.logDirectory,
-        cgroupParent: config.cgroupParent,
-        hostNetwork: config.hostNetwork,
-        hostPid: config.hostPid,
-        hostIpc: config.hostIpc,
-        portMappings,
-        sysctls: config.sysctls,
-        ...(config.userNamespace === undefined ? {} : { userNamespace: config.userNamespace }),
-        ...(config.runtimeHandler === undefined ? {} : { runtimeHandler: config.runtimeHandler }),
-        createdAtMs: deps.clock.nowMs(),
-        ips: network.ips,
-        pidHolder,
-        stopped: false,
-      });
-      return id;
     } catch (error) {
-      await deps.network.detach(id).catch(() => {});
-      await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
-      await rm(this.directory(id), { recursive: true, force: true });
-      throw error instanceof RuntimeError
-        ? error
-        : new RuntimeError('create-failed', messageOf(error), { cause: error });
+      release();
+      await this.#clear(id);
+      throw asCreateFailed(error);
     }
+    const joining = this.#join(id, config, net).finally(release);
+    if (addresses === undefined || holdsPids(config)) {
+      await joining;
+      return id;
+    }
+    this.#records.set(id, this.#recordOf(id, config, addresses, undefined));
+    this.#joining.set(id, joining);
+    void joining
+      .catch((error: unknown) => {
+        this.#lost.set(id, asCreateFailed(error));
+        this.#context.log.warn('sandbox not completed', { sandbox: id, error: messageOf(error) });
+      })
+      .finally(() => this.#joining.delete(id));
+    return id;
+  }
+
+  /** Resolves when the sandbox is complete and recorded. Rejects with why it is not, and it is gone then. */
+  async joined(id: string): Promise<void> {
+    await this.#joining.get(id);
+    this.get(id);
+  }
+
+  /** Resolves when no sandbox is being completed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#joining.values());
+  }
+
+  async #join(id: string, config: SandboxConfig, net: string | undefined): Promise<void> {
+    const { deps, paths, runc } = this.#context;
+    try {
+      const [addresses, pidHolder] = await together([
+        net === undefined ? NO_ADDRESSES : deps.network.attach(net, endpointOf(id, config)),
+        holdsPids(config) ? startPidHolder(paths, runc, id, config, deps.cgroupDriver, deps.clock) : undefined,
+      ]);
+      await this.#save(this.#recordOf(id, config, addresses, pidHolder));
+    } catch (error) {
+      this.#records.delete(id);
+      await this.#clear(id);
+      this.#context.changed(id);
+      throw asCreateFailed(error);
+    }
+  }
+
+  #recordOf(
+    id: string,
+    config: SandboxConfig,
+    { ips }: Addresses,
+    pidHolder: SandboxRecord['pidHolder'],
+  ): SandboxRecord {
+    const { bootId, deps } = this.#context;
+    const { dns: _, privileged: __, shareProcessNamespace: ___, firstImageId: ____, ...kept } = config;
+    return {
+      ...kept,
+      id,
+      bootId,
+      createdAtMs: this.#records.get(id)?.createdAtMs ?? deps.clock.nowMs(),
+      ips,
+      pidHolder,
+      stopped: false,
+    };
+  }
+
+  /** Takes away what there is of a sandbox that has not come to be. */
+  async #clear(id: string): Promise<void> {
+    const { deps, paths, runc } = this.#context;
+    await this.#containers.discardRoot(id);
+    await deps.network.detach(id).catch(() => {});
+    await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
+    await rm(this.directory(id), { recursive: true, force: true });
   }
 
   stop(id: string): Promise<void> {
@@ -140,9 +195,11 @@ export class Sandboxes {
   }
 
   async #stopLocked(id: string): Promise<void> {
+    await this.#joining.get(id)?.catch(() => {});
     const record = this.#records.get(id);
     if (record === undefined) return;
     await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.stop(container.id, 0)));
+    await this.#containers.discardRoot(id);
     if (record.stopped) return;
     this.forwards.end(id);
     await this.#context.deps.network.detach(id);
@@ -174,6 +231,20 @@ export class Sandboxes {
     this.#records.set(record.id, stopped);
   }
 }
+
+const endpointOf = (id: string, { uid, name, namespace, portMappings }: SandboxConfig): PodEndpoint => ({
+  sandboxId: id,
+  uid,
+  name,
+  namespace,
+  portMappings,
+});
+
+/** Whether the containers share a pid namespace of their own. */
+const holdsPids = (config: SandboxConfig): boolean => config.shareProcessNamespace && !config.hostPid;
+
+const asCreateFailed = (error: unknown): RuntimeError =>
+  error instanceof RuntimeError ? error : new RuntimeError('create-failed', messageOf(error), { cause: error });
 
 async function empty(directory: string): Promise<void> {
   for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true, force: true });

@@ -140,7 +140,9 @@ export function defaultSeccompProfile(capabilities: readonly string[], nodeArch:
 function architectures(nodeArch: string): readonly string[] {
   switch (nodeArch) {
     case 'x64':
-      return ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86', 'SCMP_ARCH_X32'];
+      // Without x32, which kernels do not run unless their command line has syscall.x32=y: runc compiles the filter for
+      // each container, and that part of it costs 6 ms.
+      return ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86'];
     case 'arm64':
       return ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM'];
     case 'arm':

@@ -168,8 +168,11 @@ export async function startControllers({
   };
 }
 
+/** What an event reports leads to more work first. */
+const EVENTS_MS = 200;
+
 const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
-  createEventRecorder({ client, component, clock, random, log });
+  createEventRecorder({ client, component, settleMs: EVENTS_MS, clock, random, log });
 
 const electorOf = (
   { client }: OpenedClient,

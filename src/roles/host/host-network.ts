@@ -39,6 +39,7 @@ export async function createHostNetwork(
     log,
   });
   return {
+    reserve: bridge.reserve.bind(bridge),
     attach: (netnsPath, pod) => bridge.attach(netnsPath, pod),
     detach: (sandboxId) => bridge.detach(sandboxId),
     retain: (alive) => bridge.retain(alive),

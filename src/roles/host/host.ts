@@ -104,6 +104,8 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
+/** A pod's start needs the processors that the events about it would take. */
+const EVENTS_MS = 200;
 
 /** Throws CodedErrors of one line; releases the instance lock then. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -256,7 +258,7 @@ async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log:
 }
 
 function kubeletRecorder({ client }: OpenedClient, host: string, log: Log): EventRecorder {
-  return createEventRecorder({ client, component: 'kubelet', host, clock, random, log });
+  return createEventRecorder({ client, component: 'kubelet', host, settleMs: EVENTS_MS, clock, random, log });
 }
 
 interface PreparedHost {

@@ -24,6 +24,7 @@ export function createPolicyGate(): PolicyGate {
   const attached = new Map<string, AttachedPod>();
   return {
     guard: (network) => ({
+      ...(network.reserve === undefined ? {} : { reserve: network.reserve.bind(network) }),
       async attach(netnsPath, pod) {
         const { sandboxId, namespace, name } = pod;
         const given = await network.attach(netnsPath, pod);

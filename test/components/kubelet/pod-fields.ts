@@ -6,6 +6,7 @@
 const KUBELET = 'src/components/kubelet';
 const CONFIG = `${KUBELET}/pods/container-config.ts`;
 const EXECUTOR = `${KUBELET}/pods/pod-executor.ts`;
+const SANDBOX = `${KUBELET}/pods/pod-sandbox.ts`;
 const NETWORK = `${KUBELET}/pods/network-files.ts`;
 const ENVIRONMENT = `${KUBELET}/pods/environment.ts`;
 const SOURCES = `${KUBELET}/volumes/sources.ts`;
@@ -35,7 +36,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     'src/core/cgroup/resources.ts': 'overhead priority',
     [NETWORK]: 'dnsPolicy hostname hostnameOverride setHostnameAsFQDN subdomain',
     [ENVIRONMENT]: 'enableServiceLinks',
-    [EXECUTOR]: 'hostIPC hostNetwork hostPID shareProcessNamespace',
+    [SANDBOX]: 'hostIPC hostNetwork hostPID shareProcessNamespace',
     [`${SCHEDULING}/filters/node.ts`]: 'nodeName',
     [`${SCHEDULING}/node-affinity.ts`]: 'nodeSelector',
     [`${SCHEDULING}/preemption.ts`]: 'preemptionPolicy',
@@ -111,7 +112,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   },
   SeccompProfile: { [CONFIG]: 'localhostProfile type' },
   Capabilities: { [CONFIG]: 'add drop' },
-  Sysctl: { [EXECUTOR]: 'name value' },
+  Sysctl: { [SANDBOX]: 'name value' },
   VolumeMount: {
     [VOLUMES]: 'mountPath mountPropagation name readOnly subPath subPathExpr',
     'src/core/podplan/volume-mounts.ts': 'recursiveReadOnly',

@@ -8,6 +8,7 @@ import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient, ResourceClient } from '../../../src/client/types.ts';
 import { StatusManager } from '../../../src/components/kubelet/pods/status-manager.ts';
+import { ManualClock } from '../../client/clocks.ts';
 import { realClock } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
@@ -190,5 +191,56 @@ test('a condition that others own is not written back as it was', async () => {
   const seen = api.get(resources.pods, 'default/steady')?.status;
   assert.equal(seen?.hostIP, '192.0.2.1');
   assert.deepEqual(seen?.conditions, [{ type: 'example.com/g', status: 'False' }]);
+  statuses.stop();
+});
+
+test('conditions of a pod that is being started wait for what comes next, and everything else does not', async () => {
+  const api = new MemoryApi();
+  const clock = new ManualClock();
+  const stored = api.put(resources.pods, pending());
+  const written: string[] = [];
+  const client = api.client();
+  const statuses = new StatusManager({ clock, log: silentLog });
+  statuses.connect({
+    ...client,
+    resource: <T extends KubeObject>(type: ResourceType<T>): ResourceClient<T> => {
+      const inner = client.resource(type);
+      return {
+        ...inner,
+        patch: (name, namespace, kind, patch, options) => {
+          const { status } = patch as { readonly status: { readonly phase?: string; readonly podIP?: string } };
+          written.push(status.phase ?? status.podIP ?? 'conditions');
+          return inner.patch(name, namespace, kind, patch, options);
+        },
+      };
+    },
+  });
+  const creating = (ip?: string, waiting = 'ContainerCreating') => ({
+    phase: 'Pending',
+    conditions: [{ type: 'PodReadyToStartContainers', status: ip === undefined ? 'False' : 'True' }],
+    containerStatuses: [
+      { name: 'c', image: 'i', imageID: '', ready: false, restartCount: 0, state: { waiting: { reason: waiting } } },
+    ],
+    ...(ip === undefined ? {} : { podIP: ip }),
+  });
+  statuses.setTarget('u', stored);
+  statuses.set('u', creating());
+  await clock.advance(100);
+  statuses.set('u', creating('10.0.0.1'));
+  await clock.advance(100);
+  assert.deepEqual(written, []);
+  statuses.set('u', { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
+  await clock.advance(0);
+  assert.deepEqual(written.splice(0), ['Running'], 'one write for a quick start');
+  await clock.advance(2_000);
+  assert.deepEqual(written, [], 'and none afterwards');
+  statuses.forget('u');
+  statuses.setTarget('u', stored);
+  statuses.set('u', creating('10.0.0.2'));
+  await clock.advance(600);
+  assert.equal(written.length, 1, 'a slow start is reported');
+  statuses.set('u', creating('10.0.0.2', 'ErrImagePull'));
+  await clock.advance(0);
+  assert.equal(written.length, 2, 'a failure at once');
   statuses.stop();
 });

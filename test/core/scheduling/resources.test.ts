@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import { assumedRequests, podRequests } from '../../../src/core/scheduling/resources.ts';
 
 const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
@@ -41,4 +42,16 @@ test('scores assume a share for containers that ask for nothing', () => {
 
 test('a quantity nobody can read counts as nothing', () => {
   assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
+});
+
+test('requests are computed once for a generation of a pod, and always without generations', () => {
+  const pod = (cpu: string, generation?: number): Pod => ({
+    metadata: { name: 'web', uid: 'u', ...(generation === undefined ? {} : { generation }) },
+    spec: { containers: [asks(cpu)] },
+  });
+  const first = podInfoOf(pod('100m', 1));
+  assert.equal(podInfoOf(pod('100m', 1), first).requests, first.requests);
+  assert.equal(podInfoOf(pod('200m', 2), first).requests.get('cpu'), 200);
+  const unnumbered = podInfoOf(pod('100m'));
+  assert.equal(podInfoOf(pod('200m'), unnumbered).requests.get('cpu'), 200);
 });

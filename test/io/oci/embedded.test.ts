@@ -295,5 +295,62 @@ inOwnNetworkNamespace(import.meta.url, () => {
       // Generous: the machine may be busy with other suites.
       assert.ok(median < 1_000, `${median} ms`);
     });
+
+    it('makes the root of the first container beside the sandbox, and leaves none that was not needed', async () => {
+      const containers = join(lab.directory, 'state/containers');
+      const held = join(lab.directory, 'images/holds');
+      const before = new Set(await readdir(containers));
+      const made = async (): Promise<string[]> => (await readdir(containers)).filter((name) => !before.has(name));
+      const hint = { firstImageId: imageId };
+      const used = await lab.runtime().runPodSandbox({ ...sandbox('warm'), ...hint });
+      const [prepared] = await made();
+      assert.ok(prepared !== undefined);
+      assert.equal(await lab.runtime().createContainer(used, container(BUSYBOX, ['true'])), prepared);
+      assert.notEqual(await lab.runtime().createContainer(used, container(BUSYBOX, ['true'])), prepared);
+      await lab.runtime().removePodSandbox(used);
+      const unused = await lab.runtime().runPodSandbox({ ...sandbox('cold'), ...hint });
+      const [waste = ''] = await made();
+      await lab.runtime().stopPodSandbox(unused);
+      assert.deepEqual(await made(), []);
+      assert.ok(!(await readdir(held)).includes(`${waste}.json`));
+      assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(waste));
+      await lab.runtime().removePodSandbox(unused);
+    });
+
+    it('takes a sandbox away whose network fails after its addresses were known', async () => {
+      const plugging = Promise.withResolvers<never>();
+      const detached: string[] = [];
+      const network = {
+        reserve: async () => ({ ips: ['10.9.9.9'] }),
+        attach: () => plugging.promise,
+        detach: async (id: string) => void detached.push(id),
+        retain: async () => {},
+      };
+      const other = await createRuntimeLab({ network });
+      try {
+        const runtime = other.runtime();
+        const sandboxId = await runtime.runPodSandbox({
+          ...sandbox('unplugged'),
+          cgroupParent: other.cgroupParent('unplugged'),
+        });
+        assert.deepEqual(
+          (await runtime.listPodSandboxes()).map(({ state, ips }) => [state, ips]),
+          [['ready', ['10.9.9.9']]],
+        );
+        const image = (await runtime.images.status(BUSYBOX))?.id ?? '';
+        const creating = runtime.createContainer(sandboxId, {
+          ...container(BUSYBOX, ['sleep', '60']),
+          imageId: image,
+        });
+        setTimeout(() => plugging.reject(new Error('the kernel refuses the link')), 200);
+        await assert.rejects(creating, /the kernel refuses the link/);
+        assert.deepEqual(await runtime.listPodSandboxes(), []);
+        assert.deepEqual(detached, [sandboxId]);
+        for (const left of ['state/containers', 'state/sandboxes', 'run/sandboxes'])
+          assert.deepEqual(await readdir(join(other.directory, left)), [], left);
+      } finally {
+        await other.cleanUp();
+      }
+    });
   });
 });

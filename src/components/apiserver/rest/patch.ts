@@ -7,7 +7,7 @@ import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { goText } from '../../../base/go-text.ts';
 import { jsonPatch } from '../../../core/patch/json-patch.ts';
 import { mergeInto } from '../../../core/patch/merge-patch.ts';
-import { strategicMergePatch } from '../../../core/patch/strategic.ts';
+import { strategicMergeInto } from '../../../core/patch/strategic.ts';
 import { yieldEventLoop } from '../event-loop.ts';
 import { decodeValue } from '../http/decode.ts';
 import { decodeObject, StrictError, shownText, WrongType } from '../pipeline/decode-object.ts';
@@ -142,7 +142,7 @@ function laid(
     case 'merge':
       return mergeInto(current, patch);
     case 'strategic':
-      return ofSameKind(current, (before) => strategicMergePatch(before, patch, request.kind.schema));
+      return ofSameKind(current, (before) => strategicMergeInto(before, patch, request.kind.schema));
   }
 }
 

@@ -12,17 +12,15 @@ import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/
 import { withDevices } from '../../../core/podplan/devices.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, SandboxStatus } from '../../../core/podplan/port.ts';
-import { LABELS } from '../../../core/podplan/snapshot.ts';
 import type { ContainerDevices } from '../devices/node-devices.ts';
 import { nodeLimits } from '../resources/node-limits.ts';
-import { CONFIG_SOURCE } from '../sources/static-pod.ts';
-import { VolumeError } from '../volumes/manager.ts';
+import { showsAddresses } from '../volumes/sources.ts';
 import { containerConfig } from './container-config.ts';
 import { environmentOf } from './environment.ts';
 import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
-import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname } from './network-files.ts';
-import { portMappings } from './port-mappings.ts';
+import { hostsFile, podHostname } from './network-files.ts';
+import { PodSandbox } from './pod-sandbox.ts';
 import { podRegistryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { unsupportedContainerField } from './unsupported-fields.ts';
@@ -40,7 +38,7 @@ export class PodExecutor {
   private readonly services: PodServices;
   private readonly source: PodSource;
   private readonly done: () => void;
-  private readonly fail: (reason: string, message: string) => void;
+  private readonly sandbox: PodSandbox;
   /** Containers being killed, with when the kill will have run out of patience. */
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
@@ -53,76 +51,11 @@ export class PodExecutor {
     this.services = services;
     this.source = source;
     this.done = worker.done;
-    this.fail = worker.fail;
+    this.sandbox = new PodSandbox(services, source, worker.fail);
   }
 
-  async createSandbox(pod: Pod, action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
-    const { services } = this;
-    const { name = '', namespace = 'default', uid = '' } = pod.metadata ?? {};
-    for (const id of action.replaces) await services.runtime.stopPodSandbox(id);
-    if (action.replaces.length > 0) {
-      services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
-    }
-    // First of all: what is found later without an owner is known by this directory.
-    await services.files.pods.makeDirectory(services.directories.pod(uid), 0o750);
-    try {
-      await services.volumes.setUp(pod, { podIps: [], hostIps: services.hostIps });
-    } catch (error) {
-      if (error instanceof VolumeError && error.exceedsAttachLimit)
-        this.fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
-      else if (error instanceof VolumeError) services.events.pod(pod, 'Warning', 'FailedMount', error.message);
-      throw error;
-    }
-    try {
-      const [cgroupParent, runtimeHandler] = await Promise.all([
-        services.cgroups.ensurePod(pod),
-        services.runtimeClasses.handlerOf(pod),
-      ]);
-      const userNamespace = await services.userNamespaces.mappingOf(pod, runtimeHandler);
-      const logDirectory = services.directories.logs(pod);
-      await services.files.pods.makeDirectory(logDirectory, 0o755);
-      const spec = pod.spec;
-      await services.runtime.runPodSandbox({
-        name,
-        namespace,
-        uid,
-        attempt: action.attempt,
-        hostname: kernelHostname(pod, services.hostInfo.hostname, services.settings.clusterDomain),
-        labels: {
-          ...(pod.metadata?.labels ?? {}),
-          [LABELS.podName]: name,
-          [LABELS.podNamespace]: namespace,
-          [LABELS.podUid]: uid,
-        },
-        // The kubelet's own note: an API pod could claim to be a static one.
-        annotations: { ...pod.metadata?.annotations, [CONFIG_SOURCE]: this.source },
-        logDirectory,
-        cgroupParent,
-        hostNetwork: spec?.hostNetwork === true,
-        hostPid: spec?.hostPID === true,
-        hostIpc: spec?.hostIPC === true,
-        shareProcessNamespace: spec?.shareProcessNamespace === true,
-        privileged: [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].some(
-          (container) => container.securityContext?.privileged === true,
-        ),
-        portMappings: portMappings(pod),
-        dns: podDns(pod, parseResolvConf(await services.host.resolvConf()), {
-          servers: services.settings.clusterDns,
-          domain: services.settings.clusterDomain,
-        }),
-        ...(userNamespace === undefined ? {} : { userNamespace }),
-        ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
-        sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
-      });
-    } catch (error) {
-      services.events.pod(
-        pod,
-        'Warning',
-        'FailedCreatePodSandBox',
-        `Failed to create pod sandbox: ${messageOf(error)}`,
-      );
-      throw error;
-    }
+  createSandbox(pod: Pod, action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
+    return this.sandbox.create(pod, action);
   }
 
   stopSandbox(pod: Pod, sandboxId: string): void {
@@ -272,8 +205,7 @@ export class PodExecutor {
         allocatable: services.allocatable(),
         config: services.config,
       });
-      // Downward API files may name addresses, which exist only now.
-      await services.volumes.setUp(pod, addresses);
+      if (!this.sandbox.areVolumesFresh || showsAddresses(pod)) await services.volumes.setUp(pod, addresses);
       const mounts: Mount[] = await services.volumes.mountsOf(pod, container as Container, env);
       mounts.push(...(await this.ownMounts(pod, container, addresses.podIps, action.attempt, mounts)));
       config = containerConfig({

@@ -108,7 +108,7 @@ export class PodResize {
     try {
       // Growing, the pod's own limits must make room first; shrinking, they can only follow: then this first try is
       // refused.
-      await services.cgroups.ensurePod(pod).catch(() => '');
+      await services.cgroups.ensurePod(pod).catch(() => {});
       for (const container of pending) await this.apply(pod, container, running);
       await services.cgroups.ensurePod(pod);
       this.current = undefined;

@@ -6,7 +6,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
-import type { PodStatus } from '../../../core/podplan/status.ts';
+import { type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.ts';
 import { essentialPatch, statusPatch } from './status-patch.ts';
 
 interface Entry {
@@ -21,6 +21,8 @@ interface Entry {
   dirty: boolean;
   failures: number;
   timer: Timer | undefined;
+  /** Until it fires, what is set of a start under way waits for what comes next. */
+  start: Timer | undefined;
   /** The status that the API refused, as text, and the monotonic time until which it is not sent again. */
   refusal: { readonly status: string; readonly untilMs: number } | undefined;
   /** Monotonic time at which the graceful deletion was first seen. */
@@ -29,6 +31,12 @@ interface Entry {
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
+/**
+ * How long the conditions of a pod whose containers are being created wait for the next change: most pods run before,
+ * and a write costs the API server and each of its watchers more than the kubelet.
+ */
+const START_MS = 500;
+const CREATING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing']);
 const WRITTEN_POLL_MS = 20;
 /** What refuses a status (validation, an admission policy) may change, but not soon. */
 const REFUSED_RETRY_MS = 60_000;
@@ -61,8 +69,10 @@ export class StatusManager {
 
   /** `uid` is the kubelet's (a static pod's own, not its mirror's). */
   set(uid: string, status: PodStatus): void {
-    this.entry(uid).status = status;
-    this.kick(uid);
+    const entry = this.entry(uid);
+    entry.status = status;
+    if (!isStarting(status) || entry.target?.metadata?.deletionTimestamp !== undefined) this.kick(uid);
+    else entry.start ??= this.clock.setTimer(START_MS, () => this.kick(uid));
   }
 
   /** The object at the API was seen, changed or is gone. */
@@ -79,14 +89,19 @@ export class StatusManager {
   }
 
   forget(uid: string): void {
-    this.entries.get(uid)?.timer?.cancel();
+    const entry = this.entries.get(uid);
+    entry?.timer?.cancel();
+    entry?.start?.cancel();
     this.entries.delete(uid);
   }
 
   /** Resolves when what was set of these pods has reached the API. */
   async written(uids: readonly string[]): Promise<void> {
     const entries = (): Entry[] => uids.flatMap((uid) => this.entries.get(uid) ?? []);
-    while (this.client !== undefined && entries().some(({ syncing, dirty, timer }) => syncing || dirty || timer))
+    while (
+      this.client !== undefined &&
+      entries().some(({ syncing, dirty, timer, start }) => syncing || dirty || timer || start)
+    )
       await new Promise<void>((resolve) => this.clock.setTimer(WRITTEN_POLL_MS, resolve));
   }
 
@@ -107,6 +122,7 @@ export class StatusManager {
         dirty: false,
         failures: 0,
         timer: undefined,
+        start: undefined,
         refusal: undefined,
         deletingMs: undefined,
       };
@@ -118,6 +134,8 @@ export class StatusManager {
   private kick(uid: string): void {
     const entry = this.entries.get(uid);
     if (entry === undefined || this.client === undefined) return;
+    entry.start?.cancel();
+    entry.start = undefined;
     entry.dirty = true;
     if (entry.syncing) return;
     entry.timer?.cancel();
@@ -215,6 +233,18 @@ export class StatusManager {
       throw error;
     }
   }
+}
+
+/** Nothing of the pod has run, failed or been refused. */
+function isStarting({ phase, reason, containerStatuses = [], initContainerStatuses = [], conditions = [] }: PodStatus) {
+  return (
+    phase === 'Pending' &&
+    reason === undefined &&
+    conditions.every(({ type }) => !RESIZE_CONDITIONS.includes(type)) &&
+    [...initContainerStatuses, ...containerStatuses].every(
+      ({ state, lastState }) => CREATING.has(state?.waiting?.reason ?? '') && lastState?.terminated === undefined,
+    )
+  );
 }
 
 /** Answers that the same request gets again until something else changes. */

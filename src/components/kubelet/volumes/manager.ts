@@ -69,19 +69,31 @@ export class VolumeManager {
    * it.
    */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
-    let first: VolumeError | undefined;
     const shared = {
       config: decodingOnce(this.options.config),
       budget: new ExpansionBudget('config map, secret, downward API and projected volumes', MAX_VOLUME_BYTES),
     };
-    for (const volume of pod.spec?.volumes ?? []) {
+    const failures: VolumeError[] = [];
+    const setUp = async (volume: Volume): Promise<void> => {
       try {
         await this.setUpVolume(pod, volume, addresses, shared);
       } catch (error) {
-        first ??= new VolumeError(volume.name, error);
+        failures.push(new VolumeError(volume.name, error));
       }
-    }
+    };
+    const volumes = pod.spec?.volumes ?? [];
+    const isForeign = (volume: Volume): boolean => this.options.plugins.isFor(volume);
+    const own = Promise.all(volumes.filter((volume) => !isForeign(volume)).map(setUp));
+    // One after another: two claims may lead to the same volume.
+    for (const volume of volumes.filter(isForeign)) await setUp(volume);
+    await own;
+    const [first] = failures;
     if (first !== undefined) throw first;
+  }
+
+  /** Whether nothing but the API server is needed for the pod's volumes: no driver, tool, claim or registry. */
+  areImmediate({ spec }: Pod): boolean {
+    return spec?.volumes?.every((volume) => !this.options.plugins.isFor(volume)) !== false;
   }
 
   private async setUpVolume(
@@ -122,17 +134,19 @@ export class VolumeManager {
       if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
       return;
     }
-    await this.directory(directory, plugin !== 'configmap', 0o755, undefined);
-    const payload = await volumePayload(
-      {
-        pod,
-        ...addresses,
-        ...shared,
-        tokens: this.options.tokens,
-        allocatable: this.options.allocatable(),
-      },
-      volume,
-    );
+    const [payload] = await Promise.all([
+      volumePayload(
+        {
+          pod,
+          ...addresses,
+          ...shared,
+          tokens: this.options.tokens,
+          allocatable: this.options.allocatable(),
+        },
+        volume,
+      ),
+      this.directory(directory, plugin !== 'configmap', 0o755, undefined),
+    ]);
     await this.options.files.writeAtomically(directory, payload ?? new Map(), {
       nowMs: this.options.clock.nowMs(),
       ...(fsGroup === undefined ? {} : { gid: fsGroup }),
@@ -234,8 +248,8 @@ export class VolumeManager {
   ): Promise<boolean> {
     const { files, mounts } = this.options;
     if (!memory) return files.makeDirectory(path, mode);
-    await files.makeDirectory(path);
-    if (await mounts.isMountPoint(path)) return false;
+    const isNew = await files.makeDirectory(path);
+    if (!isNew && (await mounts.isMountPoint(path))) return false;
     await mounts.tmpfs(path, { mode, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
     return true;
   }

@@ -42,6 +42,14 @@ const hasDownwardFiles = (pod: Pod): boolean =>
       volume.downwardAPI !== undefined || volume.projected?.sources?.some((source) => source.downwardAPI !== undefined),
   ) === true;
 
+/** Whether files of the pod name its addresses, which exist only with its sandbox. */
+export const showsAddresses = ({ spec }: Pod): boolean =>
+  spec?.volumes?.some(({ downwardAPI, projected }) =>
+    [downwardAPI, ...(projected?.sources ?? []).map((source) => source.downwardAPI)].some((files) =>
+      files?.items?.some(({ fieldRef }) => fieldRef?.fieldPath.startsWith('status.') === true),
+    ),
+  ) === true;
+
 type Files = Map<string, ProjectedFile>;
 
 const DEFAULT_MODE = 0o644;
@@ -84,7 +92,14 @@ export async function volumePayload(input: PayloadInput, volume: Volume): Promis
   }
   if (volume.projected !== undefined) {
     const mode = volume.projected.defaultMode ?? DEFAULT_MODE;
-    for (const source of volume.projected.sources ?? []) await addProjection(files, input, source, mode);
+    const parts = await Promise.all(
+      (volume.projected.sources ?? []).map(async (source) => {
+        const part: Files = new Map();
+        await addProjection(part, input, source, mode);
+        return part;
+      }),
+    );
+    for (const part of parts) for (const [path, file] of part) files.set(path, file);
     return files;
   }
   return undefined;

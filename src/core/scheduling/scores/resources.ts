@@ -66,23 +66,29 @@ export const balancedAllocation: ScorerFactory = ({ balancedResources }) => {
   return (pod, nodes) => {
     if (!names.some((name) => (pod.requests.get(name) ?? 0) > 0)) return undefined;
     const counted = names.filter((name) => concerns(pod, name));
-    return nodes.map((node) => balance(pod.requests, node, counted));
+    // The same for all nodes: a list for each would be most of what a decision allocates.
+    const fractions = counted.map(() => 0);
+    return nodes.map((node) => balance(pod.requests, node, counted, fractions));
   };
 };
 
-function balance(requests: Amounts, node: NodeInfo, names: readonly string[]): number {
-  const fractions: number[] = [];
+/** `fractions` is room to work in, of the length of `names`. */
+function balance(requests: Amounts, node: NodeInfo, names: readonly string[], fractions: number[]): number {
+  let count = 0;
   for (const name of names) {
     const allocatable = node.allocatable.get(name) ?? 0;
     if (allocatable === 0) continue;
-    fractions.push(Math.min(1, ((node.requested.get(name) ?? 0) + (requests.get(name) ?? 0)) / allocatable));
+    fractions[count++] = Math.min(1, ((node.requested.get(name) ?? 0) + (requests.get(name) ?? 0)) / allocatable);
   }
-  return Math.floor((1 - deviation(fractions)) * MAX_SCORE);
+  return Math.floor((1 - deviation(fractions, count)) * MAX_SCORE);
 }
 
-function deviation(fractions: readonly number[]): number {
-  const [first = 0, second = first] = fractions;
-  if (fractions.length <= 2) return Math.abs(first - second) / 2;
-  const mean = fractions.reduce((sum, each) => sum + each, 0) / fractions.length;
-  return Math.sqrt(fractions.reduce((sum, each) => sum + (each - mean) ** 2, 0) / fractions.length);
+/** Of the first `count`. */
+function deviation(fractions: readonly number[], count: number): number {
+  const first = count > 0 ? (fractions[0] ?? 0) : 0;
+  const second = count > 1 ? (fractions[1] ?? 0) : first;
+  if (count <= 2) return Math.abs(first - second) / 2;
+  const used = fractions.slice(0, count);
+  const mean = used.reduce((sum, each) => sum + each, 0) / count;
+  return Math.sqrt(used.reduce((sum, each) => sum + (each - mean) ** 2, 0) / count);
 }

@@ -75,12 +75,14 @@ function countDomains(
   }
   if (domains.size > 0) {
     for (const node of view.nodes) {
+      const here = selected.on(node);
+      if (here === 0) continue;
       const domain = node.label(constraint.topologyKey);
       const count = domain === undefined ? undefined : domains.get(domain);
       if (domain === undefined || count === undefined || !takesPart(node) || !isEligible(constraint, pod.pod, node)) {
         continue;
       }
-      domains.set(domain, count + selected.on(node));
+      domains.set(domain, count + here);
     }
   }
   return { size: domains.size, countOf: (_, domain) => domains.get(domain) ?? 0 };
