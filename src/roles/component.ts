@@ -4,14 +4,7 @@ import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import { canonicalRoot, pathsBelow } from './config/settings.ts';
 import type { Component, ComponentOptions } from './controllers/server.ts';
-import {
-  collectLessOften,
-  collectWhenIdle,
-  keepYoungGenerationSmall,
-  scavengeAlone,
-  tierUpLate,
-  YOUNG_BYTES,
-} from './heap.ts';
+import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
 
 export interface ComponentFlags {
@@ -77,7 +70,6 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     collectLessOften();
     collectWhenIdle();
     scavengeAlone();
-    tierUpLate();
     await Promise.race([interrupted.signal, fatal.promise]);
     const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
     if (!(await within(component.stop(), ms))) log.warn('component did not stop in time', { ms });

@@ -20,20 +20,6 @@ export function scavengeAlone(): void {
   setFlagsFromString('--no-parallel-scavenge');
 }
 
-/** V8's own value for its efficiency mode is half of it; its default is 3000. */
-const TURBOFAN_INVOCATIONS = 30_000;
-const WARM_UP_MS = 15_000;
-
-/**
- * V8 compiles what was called a few thousand times with its last and most expensive compiler, on its helper threads.
- * In the first seconds that is what every request needs. Later it is what a burst of requests needs for as long as it
- * lasts, and compiling that took a tenth of a busy server's CPU: what is called for longer still gets there.
- */
-export function tierUpLate(): void {
-  const change = (): void => setFlagsFromString(`--invocation-count-for-turbofan=${TURBOFAN_INVOCATIONS}`);
-  setTimeout(change, WARM_UP_MS).unref();
-}
-
 /**
  * Of the young generation, both halves: what a store needs, and what an API server does, whose requests make more on
  * their way.
