@@ -90,7 +90,11 @@ export async function nodeCertificates(
         manager('server', () => namesOfNode(client, nodeName), reload),
       ];
       for (const each of managers) each.start();
-      trust = followTrust({ root, nodeName, ports, client, onChanged: reload, log });
+      const onChanged = (): void => {
+        reload();
+        for (const each of managers) each.checkNow();
+      };
+      trust = followTrust({ root, nodeName, ports, client, onChanged, log });
     },
     stop: async () => {
       trust?.stop();

@@ -34,6 +34,8 @@ export class CertificateManager {
   readonly #options: CertificateManagerOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
+  /** Ends the pause before the next look. */
+  #wake = new AbortController();
 
   constructor(options: CertificateManagerOptions) {
     this.#options = options;
@@ -48,11 +50,17 @@ export class CertificateManager {
     await this.#running;
   }
 
+  /** The trusted authorities have changed: the one that signed the certificate may be about to go. */
+  checkNow(): void {
+    this.#wake.abort();
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     let trouble = '';
     while (!signal.aborted) {
       let delayMs = CHECK_MS;
+      this.#wake = new AbortController();
       try {
         delayMs = (await this.#check()) ? CHECK_MS : NOT_KNOWN_MS;
         trouble = '';
@@ -67,7 +75,7 @@ export class CertificateManager {
         trouble = message;
         delayMs = RETRY_MS;
       }
-      await sleep(this.#options.clock, delayMs, signal).catch(() => {});
+      await sleep(this.#options.clock, delayMs, AbortSignal.any([signal, this.#wake.signal])).catch(() => {});
     }
   }
 
