@@ -71,7 +71,10 @@ export class StatusManager {
   set(uid: string, status: PodStatus): void {
     const entry = this.entry(uid);
     entry.status = status;
-    if (!isStarting(status) || entry.target?.metadata?.deletionTimestamp !== undefined) this.kick(uid);
+    const { metadata, status: known } = entry.target ?? {};
+    // After a power cut the API still shows a pod that runs.
+    const isFirst = known?.phase === undefined || known.phase === 'Pending';
+    if (!isFirst || !isStarting(status) || metadata?.deletionTimestamp !== undefined) this.kick(uid);
     else entry.start ??= this.clock.setTimer(START_MS, () => this.kick(uid));
   }
 
