@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError } from '../../base/errors.ts';
 
-const execute = promisify(execFile);
-
-/** What to install where a tool is missing, by the tool. */
+/** Package that contains a tool, by the tool. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'mount.nfs': 'nfs-common',
   iscsiadm: 'open-iscsi',
   losetup: 'util-linux',
+  blkid: 'util-linux',
+  blockdev: 'util-linux',
   'mkfs.ext4': 'e2fsprogs',
   'mkfs.xfs': 'xfsprogs',
+  'mkfs.btrfs': 'btrfs-progs',
   setquota: 'quota',
   chattr: 'e2fsprogs',
 };
@@ -21,14 +21,41 @@ const TIMEOUT_MS = 120_000;
 export const missingTool = (tool: string): CodedError =>
   new CodedError('tool-missing', `${tool}: not installed on this node; install ${PACKAGES[tool] ?? tool}`);
 
-/** Standard output. Throws CodedError 'tool-missing' or 'tool' with what the tool printed. */
-export async function run(tool: string, args: readonly string[]): Promise<string> {
+export interface ToolResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a tool to its exit, whatever its exit code. Throws CodedError 'tool-missing', or 'tool' when a signal ended it or
+ * it did not exit in time. A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit.
+ */
+export function result(tool: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<ToolResult> {
   const { NODE_OPTIONS: _options, ...env } = process.env;
-  try {
-    return (await execute(tool, args, { env: { ...env, LC_ALL: 'C' }, timeout: TIMEOUT_MS })).stdout;
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') throw missingTool(tool);
-    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    throw new CodedError('tool', `${tool}: ${stderr === '' ? messageOf(error) : stderr}`, { cause: error });
-  }
+  return new Promise((resolve, reject) => {
+    const child = execFile(tool, args, { env: { ...env, LC_ALL: 'C' } }, (error, stdout, stderr) => {
+      clearTimeout(deadline);
+      if (error === null) return resolve({ exitCode: 0, stdout, stderr });
+      if (error.code === 'ENOENT') return reject(missingTool(tool));
+      if (typeof error.code === 'number') return resolve({ exitCode: error.code, stdout, stderr });
+      const reason = error.signal == null ? error.message : `ended by ${error.signal}`;
+      reject(new CodedError('tool', `${tool}: ${reason}`, { cause: error }));
+    });
+    const deadline = setTimeout(() => {
+      child.kill('SIGKILL');
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      child.unref();
+      reject(new CodedError('tool', `${tool}: no exit within ${timeoutMs / 1000} s; check the device or server`));
+    }, timeoutMs);
+  });
+}
+
+/** Standard output. Throws CodedError 'tool-missing' or 'tool' with what the tool printed. */
+export async function run(tool: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<string> {
+  const { exitCode, stdout, stderr } = await result(tool, args, timeoutMs);
+  if (exitCode === 0) return stdout;
+  const text = stderr.trim();
+  throw new CodedError('tool', `${tool}: ${text === '' ? `exit code ${exitCode}` : text}`);
 }
