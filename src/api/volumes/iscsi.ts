@@ -46,3 +46,9 @@ function validateName(name: string, at: string, unknown: string): FieldError[] {
   if (format === undefined) return [fieldError.invalid(at, name, unknown)];
   return format.test(name) ? [] : [fieldError.invalid(at, name, 'must be valid format')];
 }
+
+const DEFAULT_PORT = 3260;
+
+/** A portal with its port: `192.0.2.1`, `192.0.2.1:3260`, `[2001:db8::1]:3260`. */
+export const portalWithPort = (portal: string): string =>
+  /^(?:\[.*\]|[^:]*):\d+$/.test(portal) ? portal : `${portal}:${DEFAULT_PORT}`;

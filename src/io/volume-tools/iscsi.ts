@@ -1,17 +1,17 @@
 /** iSCSI sessions through open-iscsi. Source: iscsiadm(8); pkg/volume/iscsi iscsi_util.go. */
 import { access } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { portalWithPort } from '../../api/volumes/iscsi.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { IscsiChap, IscsiTarget } from '../../components/kubelet/volumes/tools-port.ts';
 import { run } from './run.ts';
 
-const DEFAULT_PORT = 3260;
 const DEVICE_POLL_MS = 200;
 const DEVICE_TRIES = 50;
 
 export async function iscsiLogin({ portals, iqn, lun, interface: card, chap }: IscsiTarget): Promise<string> {
   let failure: unknown;
-  for (const portal of portals.map(withPort)) {
+  for (const portal of portals.map(portalWithPort)) {
     try {
       const discovery = ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', card];
       const node = ['-m', 'node', '-p', portal, '-T', iqn, '-I', card];
@@ -46,17 +46,13 @@ async function authenticate(record: readonly string[], prefix: string, chap: Isc
 }
 
 export async function iscsiLogout({ portals, iqn }: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void> {
-  for (const portal of portals.map(withPort)) {
+  for (const portal of portals.map(portalWithPort)) {
     await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '--logout']).catch((error: unknown) => {
       // 21: no session, which is what was wanted; without the tool there cannot be one either.
       if (!/No matching sessions|No records found|not installed/i.test(messageOf(error))) throw error;
     });
   }
 }
-
-/** `192.0.2.1`, `192.0.2.1:3260`, `[2001:db8::1]:3260`. */
-const withPort = (portal: string): string =>
-  /^(?:\[.*\]|[^:]*):\d+$/.test(portal) ? portal : `${portal}:${DEFAULT_PORT}`;
 
 async function appears(device: string): Promise<boolean> {
   for (let tries = DEVICE_TRIES; tries > 0; tries--) {

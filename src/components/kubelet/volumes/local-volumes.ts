@@ -14,6 +14,7 @@ import { prepareHostPath } from './host-path.ts';
 import type { LoopMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
 import type { VolumeTools } from './tools-port.ts';
+import { Turns } from './turns.ts';
 
 export interface LocalVolumesOptions {
   readonly records: MountRecords;
@@ -27,6 +28,8 @@ export interface LocalVolumesOptions {
 
 export class LocalVolumes {
   readonly #options: LocalVolumesOptions;
+  /** By file: a pod that ends must not detach the loop device that the next one gets. */
+  readonly #loops = new Turns();
 
   constructor(options: LocalVolumesOptions) {
     this.#options = options;
@@ -66,8 +69,14 @@ export class LocalVolumes {
 
   async tearDown(record: PlainMount | LoopMount): Promise<void> {
     const { tools, records } = this.#options;
-    if (record.kind !== 'loop') await tools.unmount(record.path);
-    else if (!(await this.#isShared(record))) await tools.detachLoop(record.file);
+    if (record.kind === 'loop') {
+      await this.#loops.inTurn(record.file, async () => {
+        if (!(await this.#isShared(record))) await tools.detachLoop(record.file);
+        await records.remove(record);
+      });
+      return;
+    }
+    await tools.unmount(record.path);
     await records.remove(record);
   }
 
@@ -109,9 +118,11 @@ export class LocalVolumes {
     if (kind === 'BlockDevice') return records.put({ ...shared, kind: 'local', path: file });
     if (kind !== 'File') throw new Error(`path "${file}" is not a block device or a file`);
     const known = await records.get(shared.uid, shared.volume);
-    await records.put({ ...shared, kind: 'loop', file, path: known?.path ?? '' });
     try {
-      await records.put({ ...shared, kind: 'loop', file, path: await tools.attachLoop(file, false) });
+      await this.#loops.inTurn(file, async () => {
+        await records.put({ ...shared, kind: 'loop', file, path: known?.path ?? '' });
+        await records.put({ ...shared, kind: 'loop', file, path: await tools.attachLoop(file, false) });
+      });
     } catch (error) {
       throw new Error(`MapVolume.SetUpDevice failed for volume "${shared.name}" : ${messageOf(error)}`, {
         cause: error,
@@ -119,9 +130,11 @@ export class LocalVolumes {
     }
   }
 
-  async #isShared({ file, uid }: LoopMount): Promise<boolean> {
+  async #isShared({ file, uid, volume }: LoopMount): Promise<boolean> {
     const all = await this.#options.records.all();
-    return all.some((each) => each.kind === 'loop' && each.file === file && each.uid !== uid);
+    return all.some(
+      (each) => each.kind === 'loop' && each.file === file && (each.uid !== uid || each.volume !== volume),
+    );
   }
 }
 

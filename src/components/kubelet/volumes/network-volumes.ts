@@ -1,12 +1,14 @@
 /** NFS and iSCSI through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
 import { join } from 'node:path';
 import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubernetes-types/core/v1';
+import { portalWithPort } from '../../../api/volumes/iscsi.ts';
 import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
 import type { IscsiMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
 import type { IscsiChap, VolumeTools } from './tools-port.ts';
+import { Turns } from './turns.ts';
 
 /** Below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
 const CHAP_KEYS = ['username', 'password', 'username_in', 'password_in'] as const;
@@ -22,6 +24,8 @@ export interface NetworkVolumesOptions {
 
 export class NetworkVolumes {
   readonly #options: NetworkVolumesOptions;
+  /** By target: a pod that ends must not log out of what the next one logs in to. */
+  readonly #targets = new Turns();
 
   constructor(options: NetworkVolumesOptions) {
     this.#options = options;
@@ -44,7 +48,11 @@ export class NetworkVolumes {
     });
   }
 
-  async setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
+  setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
+    return this.#targets.inTurn(source.iqn, () => this.#setUpIscsi(request, source));
+  }
+
+  async #setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
     const { records, mounts, files, tools, directories } = this.#options;
     const { iqn, lun, targetPortal, portals = [], iscsiInterface = 'default', fsType } = source;
     const chap = await this.#chap(request, source);
@@ -97,18 +105,31 @@ export class NetworkVolumes {
 
   async tearDown(record: PlainMount | IscsiMount): Promise<void> {
     const { records, tools } = this.#options;
-    if (!record.block) await tools.unmount(record.path);
-    if (record.kind === 'iscsi') {
-      const others = (await records.all()).filter(
-        (each) => each.kind === 'iscsi' && each.iqn === record.iqn && each.uid !== record.uid,
-      );
-      if (record.staging !== '' && !others.some((each) => each.kind === 'iscsi' && each.staging === record.staging)) {
-        await tools.unmount(record.staging);
-        await tools.removeEmptyDirectory(record.staging);
-      }
-      if (others.length === 0) await tools.iscsiLogout(record);
-    }
+    if (record.kind === 'iscsi') return this.#targets.inTurn(record.iqn, () => this.#tearDownIscsi(record));
+    await tools.unmount(record.path);
     await records.remove(record);
+  }
+
+  /** Logs out of the portals that no other volume uses, of whichever pod it is. */
+  async #tearDownIscsi(record: IscsiMount): Promise<void> {
+    const { records, tools } = this.#options;
+    if (!record.block) await tools.unmount(record.path);
+    if (record.staging !== '' && !(await this.#others(record)).some(({ staging }) => staging === record.staging)) {
+      await tools.unmount(record.staging);
+      await tools.removeEmptyDirectory(record.staging);
+    }
+    const used = new Set((await this.#others(record)).flatMap(({ portals }) => portals.map(portalWithPort)));
+    const portals = record.portals.filter((portal) => !used.has(portalWithPort(portal)));
+    if (portals.length > 0) await tools.iscsiLogout({ portals, iqn: record.iqn });
+    await records.remove(record);
+  }
+
+  /** Other volumes of the record's target: of other pods and of the same pod. */
+  async #others({ iqn, uid, volume }: IscsiMount): Promise<readonly IscsiMount[]> {
+    return (await this.#options.records.all()).filter(
+      (each): each is IscsiMount =>
+        each.kind === 'iscsi' && each.iqn === iqn && (each.uid !== uid || each.volume !== volume),
+    );
   }
 
   #common(request: VolumeRequest, plugin: string) {

@@ -9,6 +9,7 @@ import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { VolumeTools } from '../tools-port.ts';
+import { Turns } from '../turns.ts';
 import type { Attachments } from './attachments.ts';
 import type { CsiDrivers } from './drivers.ts';
 import { isFinal } from './port.ts';
@@ -31,7 +32,7 @@ export class CsiStaging {
   /** Staged by this process, and not called to be unstaged since: the driver need not be called for the next pod. */
   readonly #mounted = new Set<string>();
   /** One call at a time for each volume of a driver: a pod that ends must not unstage what the next one stages. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(options: CsiStagingOptions) {
     this.#options = options;
@@ -83,16 +84,7 @@ export class CsiStaging {
   async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
     // Before the first record of a pod that is made now, which says nothing yet of what is staged.
     await this.#options.staged.all();
-    const key = `${driver}/${volumeId}`;
-    const before = this.#turns.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    const settled = mine.catch(() => {});
-    this.#turns.set(key, settled);
-    try {
-      return await mine;
-    } finally {
-      if (this.#turns.get(key) === settled) this.#turns.delete(key);
-    }
+    return this.#turns.inTurn(`${driver}/${volumeId}`, work);
   }
 
   #unstageUnused(volume: StagedVolume): void {

@@ -1,0 +1,16 @@
+/** Runs the operations of one key one after the other, in the order of the calls. Keys are independent. */
+export class Turns {
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  async inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.catch(() => {});
+    this.#turns.set(key, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#turns.get(key) === settled) this.#turns.delete(key);
+    }
+  }
+}
