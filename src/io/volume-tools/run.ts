@@ -28,8 +28,8 @@ export interface ToolResult {
 }
 
 /**
- * Runs a tool to its exit, whatever its exit code. Throws CodedError 'tool-missing', or 'tool' when a signal ended it or
- * it did not exit in time. A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit.
+ * Runs a tool to its exit, whatever its exit code. Throws CodedError 'tool-missing', or 'tool' when a signal ended it
+ * or it did not exit in time. A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for it.
  */
 export function result(tool: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<ToolResult> {
   const { NODE_OPTIONS: _options, ...env } = process.env;
