@@ -105,6 +105,10 @@ function one(
   if (input.finished && status.state?.terminated === undefined) {
     if (status.state?.running !== undefined || latest !== undefined || before?.containerID !== undefined) {
       status.state = LOST;
+      if (latest === undefined && before !== undefined) {
+        status.restartCount = before.restartCount;
+        status.lastState = before.lastState ?? {};
+      }
     }
   }
   decide(status, snapshot, container as Container, latest, init);

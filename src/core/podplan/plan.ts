@@ -15,6 +15,7 @@ import {
   ephemeralContainersOf,
   initContainersOf,
   isSidecar,
+  lostContainers,
   type PodSnapshot,
   type ProbeVerdicts,
   readySandboxes,
@@ -127,7 +128,10 @@ const kill = (status: ContainerStatus, graceSeconds: number, message: string): P
 class Planner {
   readonly #snapshot: PodSnapshot;
   readonly #round: RestartRound | undefined;
-  /** Those that decisions rest on: of the present round. */
+  /** Containers of the runtime, then the started ones that it has lost. */
+  readonly #all: readonly ContainerStatus[];
+  readonly #hasLost: boolean;
+  /** Containers of the present round, on which decisions rest. */
   readonly #containers: readonly ContainerStatus[];
   readonly #nowMs: number;
   readonly #actions: PodAction[] = [];
@@ -136,8 +140,11 @@ class Planner {
 
   constructor(snapshot: PodSnapshot, nowMs: number, deadlineAtMs: number | undefined) {
     this.#snapshot = snapshot;
-    this.#round = restartRound(snapshot.pod, snapshot.containers);
-    this.#containers = this.#round?.current ?? snapshot.containers;
+    const lost = lostContainers(snapshot);
+    this.#hasLost = lost.length > 0;
+    this.#all = [...snapshot.containers, ...lost];
+    this.#round = restartRound(snapshot.pod, this.#all);
+    this.#containers = this.#round?.current ?? this.#all;
     this.#nowMs = nowMs;
     this.#wakeAtMs = deadlineAtMs;
   }
@@ -171,7 +178,8 @@ class Planner {
   }
 
   #planNewSandbox(): PodPlan {
-    const { pod, sandboxes, containers } = this.#snapshot;
+    const { pod, sandboxes } = this.#snapshot;
+    const containers = this.#all;
     const running = containers.filter((status) => status.state === 'running');
     const policy = restartPolicyOf(pod);
     const attempt = sandboxes.reduce((highest, sandbox) => Math.max(highest, sandbox.attempt + 1), 0);
@@ -182,7 +190,8 @@ class Planner {
     const initFailed = initContainersOf(pod).some((container) =>
       failedForGood(pod, container, attemptsOf(containers, container.name)[0]),
     );
-    if (!wanted || initFailed || (policy === 'Never' && attempt > 0 && started)) return this.#end();
+    const isSecond = attempt > 0 || this.#hasLost;
+    if (!wanted || initFailed || (policy === 'Never' && isSecond && started)) return this.#end();
     for (const status of running) {
       this.#actions.push(kill(status, graceOf(pod), 'Pod sandbox changed, it will be killed and re-created.'));
     }
@@ -202,7 +211,7 @@ class Planner {
 
   #startEphemeral(sandbox: SandboxStatus): void {
     for (const container of ephemeralContainersOf(this.#snapshot.pod)) {
-      if (attemptsOf(this.#snapshot.containers, container.name).length === 0) {
+      if (attemptsOf(this.#all, container.name).length === 0) {
         this.#start(container.name, 'ephemeral', sandbox, undefined);
       }
     }

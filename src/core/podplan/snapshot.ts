@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod, PodStatus } from 'kubernetes-types/core/v1';
 import type { BackOffEntry } from './back-off.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
 
@@ -47,6 +47,8 @@ export interface PodSnapshot {
   readonly backOff: ReadonlyMap<string, BackOffEntry>;
   /** Restart counts that are known from the status at the API, for containers the runtime has forgotten. */
   readonly restartCounts: ReadonlyMap<string, number>;
+  /** Containers that the API's status shows as started, as exited containers (see `startedContainers`). */
+  readonly started?: readonly ContainerStatus[];
   /** The pod must end: it was deleted, evicted, rejected or its manifest is gone. */
   readonly termination?: {
     readonly startedAtMs: number;
@@ -54,6 +56,46 @@ export interface PodSnapshot {
   };
   /** When the kubelet first saw the pod. */
   readonly startedAtMs: number;
+}
+
+const LOST_EXIT_CODE = 137;
+
+/**
+ * Containers that a status at the API shows as started, as exited containers. A container whose end is not in the
+ * status has the exit code of a lost one.
+ */
+export function startedContainers(status: PodStatus | undefined): readonly ContainerStatus[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].flatMap((each) => {
+    const { name, containerID = '', restartCount, image, imageID, state, lastState } = each;
+    if (containerID === '') return [];
+    const end = state?.terminated ?? (state?.running === undefined ? lastState?.terminated : undefined);
+    const startedAtMs = Date.parse(end?.startedAt ?? state?.running?.startedAt ?? '') || 0;
+    return {
+      id: containerID.replace(/^.*:\/\//, ''),
+      sandboxId: '',
+      name,
+      attempt: restartCount,
+      image,
+      imageId: imageID,
+      state: 'exited' as const,
+      createdAtMs: startedAtMs,
+      startedAtMs,
+      finishedAtMs: Date.parse(end?.finishedAt ?? '') || 0,
+      exitCode: end?.exitCode ?? LOST_EXIT_CODE,
+      reason: end?.reason ?? '',
+      message: '',
+      logPath: '',
+      pid: 0,
+      labels: {},
+      annotations: {},
+    };
+  });
+}
+
+/** Started containers that the runtime has no record of, as after the loss of its state. */
+export function lostContainers({ started = [], containers }: PodSnapshot): readonly ContainerStatus[] {
+  return started.filter(({ name }) => containers.every((each) => each.name !== name));
 }
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';

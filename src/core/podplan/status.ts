@@ -84,7 +84,7 @@ export function podStatus(input: StatusInput): PodStatus {
   let phase = phaseOf(pod, statuses, plan.finished);
   if (previous.phase === 'Failed' || previous.phase === 'Succeeded') phase = previous.phase;
   else if (failure !== undefined) phase = 'Failed';
-  else if (plan.finished && snapshot.termination !== undefined && phase !== 'Succeeded') phase = 'Failed';
+  else if (plan.finished && phase !== 'Succeeded') phase = 'Failed';
   else if (!plan.finished && round?.pending === true) phase = previous.phase === 'Pending' ? 'Pending' : 'Running';
   const hostNetwork = pod.spec?.hostNetwork === true;
   const ips = sandbox === undefined ? [] : hostNetwork ? input.hostIps : sandbox.ips;

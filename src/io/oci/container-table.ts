@@ -1,6 +1,13 @@
 import { join } from 'node:path';
 import { RuntimeError } from '../../core/podplan/port.ts';
-import { type ContainerRecord, loadRecords, type RuntimePaths, saveEnd, saveRecord } from './records.ts';
+import {
+  type ContainerRecord,
+  loadRecords,
+  type RuntimePaths,
+  saveEnd,
+  saveFirstRecord,
+  saveRecord,
+} from './records.ts';
 
 export const hasEnded = (record: ContainerRecord): boolean => record.finishedAtMs > 0;
 
@@ -40,7 +47,8 @@ export class ContainerTable {
   }
 
   async save(record: ContainerRecord): Promise<void> {
-    await saveRecord(this.bundle(record.id), record);
+    const save = this.#records.has(record.id) ? saveRecord : saveFirstRecord;
+    await save(this.bundle(record.id), record);
     this.#records.set(record.id, record);
   }
 

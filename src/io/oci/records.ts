@@ -11,7 +11,7 @@
  *     <run>/handlers/<name>/               that of other runtimes
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerUser, IdMapping, PortMapping } from '../../core/podplan/port.ts';
 
@@ -118,6 +118,18 @@ export async function saveRecord(directory: string, record: SandboxRecord | Cont
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
+  }
+}
+
+/**
+ * Saves the first record of a sandbox or container and flushes it. After a power cut the record proves that the
+ * container has existed, so a container that may run once is not started a second time.
+ */
+export async function saveFirstRecord(directory: string, record: SandboxRecord | ContainerRecord): Promise<void> {
+  await saveRecord(directory, record);
+  for (const path of [join(directory, 'record.json'), directory]) {
+    const handle = await open(path);
+    await handle.sync().finally(() => handle.close());
   }
 }
 

@@ -9,7 +9,7 @@ import { createKeyedLock } from './keyed-lock.ts';
 import type { PodEndpoint } from './port.ts';
 import { createForwards, type Forwards } from './port-connect.ts';
 import { isRunning } from './processes.ts';
-import { loadRecords, newId, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
+import { loadRecords, newId, type SandboxRecord, saveEnd, saveFirstRecord } from './records.ts';
 import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
 
 type Addresses = Pick<SandboxRecord, 'ips'>;
@@ -217,7 +217,7 @@ export class Sandboxes {
   }
 
   async #save(record: SandboxRecord): Promise<void> {
-    await saveRecord(this.directory(record.id), record);
+    await saveFirstRecord(this.directory(record.id), record);
     this.#records.set(record.id, record);
   }
 

@@ -331,3 +331,38 @@ describe('any history', () => {
     }
   });
 });
+
+describe('a runtime that has lost its records', () => {
+  it('runs no container of a pod again that restarts none', () => {
+    const w = world({ restartPolicy: 'Never' });
+    w.settle();
+    w.loseRecords();
+    assert.equal(w.settle().finished, true);
+    assert.deepEqual(w.history, ['sandbox#0', 'start main#0']);
+    assert.equal(w.status.phase, 'Failed');
+    assert.equal(w.status.containerStatuses?.[0]?.restartCount, 0);
+  });
+
+  it('runs no init container again of a pod that restarts none, and the pod fails', () => {
+    const w = world({ restartPolicy: 'Never', initContainers: [app('one'), app('two')] });
+    w.settle();
+    w.exit('one', 0);
+    w.report(w.plan());
+    w.loseRecords();
+    assert.equal(w.settle().finished, true);
+    assert.deepEqual(w.history, ['sandbox#0', 'start one#0']);
+    assert.equal(w.status.phase, 'Failed');
+  });
+
+  it('runs a failed container again and leaves a completed one', () => {
+    const w = world({ restartPolicy: 'OnFailure', containers: [app('done'), app('main')] });
+    w.settle();
+    w.exit('done', 0);
+    w.settle();
+    w.loseRecords();
+    w.settle();
+    assert.deepEqual(w.history, ['sandbox#0', 'start done#0', 'start main#0', 'sandbox#0', 'start main#0']);
+    assert.equal(w.status.phase, 'Running');
+    assert.equal(w.status.containerStatuses?.[0]?.state?.terminated?.exitCode, 0);
+  });
+});

@@ -4,7 +4,12 @@ import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../src/c
 import { containerHash } from '../../../src/core/podplan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../src/core/podplan/plan.ts';
 import type { ContainerStatus, SandboxStatus } from '../../../src/core/podplan/port.ts';
-import { ANNOTATIONS, type PodSnapshot, type ProbeVerdicts } from '../../../src/core/podplan/snapshot.ts';
+import {
+  ANNOTATIONS,
+  type PodSnapshot,
+  type ProbeVerdicts,
+  startedContainers,
+} from '../../../src/core/podplan/snapshot.ts';
 import { type PodStatus, podStatus } from '../../../src/core/podplan/status.ts';
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -17,6 +22,7 @@ export class World {
   verdicts = new Map<string, ProbeVerdicts>();
   backOff = new Map<string, BackOffEntry>();
   termination: { startedAtMs: number; graceSeconds: number } | undefined;
+  started: readonly ContainerStatus[] = [];
   status: PodStatus = {};
   /** `start main#0`, `kill main`, `sandbox#0` … in the order they happened. */
   readonly history: string[] = [];
@@ -31,6 +37,7 @@ export class World {
       pod: this.pod,
       sandboxes: this.sandboxes,
       containers: this.containers,
+      started: this.started,
       verdicts: this.verdicts,
       startFailures: new Map(),
       backOff: this.backOff,
@@ -86,6 +93,13 @@ export class World {
     container.exitCode = exitCode;
     container.reason = reason;
     container.finishedAtMs = this.nowMs;
+  }
+
+  /** As a new kubelet that has the API's status and a runtime without records. */
+  loseRecords(): void {
+    this.started = startedContainers(this.status);
+    this.sandboxes = [];
+    this.containers = [];
   }
 
   loseSandbox(): void {

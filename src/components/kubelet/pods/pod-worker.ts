@@ -11,6 +11,7 @@ import {
   initContainersOf,
   type PodSnapshot,
   readySandboxes,
+  startedContainers,
   type WaitingReason,
 } from '../../../core/podplan/snapshot.ts';
 import { type PodStatus, podStatus } from '../../../core/podplan/status.ts';
@@ -45,6 +46,7 @@ export class PodWorker {
   private resizing = false;
   private readonly startedAtMs: number;
   private readonly starts: PodStarts;
+  private readonly started: readonly ContainerStatus[];
   private readonly volumes: VolumeRefresh;
   private readonly retries = new Retries({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
   private readonly messages = new Map<string, string>();
@@ -62,6 +64,8 @@ export class PodWorker {
   private stopped = false;
   private released = false;
   private refused = false;
+  /** The pod's phase is final. */
+  private concluded = false;
   private onFinished: (() => void) | undefined;
   /** Everything has ended and what the pod held is given back. */
   finished = false;
@@ -106,7 +110,8 @@ export class PodWorker {
       this.starts.restartCounts.set(status.name, status.restartCount);
       if (status.ready) this.assumedReady.add(status.containerID.replace(/^.*:\/\//, ''));
     }
-    if (isOver(pod)) this.terminate(0);
+    this.started = startedContainers(pod.status);
+    if (isFinal(pod.status?.phase)) this.conclude();
   }
 
   get pod(): Pod {
@@ -140,6 +145,7 @@ export class PodWorker {
     this.currentPod = pod;
     this.starts.updated(before, pod);
     if (downwardFilesChange(before, pod)) this.volumes.due = true;
+    this.takeFinalPhase(pod.status);
     this.wake();
   }
 
@@ -187,6 +193,26 @@ export class PodWorker {
     this.services.events.pod(this.currentPod, 'Warning', reason, message);
     this.services.log.warn('pod failed', { pod: this.name, reason, error: message });
     this.terminate(Number(this.currentPod.spec?.terminationGracePeriodSeconds ?? 30), { reason, message });
+  }
+
+  /** Adopts a final phase that the API has set, with its reason. */
+  private takeFinalPhase({ phase, reason, message }: PodStatus = {}): void {
+    if (phase === undefined || !isFinal(phase)) return;
+    if (!isFinal(this.lastStatus.phase)) {
+      this.lastStatus = {
+        ...this.lastStatus,
+        phase,
+        ...(reason === undefined ? {} : { reason }),
+        ...(message === undefined ? {} : { message }),
+      };
+    }
+    this.conclude();
+  }
+
+  /** Ends a pod whose phase is final. The API or the kubelet has set the phase, and it stays. */
+  private conclude(): void {
+    this.concluded = true;
+    if (this.termination === undefined) this.terminate(graceOf(this.currentPod));
   }
 
   /** Ends the pod. A later call can only shorten what is left. */
@@ -309,6 +335,7 @@ export class PodWorker {
       sandboxes: view.sandboxes,
       containers,
       verdicts: this.services.prober.verdictsFor(containers.map((status) => status.id)),
+      started: this.started,
       startFailures: this.starts.failures,
       backOff: this.starts.backOff,
       restartCounts: this.starts.restartCounts,
@@ -363,6 +390,7 @@ export class PodWorker {
       nowMs: services.clock.nowMs(),
     });
     services.statuses.set(this.uid, this.lastStatus);
+    if (isFinal(this.lastStatus.phase) && !plan.finished && !plan.deadlineExceeded) this.conclude();
   }
 
   private announceBackOff(plan: PodPlan): void {
@@ -396,7 +424,7 @@ export class PodWorker {
   }
 
   private kept(): Kept {
-    const stopped = this.termination !== undefined && this.failure === undefined && !isOver(this.currentPod);
+    const stopped = this.termination !== undefined && this.failure === undefined && !this.concluded;
     if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return 'volumes';
     return this.evicted ? 'nothing' : 'records';
   }
@@ -437,4 +465,4 @@ export class PodWorker {
   }
 }
 
-const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';
+const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
