@@ -35,6 +35,15 @@ export interface OperandFilesOptions {
   readonly directories: readonly OperandDirectory[];
   /** The manifest of the static pod. */
   readonly manifest: string;
+  /** The release of this executable: manifests that another release has written are never applied. */
+  readonly release: string;
+  /** The executable is no part of a revision. */
+  readonly executable: {
+    /** A manifest with the executable of this release. */
+    own: (manifest: Buffer) => Buffer;
+    /** A manifest as it is compared: the same for all executables. */
+    neutral: (manifest: Buffer) => Buffer;
+  };
   /** Which files count, and what a change of each needs. Names are `<directory>/<path>`. */
   readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
   /** The text of a file with the settings of the cluster. */
@@ -46,7 +55,7 @@ const POD = 'pod.yaml';
 const ORIGINALS = 'originals';
 
 export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
-  const { operand, resources, active, directories, manifest, classify, overlaid } = options;
+  const { operand, resources, active, directories, manifest, release, executable, classify, overlaid } = options;
   const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
   const stateFile = join(resources, `${operand}-${STATE}`);
 
@@ -72,7 +81,20 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
     if (files.has(POD)) effects.set(POD, 'reload');
     return effects;
   });
-  const inputsOf = remembered((files) => digestsOf(files, effectsOf(files)));
+  const inputsOf = remembered((files) => {
+    const pod = files.get(POD);
+    const compared = new Map(files);
+    if (pod !== undefined) compared.set(POD, { ...pod, content: executable.neutral(pod.content) });
+    return digestsOf(compared, effectsOf(files));
+  });
+
+  async function applyManifest(directory: string): Promise<void> {
+    const pod = await plainReader.read(join(directory, POD));
+    const present = await plainReader.read(manifest);
+    if (pod === undefined || present === undefined || (await releaseOf(directory)) !== release) return;
+    const content = executable.own(pod.content);
+    if (!present.content.equals(content)) await replace(manifest, content, pod.mode);
+  }
 
   return {
     readState: () => keptState(resources, operand),
@@ -97,7 +119,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
           if (isLaid) await replace(join(directory, ORIGINALS, name), content, mode);
         }),
       );
-      await replace(join(directory, INPUTS), Buffer.from(JSON.stringify(serialised(inputs))), 0o600);
+      await replace(join(directory, INPUTS), Buffer.from(JSON.stringify(serialised(inputs, release))), 0o600);
       return inputs;
     },
     async kept(revision) {
@@ -111,10 +133,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
         if (wanted.size === 0) throw new CodedError('revision-missing', `${directory}: has no files of ${name}`);
         await makeEqual(join(active, name), wanted, owns);
       }
-      const pod = await plainReader.read(join(directory, POD));
-      const present = await plainReader.read(manifest);
-      if (pod !== undefined && present !== undefined && !present.content.equals(pod.content))
-        await replace(manifest, pod.content, pod.mode);
+      await applyManifest(directory);
     },
     async follow() {
       const files = await live();
@@ -235,7 +254,18 @@ export async function replace(path: string, content: Buffer, mode: number): Prom
   await rename(temporary, path);
 }
 
-const serialised = ({ digest, restartDigest, files }: Inputs): object => ({
+/** The release that has kept a revision; undefined: a release that did not record it. */
+async function releaseOf(directory: string): Promise<string | undefined> {
+  const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
+  try {
+    return (JSON.parse(text) as { release?: string }).release;
+  } catch {
+    return undefined;
+  }
+}
+
+const serialised = ({ digest, restartDigest, files }: Inputs, release: string): object => ({
+  release,
   digest,
   restartDigest,
   files: Object.fromEntries(files),

@@ -33,6 +33,13 @@ export async function writeGenerated(path: string, document: unknown, mode = 0o6
   }
 }
 
+/** The text with a changed body; a file that was not edited does not become an edited one. */
+export function rewriteGenerated(text: string, change: (body: string) => string): string {
+  if (wasEdited(text) || !text.startsWith(MARK)) return change(text);
+  const body = change(text.slice(text.indexOf('\n') + 1));
+  return `${MARK}${markOf(body)}\n${body}`;
+}
+
 /** A power cut may leave an empty file: it does not count as edited. */
 function wasEdited(text: string): boolean {
   if (text.trim() === '') return false;

@@ -1,13 +1,15 @@
 /** Which files are inputs of which control-plane component, and what a change of each needs. */
 import { basename, dirname, join } from 'node:path';
 import { parse, parseDocument } from 'yaml';
+import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { Operand, OperandFiles } from '../../components/openshift/revisions/index.ts';
 import { referredFiles } from '../../core/revisions/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { createOperandFiles, type Effect, type OperandDirectory } from '../../io/revisions/index.ts';
+import { selfCommand } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
 import { ownsStore } from './issue-certificates.ts';
-import { MANIFESTS } from './static-pods.ts';
+import { MANIFESTS, withExecutable } from './static-pods.ts';
 
 type Container = keyof typeof MANIFESTS;
 
@@ -34,8 +36,10 @@ interface Overlay {
   readonly unsupportedConfigOverrides?: { readonly apiServerArguments?: Readonly<Record<string, readonly string[]>> };
 }
 
+const OWN_RELEASE = { version: PRODUCT_VERSION, command: selfCommand() };
+
 /** The components of this host with their files. */
-export function operandFiles(settings: Settings): Map<Operand, OperandFiles> {
+export function operandFiles(settings: Settings, release = OWN_RELEASE): Map<Operand, OperandFiles> {
   const { paths, schedulerConfigFile } = settings;
   const master = dirname(paths.masterConfig);
   const files = masterFiles(settings.root);
@@ -59,6 +63,11 @@ export function operandFiles(settings: Settings): Map<Operand, OperandFiles> {
       active: join(paths.staticPodResources, CONTAINERS[operand]),
       directories,
       manifest: join(paths.staticPods, MANIFESTS[CONTAINERS[operand]]),
+      release: release.version,
+      executable: {
+        own: (manifest) => Buffer.from(withExecutable(manifest.toString('utf8'), release.command)),
+        neutral: (manifest) => Buffer.from(withExecutable(manifest.toString('utf8'), ['hyperedge'])),
+      },
       classify,
       overlaid,
     }),

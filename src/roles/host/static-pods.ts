@@ -2,13 +2,15 @@
  * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a
  * sub-command, in the host's own root read-only, on the host's network, writing only where its volumes are.
  */
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
+import { isNode, parseDocument } from 'yaml';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { HOST_ROOT_IMAGE } from '../../api/podspec/host-root-image.ts';
+import { replace } from '../../io/revisions/index.ts';
 import { packaged, selfCommand } from '../assets.ts';
-import { writeGenerated } from '../config/generated-file.ts';
+import { rewriteGenerated, writeGenerated } from '../config/generated-file.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -49,10 +51,38 @@ export async function writeStaticPods(
   for (const [file, pod] of wanted) {
     const path = join(settings.paths.staticPods, file);
     if (pod === undefined) await rm(path, { force: true });
-    else if ((await writeGenerated(path, pod)) === 'kept') kept.push(path);
+    else if ((await writeGenerated(path, pod)) === 'kept') {
+      await setOwnExecutable(path);
+      kept.push(path);
+    }
   }
   return kept;
 }
+
+/** An edited manifest is kept over updates, but the executable that it names may be removed after one. */
+async function setOwnExecutable(path: string): Promise<void> {
+  const text = await readFile(path, 'utf8');
+  const own = withExecutable(text, selfCommand());
+  if (own !== text) await replace(path, Buffer.from(own), 0o600);
+}
+
+const COMPONENTS: ReadonlySet<unknown> = new Set(Object.keys(MANIFESTS));
+
+/** The manifest of a control-plane pod with another executable; other texts are returned as they are. */
+export function withExecutable(text: string, executable: readonly string[]): string {
+  return rewriteGenerated(text, (body) => {
+    const document = parseDocument(body);
+    const path = ['spec', 'containers', 0, 'command'];
+    const command = document.errors.length === 0 ? nodeValue(document.getIn(path)) : undefined;
+    if (!Array.isArray(command) || !COMPONENTS.has(command.at(-1))) return body;
+    const wanted = [...executable, command.at(-1)];
+    if (JSON.stringify(command) === JSON.stringify(wanted)) return body;
+    document.setIn(path, wanted);
+    return document.toString({ lineWidth: 0 });
+  });
+}
+
+const nodeValue = (node: unknown): unknown => (isNode(node) ? node.toJSON() : undefined);
 
 /**
  * The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of

@@ -26,12 +26,21 @@ beforeEach(async () => {
   await writeFile(at('live/theirs.yaml'), 'of another component');
   await writeFile(at('live/named/x.crt'), 'named');
   await writeFile(at('pod.yaml'), 'pod 1');
-  files = createOperandFiles({
+  files = ofRelease('1');
+});
+
+function ofRelease(release: string): OperandFiles {
+  return createOperandFiles({
     operand: 'thing',
     resources: at('resources'),
     active: at('resources/active'),
     directories: [{ live: at('live'), name: 'live', owns: (file) => file !== 'theirs.yaml' }],
     manifest: at('pod.yaml'),
+    release,
+    executable: {
+      own: (manifest) => Buffer.from(manifest.toString().replace(/program-\d/, `program-${release}`)),
+      neutral: (manifest) => Buffer.from(manifest.toString().replace(/program-\d/, 'program')),
+    },
     classify: (present) =>
       new Map(
         [...present.keys()].flatMap((name): [string, 'restart' | 'reload'][] =>
@@ -40,6 +49,26 @@ beforeEach(async () => {
       ),
     overlaid: (name, content, overlay) => (name === 'live/config.yaml' ? `${content}${overlay}` : content),
   });
+}
+
+test('a manifest that another release has kept is not applied', async () => {
+  const next = ofRelease('2');
+  await writeFile(at('pod.yaml'), 'command: program-2 --new-flag');
+  await next.keep(1, '');
+  await writeFile(at('pod.yaml'), 'command: program-1');
+  await files.apply(1);
+  assert.equal(await text('pod.yaml'), 'command: program-1');
+});
+
+test('the executable of a manifest is no part of a revision', async () => {
+  await writeFile(at('pod.yaml'), 'command: program-1 --verbose');
+  const { digest } = await files.keep(1, '');
+  await writeFile(at('pod.yaml'), 'command: program-2 --verbose');
+  assert.equal((await files.inputs()).digest, digest);
+  // The same release under another name.
+  await writeFile(at('pod.yaml'), 'command: program-9 --broken');
+  await files.apply(1);
+  assert.equal(await text('pod.yaml'), 'command: program-1 --verbose');
 });
 
 test('digests: what is read at start, what is followed, what does not count', async () => {
