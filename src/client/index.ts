@@ -8,6 +8,7 @@ export { createInformerFactory, type InformerFactoryDeps } from './informer-fact
 export { type ClusterAccess, type PemSource, parseKubeconfig } from './kubeconfig.ts';
 export { createLastKnown, type LastKnown } from './last-known.ts';
 export { createLeaderElector, type FencedLeaderElector, type LeaderElectorOptions } from './leader-elector.ts';
+export { checkReady } from './readiness.ts';
 export { openRemoteTerminal, type RemoteTerminalOptions } from './remote-terminal.ts';
 export type * from './types.ts';
 export { createWorkQueue, type WorkQueueOptions } from './work-queue.ts';

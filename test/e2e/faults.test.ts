@@ -189,7 +189,7 @@ test('a control plane that is killed again and again is back in seconds, and a r
   const begin = performance.now();
   const restarted = await appliance.hyperedge(['master-restart', 'api', '--root', appliance.root]);
   assert.deepEqual([restarted.code, restarted.stdout], [0, 'api restarted\n'], restarted.stderr);
-  assert.ok(performance.now() - begin < 3_000);
+  assert.ok(performance.now() - begin < 8_000, 'the restart skips the back-off and waits until the component is ready');
   assert.notEqual(await componentPid('api'), before);
   await eventually('API again', 8_000, async () =>
     (await appliance.kubectl(['get', '--raw', '/readyz'])).stdout === 'ok' ? true : undefined,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LabCluster } from '../lab/lab-cluster.ts';
 import { whyNoNspawn } from '../lab/nspawn-host.ts';
-import { sleep } from './harness.ts';
+import { eventually, sleep } from './harness.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
@@ -43,6 +43,15 @@ test('three blank hosts become a cluster that survives one of them', {
     assert.ok(report.written.length > 0);
     assert.ok(report.errorWindowMs <= ERROR_WINDOW_MS, JSON.stringify(report.errors.slice(0, 5)));
     assert.deepEqual(await cluster.lostWrites(one, report), []);
+    const ready = await one.inside('hyperedge', ['status']);
+    assert.match(ready.stdout, /^node \S+ \(\S+\): Ready\n/, ready.stderr);
+    await two.cutPower();
+    await line.step('status without a quorum', () =>
+      eventually('status reports the lost quorum', 30_000, async () => {
+        const { stdout } = await one.inside('hyperedge', ['status']);
+        return /^node \S+ \(\S+\): NotReady: the API server is not ready: /.test(stdout) ? true : undefined;
+      }),
+    );
   } finally {
     await cluster.stop();
   }

@@ -11,19 +11,20 @@ function checkComponent(name: string | undefined): string {
 export const restartCommand: Command = {
   usage: 'master-restart api|controllers|etcd',
   summary: 'Restarts a control-plane component of this host.',
-  description: 'The host process restarts its container; the other components keep running.',
+  description:
+    'The host process restarts its container and waits until the component is ready. Files that do not start are reported.',
   flags: { root: ROOT_FLAG },
   arguments: [1, 2],
   run: async ({ flags, positionals, out }) => {
     const component = checkComponent(positionals[0]);
     // OKD's script takes the container as second argument; every component has one container of its name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
-    const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
+    const [{ askControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../roles/host/control.ts'),
       import('../../roles/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
-    await askControl(socket, 'POST', `/restart/${component}`);
+    await askControl(socket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
     out.stdout(`${component} restarted\n`);
     return 0;
   },
@@ -44,12 +45,14 @@ export const logsCommand: Command = {
     const component = checkComponent(positionals[0]);
     const container = positionals[1] === undefined ? component : checkComponent(positionals[1]);
     const tail = integerFlag(flags, 'tail', 0, 1_000_000);
-    const [{ findContainerLogs, printLog }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/host/container-logs.ts'),
-      import('../../roles/config/settings.ts'),
-    ]);
+    const [{ findContainerLogs, printLog }, { failedRevisions, failureMessage }, { canonicalRoot, pathsBelow }] =
+      await Promise.all([
+        import('../../roles/host/container-logs.ts'),
+        import('../../roles/host/revision-archive.ts'),
+        import('../../roles/config/settings.ts'),
+      ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
-    const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container);
+    const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container, Date.now());
     const file = flags['previous'] === true ? logs.at(-2) : logs.at(-1);
     if (file === undefined) {
       out.stderr(
@@ -57,7 +60,9 @@ export const logsCommand: Command = {
       );
       return 1;
     }
+    const failed = (await failedRevisions(paths.staticPodResources)).filter((each) => each.component === component);
+    for (const each of failed) out.stderr(`hyperedge: ${failureMessage(each)}\n`);
     await printLog(file, { follow: flags['follow'] === true, tail }, out.stdout, out.stderr);
-    return 0;
+    return failed.length === 0 ? 0 : 1;
   },
 };

@@ -16,13 +16,14 @@ export const statusCommand: Command = {
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     const status = await askControl<import('../../roles/host/control.ts').HostStatus>(socket, 'GET', '/status');
     const document = await printDocument(flags, status);
+    const code = status.failedRevisions.length === 0 ? 0 : 1;
     if (document !== undefined) {
       out.stdout(document);
-      return 0;
+      return code;
     }
     const wide = flags['output'] === 'wide';
     out.stdout(
-      `node ${status.node} (${status.nodeIp}): ${status.ready ? 'Ready' : 'NotReady'}\n` +
+      `node ${status.node} (${status.nodeIp}): ${status.ready ? 'Ready' : `NotReady: ${status.notReady ?? ''}`}\n` +
         `hyperedge ${status.version}, pid ${status.pid}, since ${status.startedAt}, cgroup driver ${status.cgroupDriver}\n` +
         `kubernetes ${status.kubernetes.kubelet}, API server ${status.kubernetes.apiServer ?? 'does not answer'}\n` +
         `kubeconfig ${status.kubeconfig}\n\n`,
@@ -40,6 +41,10 @@ export const statusCommand: Command = {
       ),
     );
     for (const each of status.kubernetes.skew) out.stderr(`hyperedge: warning: version skew: ${each}\n`);
-    return 0;
+    if (code !== 0) {
+      const { failureMessage } = await import('../../roles/host/revision-archive.ts');
+      for (const each of status.failedRevisions) out.stderr(`hyperedge: ${failureMessage(each)}\n`);
+    }
+    return code;
   },
 };

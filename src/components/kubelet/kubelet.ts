@@ -62,6 +62,8 @@ export interface Kubelet {
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
   readonly nodeReady: Promise<void>;
+  /** Ready condition of the Node as it was reported last. */
+  readonly isNodeReady: boolean;
 }
 
 /** How often it is looked whose local storage is due to be measured. */
@@ -90,6 +92,7 @@ class NodeKubelet implements Kubelet {
   private readonly closers: (() => void | Promise<void>)[] = [];
   private becomeReady: () => void = () => {};
   private parts: Parts | undefined;
+  private agent: NodeAgent | undefined;
 
   constructor(deps: KubeletDeps) {
     this.deps = deps;
@@ -147,6 +150,10 @@ class NodeKubelet implements Kubelet {
         (error: unknown) => deps.log.error('no way to the API server', { error: messageOf(error) }),
       );
     }
+  }
+
+  get isNodeReady(): boolean {
+    return this.agent?.isReady ?? false;
   }
 
   forgetBackOff(podUid: string): void {
@@ -276,6 +283,7 @@ class NodeKubelet implements Kubelet {
       },
       onReady: () => this.becomeReady(),
     });
+    this.agent = agent;
     parts.reportNode.current = () => agent.kick();
     const observe = (node: Node): void => agent.observe(node);
     const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
@@ -331,7 +339,6 @@ interface Parts {
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
-  warnOfFloor(hostInfo, log);
   const directories = new PodDirectories(config.paths, deps.trees);
   await makeVolumeRoot(deps);
   const disk = await host.fileSystem(config.paths.volumes);
@@ -447,11 +454,6 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   const shutdown = shutdownManager(deps, services, manager, () => reportNode.current());
   const upkeep = { images, eviction, placements, shutdown };
   return { services, manager, mirrors, server, access, hostInfo, reportNode, volumes, ...upkeep };
-}
-
-function warnOfFloor({ oomScoreFloor: floor }: HostInfo, log: Log): void {
-  if (floor > -1000)
-    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', { floor });
 }
 
 const shutdownManager = (

@@ -5,6 +5,8 @@ import { PodCgroups } from './cgroups.ts';
 import type { KubeletDeps } from './deps.ts';
 import type { HostInfo } from './port.ts';
 
+const LOWEST_OOM_SCORE = -1000;
+
 /** Makes the cgroup levels of pods. */
 export async function startCgroups(
   deps: KubeletDeps,
@@ -12,6 +14,10 @@ export async function startCgroups(
   { cpu, memory }: Readonly<Record<string, Quantity>>,
 ): Promise<PodCgroups> {
   const { config, log } = deps;
+  if (hostInfo.oomScoreFloor > LOWEST_OOM_SCORE)
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', {
+      floor: hostInfo.oomScoreFloor,
+    });
   const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
   const levels: TreeOptions = {
     root: rootComponents(config.cgroupRoot),

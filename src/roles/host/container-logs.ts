@@ -9,19 +9,44 @@ import { dirname, join } from 'node:path';
 /**
  * Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches.
  */
-export async function findContainerLogs(podLogs: string, pod: string, container: string): Promise<string[]> {
+export async function findContainerLogs(
+  podLogs: string,
+  pod: string,
+  container: string,
+  nowMs: number,
+): Promise<string[]> {
   const pods = await readdir(podLogs).catch(() => []);
-  const files: { path: string; mtimeMs: number }[] = [];
+  const files: LogFile[] = [];
   for (const directory of pods.filter((name) => name === pod || name.startsWith(`kube-system_${pod}`))) {
     const place = join(podLogs, directory, container);
     for (const name of await readdir(place).catch(() => [])) {
       if (!/^\d+\.log$/.test(name)) continue;
       const path = join(place, name);
-      files.push({ path, mtimeMs: (await stat(path)).mtimeMs });
+      files.push({ directory, attempt: Number.parseInt(name, 10), path, mtimeMs: (await stat(path)).mtimeMs });
     }
   }
-  return files.sort((left, right) => left.mtimeMs - right.mtimeMs).map(({ path }) => path);
+  return oldestFirst(files, nowMs).map(({ path }) => path);
 }
+
+interface LogFile {
+  readonly directory: string;
+  readonly attempt: number;
+  readonly path: string;
+  readonly mtimeMs: number;
+}
+
+/** Attempts order the logs of a pod. A time in the future counts as the oldest: the clock was set back since. */
+function oldestFirst(files: readonly LogFile[], nowMs: number): LogFile[] {
+  const pods = Map.groupBy(files, ({ directory }) => directory);
+  const written = (logs: readonly LogFile[]): number =>
+    Math.max(...logs.map(({ mtimeMs }) => (mtimeMs > nowMs + CLOCK_TOLERANCE_MS ? 0 : mtimeMs)));
+  return [...pods.values()]
+    .sort((left, right) => written(left) - written(right))
+    .flatMap((logs) => logs.sort((left, right) => left.attempt - right.attempt));
+}
+
+/** Time stamps of files are taken from a coarser clock. */
+const CLOCK_TOLERANCE_MS = 1_000;
 
 const CHUNK = 64 * 1024;
 

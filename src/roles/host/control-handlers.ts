@@ -1,15 +1,18 @@
 /** What the control socket serves: status of this host and restarts of control-plane components. */
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
+import { type ApiClient, checkReady } from '../../client/index.ts';
 import type { ScheduledSnapshots } from '../../components/etcd/administration/schedule.ts';
 import type { Kubelet } from '../../components/kubelet/index.ts';
 import type { ContainerStatus } from '../../core/podplan/port.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { COMPONENTS } from '../component-names.ts';
 import type { Settings } from '../config/settings.ts';
-import { within } from '../process.ts';
+import { systemClock as clock } from '../process.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
-import { controlPlaneContainers, endContainer } from './restart-component.ts';
+import { controlPlaneContainers, endContainer, newestRunsFirst } from './restart-component.ts';
+import { untilRestarted } from './restart-outcome.ts';
+import { failedRevisions } from './revision-archive.ts';
 import type { ControlPlaneRevisions } from './revisions.ts';
 import type { HostRuntime } from './runtime.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
@@ -22,7 +25,7 @@ export interface ControlContext {
   readonly kubelet: Kubelet;
   readonly startedAt: string;
   readonly driver: string;
-  readonly isReady: () => boolean;
+  readonly client: ApiClient;
   readonly versions: () => Promise<VersionReport>;
   readonly snapshots: ScheduledSnapshots;
   readonly endPods: () => void;
@@ -30,14 +33,26 @@ export interface ControlContext {
   readonly revisions: ControlPlaneRevisions;
 }
 
-const RESTART_TIMEOUT_MS = 10_000;
+const READY_PROBE_MS = 3_000;
 
 /** The newest container of each component. */
 function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[] {
-  return COMPONENTS.flatMap((name) => {
-    const runs = containers.filter((container) => container.name === name);
-    return runs.sort((left, right) => right.createdAtMs - left.createdAtMs).slice(0, 1);
-  });
+  return COMPONENTS.flatMap((name) =>
+    newestRunsFirst(
+      containers.filter((container) => container.name === name),
+      clock.nowMs(),
+    ).slice(0, 1),
+  );
+}
+
+/** Judged now: the Node's condition becomes stale when the host is cut off or the store has lost its quorum. */
+async function reasonNotReady(client: ApiClient, kubelet: Kubelet): Promise<string | undefined> {
+  try {
+    await checkReady(client, AbortSignal.timeout(READY_PROBE_MS));
+  } catch (error) {
+    return `the API server is not ready: ${messageOf(error).split('\n')[0]}`;
+  }
+  return kubelet.isNodeReady ? undefined : 'the node is not Ready; see kubectl describe node';
 }
 
 export function controlHandlers({
@@ -46,7 +61,7 @@ export function controlHandlers({
   kubelet,
   startedAt,
   driver,
-  isReady,
+  client,
   versions,
   snapshots,
   endPods,
@@ -59,6 +74,8 @@ export function controlHandlers({
     status: async (): Promise<HostStatus> => {
       const containers = await controlPlane();
       const components = newestOfEach(containers);
+      const stopped = components.find((container) => container.state !== 'running');
+      const reason = stopped === undefined ? await reasonNotReady(client, kubelet) : `${stopped.name} does not run`;
       return {
         pid: process.pid,
         version: PRODUCT_VERSION,
@@ -67,8 +84,8 @@ export function controlHandlers({
         node: nodeName,
         nodeIp: settings().nodeIp,
         startedAt,
-        // The Node's last Ready condition may be stale when the control plane does not run.
-        ready: isReady() && components.every((container) => container.state === 'running'),
+        ready: reason === undefined,
+        ...(reason === undefined ? {} : { notReady: reason }),
         cgroupDriver: driver,
         kubeconfig: roles.has('master') ? masterFiles(root).adminKubeconfig : nodeFiles(root).kubeconfig,
         components: components.map(({ name, state, attempt, startedAtMs, pid }) => ({
@@ -78,6 +95,7 @@ export function controlHandlers({
           startedAt: startedAtMs === 0 ? '' : new Date(startedAtMs).toISOString(),
           pid,
         })),
+        failedRevisions: await failedRevisions(settings().paths.staticPodResources),
       };
     },
     endPods,
@@ -87,24 +105,17 @@ export function controlHandlers({
       const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
       if (before === undefined)
         throw new CodedError('not-found', `${component}: no such component on this host; see hyperedge status`);
-      const changed = Promise.withResolvers<void>();
-      const started = async (): Promise<void> => {
-        const [now] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
-        if (now !== undefined && now.id !== before.id && now.state === 'running') changed.resolve();
-      };
-      const unsubscribe = runtime.runtime.onChange(() => void started().catch(changed.reject));
-      try {
-        await revisions.adoptNow(component);
-        await endContainer(runtime, kubelet, before);
-        if (!(await within(changed.promise, RESTART_TIMEOUT_MS))) {
-          throw new CodedError(
-            'not-started',
-            `${component}: stopped and did not start again; see master-logs ${component}`,
-          );
-        }
-      } finally {
-        unsubscribe();
-      }
+      const sinceMs = clock.nowMs();
+      await revisions.adoptNow(component);
+      await endContainer(runtime, kubelet, before);
+      await untilRestarted({
+        settings: settings(),
+        runtime,
+        kubelet,
+        component: before.name,
+        before: before.id,
+        sinceMs,
+      });
     },
   };
 }

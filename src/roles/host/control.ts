@@ -6,6 +6,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { FailedRevision } from './revision-archive.ts';
 import { MAX_SUBMITTED_BYTES, type SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
@@ -18,9 +19,12 @@ export interface HostStatus {
   readonly nodeIp: string;
   readonly startedAt: string;
   readonly ready: boolean;
+  /** Reason why the host is not ready; absent when it is. */
+  readonly notReady?: string;
   readonly cgroupDriver: string;
   readonly kubeconfig: string;
   readonly components: readonly ComponentStatus[];
+  readonly failedRevisions: readonly FailedRevision[];
 }
 
 export interface ComponentStatus {
@@ -33,7 +37,10 @@ export interface ComponentStatus {
 
 export interface ControlHandlers {
   status(): Promise<HostStatus>;
-  /** Stops the component's container, so that the kubelet starts it again. Throws CodedError 'not-found'. */
+  /**
+   * Stops the component's container, so that the kubelet starts it again, and resolves once the component is ready.
+   * Throws CodedError 'not-found', 'not-started', and 'revision-failed' when the files of now do not start.
+   */
   restart(component: string): Promise<void>;
   /** The coming stop of the host process ends the pods too. */
   endPods(): void;
@@ -47,6 +54,8 @@ export interface ControlServer {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Includes the longest trial of a revision. */
+export const RESTART_TIMEOUT_MS = 360_000;
 
 /** Listens at `socket`; replaces the socket of a killed process. */
 export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
@@ -134,9 +143,14 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
 }
 
 /** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */
-export function askControl<T>(socket: string, method: 'GET' | 'POST', path: string): Promise<T> {
+export function askControl<T>(
+  socket: string,
+  method: 'GET' | 'POST',
+  path: string,
+  timeout = REQUEST_TIMEOUT_MS,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const outgoing = request({ socketPath: socket, method, path, timeout: REQUEST_TIMEOUT_MS }, (response) => {
+    const outgoing = request({ socketPath: socket, method, path, timeout }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;

@@ -182,10 +182,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   });
   const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
   const stopRouter = startRouter(settings, informers, recorder, log.named('router'));
-  let nodeReady = false;
-  const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
-    nodeReady = true;
-  });
+  const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {});
   const snapshots = scheduledSnapshotsOf(settings, log);
   const control = await serveControl(
     settings.paths.controlSocket,
@@ -195,7 +192,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
       kubelet,
       startedAt,
       driver: driver.name,
-      isReady: () => nodeReady,
+      client: api.client,
       versions: () => versions.report(),
       snapshots,
       endPods: () => {

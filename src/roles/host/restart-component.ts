@@ -15,6 +15,23 @@ export async function controlPlaneContainers({ runtime }: HostRuntime): Promise<
   );
 }
 
+/**
+ * Runs of one component, newest first. Attempts order the runs of a pod, because the wall clock may have been set back
+ * between them; of several pods the one with a running container comes first, and a creation time in the future counts
+ * as the oldest.
+ */
+export function newestRunsFirst(containers: readonly ContainerStatus[], nowMs: number): ContainerStatus[] {
+  const pods = Map.groupBy(containers, ({ labels }) => labels['io.kubernetes.pod.uid'] ?? '');
+  const rank = (runs: readonly ContainerStatus[]): number => {
+    if (runs.some(({ state }) => state === 'running')) return Number.POSITIVE_INFINITY;
+    const createdMs = Math.max(...runs.map(({ createdAtMs }) => createdAtMs));
+    return createdMs > nowMs ? 0 : createdMs;
+  };
+  return [...pods.values()]
+    .sort((left, right) => rank(right) - rank(left))
+    .flatMap((runs) => runs.sort((left, right) => right.attempt - left.attempt));
+}
+
 /** Ends the container, so that the kubelet starts another at once. */
 export async function endContainer(
   { runtime }: HostRuntime,

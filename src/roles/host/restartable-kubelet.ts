@@ -51,6 +51,9 @@ export async function restartableKubelet(
       return current.port;
     },
     nodeReady: ready.promise,
+    get isNodeReady() {
+      return current.isNodeReady;
+    },
     start: () => current.start(),
     forgetBackOff: (uid) => current.forgetBackOff(uid),
     addressesChanged: () => current.addressesChanged(),

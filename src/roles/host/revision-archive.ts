@@ -5,7 +5,7 @@ import { CodedError } from '../../base/errors.ts';
 import { OPERANDS, type Operand } from '../../components/openshift/revisions/index.ts';
 import { keptFiles, keptState, replace } from '../../io/revisions/index.ts';
 import { canonicalRoot, type Paths, pathsBelow } from '../config/settings.ts';
-import { FOLLOWED } from './revision-inputs.ts';
+import { CONTAINERS, type ControlPlaneComponent, FOLLOWED } from './revision-inputs.ts';
 
 export interface ListedRevision {
   readonly component: Operand;
@@ -51,6 +51,45 @@ export async function listRevisions(root: string | undefined, only?: Operand): P
     }
   }
   return listed;
+}
+
+/** A revision that did not become healthy on this host, until its files are repaired. */
+export interface FailedRevision {
+  readonly operand: Operand;
+  /** Container that the revision belongs to. */
+  readonly component: ControlPlaneComponent;
+  readonly revision: number;
+  /** Revision that runs in its place. */
+  readonly running: number;
+  readonly failedAt: string;
+  readonly error: string;
+}
+
+export async function failedRevisions(staticPodResources: string): Promise<FailedRevision[]> {
+  const states = await Promise.all(OPERANDS.map((operand) => keptState(staticPodResources, operand)));
+  return OPERANDS.flatMap((operand, index) => {
+    const state = states[index];
+    if (state?.failure === undefined) return [];
+    const { revision, atMs, errors } = state.failure;
+    const failedAt = `${new Date(atMs).toISOString().slice(0, 19)}Z`;
+    const component = CONTAINERS[operand];
+    return [{ operand, component, revision, running: state.current, failedAt, error: errors.join('; ') }];
+  });
+}
+
+/** Revisions of a component that have been started and are not known to be healthy yet. */
+export async function revisionsOnTrial(staticPodResources: string, component: string): Promise<number[]> {
+  const operands = OPERANDS.filter((operand) => CONTAINERS[operand] === component);
+  const states = await Promise.all(operands.map((operand) => keptState(staticPodResources, operand)));
+  return states.flatMap(({ current, trial }) => (trial === undefined ? [] : [current]));
+}
+
+export function failureMessage({ operand, component, revision, running, error }: FailedRevision): string {
+  const directory = component === 'etcd' ? '/etc/etcd' : '/etc/origin/master';
+  return (
+    `${component}: revision ${revision} failed and revision ${running} runs: ${error}; correct the files in ` +
+    `${directory} or run: hyperedge revisions rollback ${operand} ${running}`
+  );
 }
 
 export interface FileDifference {

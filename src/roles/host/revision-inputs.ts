@@ -11,9 +11,9 @@ import type { Settings } from '../config/settings.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { MANIFESTS, withExecutable } from './static-pods.ts';
 
-type Container = keyof typeof MANIFESTS;
+export type ControlPlaneComponent = keyof typeof MANIFESTS;
 
-export const CONTAINERS: Readonly<Record<Operand, Container>> = {
+export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
   etcd: 'etcd',
   'kube-apiserver': 'api',
   'kube-controller-manager': 'controllers',

@@ -6,8 +6,9 @@ import type { OperandProcess } from '../../components/openshift/revisions/index.
 import type { ContainerStatus } from '../../core/podplan/port.ts';
 import { probeNetwork } from '../../io/probing/index.ts';
 import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process.ts';
 import { findContainerLogs } from './container-logs.ts';
-import { controlPlaneContainers, endContainer } from './restart-component.ts';
+import { controlPlaneContainers, endContainer, newestRunsFirst } from './restart-component.ts';
 import type { HostRuntime } from './runtime.ts';
 
 const PROBE_MS = 3_000;
@@ -27,9 +28,10 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
   let ended = new Set<string>();
   let since = 0;
   const containers = async (): Promise<ContainerStatus[]> =>
-    (await controlPlaneContainers(runtime))
-      .filter(({ name }) => name === component)
-      .sort((left, right) => right.createdAtMs - left.createdAtMs);
+    newestRunsFirst(
+      (await controlPlaneContainers(runtime)).filter(({ name }) => name === component),
+      clock.nowMs(),
+    );
   return {
     async health(sinceMs) {
       if (since !== sinceMs) ended = new Set();
@@ -80,7 +82,7 @@ async function probe({ ports }: Settings, component: ProcessOptions['component']
 
 /** `; <line>` of the newest log that has an error, or nothing. */
 async function lastError(podLogs: string, component: string): Promise<string> {
-  const files = await findContainerLogs(podLogs, `master-${component}`, component).catch(() => []);
+  const files = await findContainerLogs(podLogs, `master-${component}`, component, clock.nowMs()).catch(() => []);
   for (const file of files.slice(-2).reverse()) {
     const lines = (await tailOf(file).catch(() => '')).split('\n').filter((line) => line !== '');
     const texts = lines.map((line) => line.replace(/^\S+ std(?:out|err) [FP] /, ''));

@@ -103,6 +103,11 @@ export class NodeAgent {
     if (changed) this.kick();
   }
 
+  /** Ready condition of the Node as this kubelet reported it last. */
+  get isReady(): boolean {
+    return this.ready;
+  }
+
   stop(): void {
     this.stopped = true;
     this.timer?.cancel();

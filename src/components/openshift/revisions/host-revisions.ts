@@ -1,6 +1,7 @@
 /** The revisions of a master: an installer for each component, and this host's part in the leadership. */
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import { checkReady } from '../../../client/index.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../../client/types.ts';
 import { keepLimit, type NodeReport } from '../../../core/revisions/index.ts';
 import { RevisionInstaller, type Target } from './installer.ts';
@@ -125,7 +126,11 @@ export class HostRevisions {
       // A pause in the questions says nothing.
       if (nowMs - this.#askedMs > 4 * ASK_MS) this.#awaySinceMs = undefined;
       this.#askedMs = nowMs;
-      const answered = this.#api?.client.request('GET', '/readyz') ?? Promise.reject(new Error('not started'));
+      const client = this.#api?.client;
+      const answered =
+        client === undefined
+          ? Promise.reject(new Error('not started'))
+          : checkReady(client, AbortSignal.timeout(ASK_MS));
       answered.then(
         () => {
           this.#awaySinceMs = undefined;
