@@ -23,6 +23,7 @@ export {
   SPEC_HASH_LABEL,
   TARGET_NAMESPACES,
 } from './names.ts';
+export { refusedApi, refusedDefinition } from './owned-apis.ts';
 export { type Health, type NextPhase, nextPhase, statusAfter } from './phases.ts';
 export { asksForEverything, providedApiRoles, serviceAccountNames, targetRbacOf } from './rbac.ts';
 export { type ClusterFacts, requirementsOf } from './requirements.ts';
@@ -31,6 +32,7 @@ export {
   type Choice,
   currentOf,
   isChoice,
+  isComponentOf,
   type PropertyRules,
   packageOf,
   problemOf,

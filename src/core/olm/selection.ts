@@ -1,8 +1,10 @@
 /** What the resolver is given: subscriptions, installed versions and catalogs, in order of preference. */
 import type { ClusterServiceVersion, Subscription } from '../../api/kinds/olm/types.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
 import { type Constraint, fieldsOf, listOf, readProperties } from './blobs.ts';
 import type { Bundle, Catalog, CatalogPackage, Channel } from './catalog.ts';
 import { channelNamed, installable, successors } from './graph.ts';
+import { componentLabel } from './names.ts';
 import { propertiesOf } from './properties.ts';
 import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
 import { parseVersion } from './semver.ts';
@@ -61,6 +63,12 @@ export function currentOf(
 
 /** Of which package an installed version is; empty where that is not known. */
 export const packageOf = (csv: ClusterServiceVersion): string => memberOf(csv, '').package;
+
+/** Whether an install plan of the same package and namespace has created or updated the object. */
+export function isComponentOf(csv: ClusterServiceVersion, { metadata }: KubeObject): boolean {
+  const owner = packageOf(csv);
+  return owner !== '' && metadata?.labels?.[componentLabel(owner, csv.metadata?.namespace ?? '')] !== undefined;
+}
 
 export function problemOf(situation: Situation): Problem {
   const catalogs = [...situation.catalogs].sort(byPreference);

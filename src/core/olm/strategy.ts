@@ -213,7 +213,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Configurations of the version's admission webhooks, for the namespaces that it watches. `caBundle` is base64 of PEM.
+ * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is base64 of
+ * PEM. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version match namespaced
+ * resources only.
  */
 export function webhookConfigurations(
   csv: ClusterServiceVersion,
@@ -221,7 +223,8 @@ export function webhookConfigurations(
   caBundle: string,
 ): KubeObject[] {
   const { name = '', namespace = '' } = csv.metadata ?? {};
-  const limit = targets.includes('')
+  const isLimited = !targets.includes('');
+  const limit = !isLimited
     ? {}
     : {
         namespaceSelector: {
@@ -230,7 +233,8 @@ export function webhookConfigurations(
       };
   return (csv.spec?.webhookdefinitions ?? []).flatMap((webhook, index) => {
     const kind = TYPES[webhook.type ?? ''];
-    if (kind === undefined) return [];
+    const rules = webhook.rules?.filter(({ scope }) => !isLimited || scope !== 'Cluster');
+    if (kind === undefined || (webhook.rules !== undefined && rules?.length === 0)) return [];
     const configuration = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind,
@@ -238,7 +242,15 @@ export function webhookConfigurations(
         name: nameWithDigest(webhook.generateName ?? '', { name, namespace, index }),
         labels: { ...ownerLabels(csv), 'olm.webhook-description-generate-name': webhook.generateName ?? '' },
       },
-      webhooks: [{ ...admissionWebhook(webhook, namespace, caBundle), ...limit }],
+      webhooks: [
+        {
+          ...admissionWebhook(webhook, namespace, caBundle),
+          ...limit,
+          ...(isLimited && rules !== undefined
+            ? { rules: rules.map((rule) => ({ ...rule, scope: 'Namespaced' })) }
+            : {}),
+        },
+      ],
     };
     return [configuration as KubeObject];
   });

@@ -12,7 +12,13 @@ export interface OperatorOptions {
   readonly rules?: readonly object[];
   readonly modes?: readonly string[];
   readonly webhooks?: readonly object[];
-  readonly crd?: { readonly plural: string; readonly kind: string; readonly versions?: readonly string[] };
+  readonly crd?: {
+    readonly plural: string;
+    readonly kind: string;
+    readonly versions?: readonly string[];
+    readonly group?: string;
+  };
+  readonly apis?: readonly object[];
   readonly properties?: readonly object[];
   readonly command?: readonly string[];
   readonly description?: string;
@@ -23,13 +29,13 @@ const GROUP = 'lab.example';
 export const csvName = ({ name, version }: { readonly name: string; readonly version: string }): string =>
   `${name}.v${version}`;
 
-export function crdOf({ plural, kind, versions = ['v1'] }: NonNullable<OperatorOptions['crd']>): object {
+export function crdOf({ plural, kind, versions = ['v1'], group = GROUP }: NonNullable<OperatorOptions['crd']>): object {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${GROUP}` },
+    metadata: { name: `${plural}.${group}` },
     spec: {
-      group: GROUP,
+      group,
       scope: 'Namespaced',
       names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
       versions: versions.map((name, index) => ({
@@ -46,7 +52,9 @@ export function csvOf(options: OperatorOptions): object {
   const { name, version, image = 'operator', modes = ['OwnNamespace', 'SingleNamespace'], crd } = options;
   const labels = { name };
   const owned =
-    crd === undefined ? [] : [{ name: `${crd.plural}.${GROUP}`, version: crd.versions?.[0] ?? 'v1', kind: crd.kind }];
+    crd === undefined
+      ? []
+      : [{ name: `${crd.plural}.${crd.group ?? GROUP}`, version: crd.versions?.[0] ?? 'v1', kind: crd.kind }];
   return {
     apiVersion: 'operators.coreos.com/v1alpha1',
     kind: 'ClusterServiceVersion',
@@ -61,6 +69,7 @@ export function csvOf(options: OperatorOptions): object {
         supported: modes.includes(type),
       })),
       customresourcedefinitions: { owned },
+      ...(options.apis === undefined ? {} : { apiservicedefinitions: { owned: options.apis } }),
       webhookdefinitions: options.webhooks ?? [],
       install: {
         strategy: 'deployment',
@@ -110,7 +119,9 @@ export function bundleOf(options: OperatorOptions): object {
     name: csvName(options),
     properties: [
       { type: 'olm.package', value: { packageName: name, version } },
-      ...(crd === undefined ? [] : [{ type: 'olm.gvk', value: { group: GROUP, version: 'v1', kind: crd.kind } }]),
+      ...(crd === undefined
+        ? []
+        : [{ type: 'olm.gvk', value: { group: crd.group ?? GROUP, version: 'v1', kind: crd.kind } }]),
       ...properties,
       ...objects.map((each) => ({
         type: 'olm.bundle.object',

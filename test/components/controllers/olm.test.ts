@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 import { bundleOf, crdOf, csvOf, packageOf, writeCatalog } from './olm-catalogs.ts';
@@ -351,6 +352,105 @@ describe('operator lifecycle manager', () => {
     }, 'an event');
   });
 
+  const limitedInstaller = async (at: string, rules: PolicyRule[]) => {
+    await plane.of(resources.serviceAccounts).create({ metadata: { name: 'installer', namespace: at } });
+    const name = `installer-${at}`;
+    const base = [
+      { apiGroups: ['operators.coreos.com'], resources: ['*'], verbs: ['*'] },
+      { apiGroups: ['', 'apps'], resources: ['*'], verbs: ['get', 'create', 'update', 'patch', 'delete'] },
+    ];
+    await plane.of(resources.clusterRoles).create({ metadata: { name }, rules: [...base, ...rules] });
+    await plane.of(resources.clusterRoleBindings).create({
+      metadata: { name },
+      subjects: [{ kind: 'ServiceAccount', name: 'installer', namespace: at }],
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+    });
+  };
+  const aggregated = async (group: string) =>
+    (await plane.of(resources.clusterRoles).list({ labelSelector: 'olm.managed=true' })).items.filter(({ rules }) =>
+      rules?.some(({ apiGroups }) => apiGroups?.includes(group)),
+    );
+
+  it('refuses definitions and APIs in groups that the API server serves', async () => {
+    const group = 'security.openshift.io';
+    const crd = { plural: 'securitycontextconstraints', kind: 'SecurityContextConstraints', group };
+    const seize = { name: 'seize', version: '1.0.0', crd };
+    const shadow = {
+      name: 'shadow',
+      version: '1.0.0',
+      apis: [{ group: 'apps', version: 'v9', kind: 'Thing', name: 'things', deploymentName: 'shadow' }],
+    };
+    await writeCatalog(join(catalogs, 'seize'), [...packageOf('seize', [seize]), ...packageOf('shadow', [shadow])]);
+    await catalog('seize');
+    await namespace('seized', ['seized'], 'installer');
+    await limitedInstaller('seized', []);
+    await subscribe('seize', 'seized', 'seize');
+    const plan = await eventually(
+      async () => {
+        const [found] = (await plane.of(resources.installPlans).list({ namespace: 'seized' })).items;
+        assert.equal(found?.status?.phase, 'Failed', JSON.stringify(found?.status?.message));
+        return found;
+      },
+      'a failed plan',
+      15_000,
+    );
+    assert.match(plan.status?.message ?? '', /securitycontextconstraints\.security\.openshift\.io" is in a group that/);
+    // A version that is created directly is refused too.
+    await plane.of(resources.clusterServiceVersions).patch('seize.v1.0.0', 'seized', 'merge', {
+      spec: { customresourcedefinitions: { owned: [{ name: 'secrets', version: 'v1', kind: 'Secret' }] } },
+    });
+    assert.deepEqual(await aggregated(group), []);
+    assert.deepEqual(await aggregated(''), []);
+    await namespace('shadowed');
+    await subscribe('shadow', 'shadowed', 'seize');
+    const failed = await phaseOf('shadow.v1.0.0', 'shadowed', 'Failed');
+    assert.match(failed.status?.message ?? '', /"v9\.apps" has no valid API group|in a group that the API server/);
+  });
+
+  it('creates aggregated roles, webhooks and foreign conversions with the rights of the installer only', async () => {
+    const foreign = crdOf({ plural: 'ledgers', kind: 'Ledger' });
+    await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', foreign);
+    const conversion = {
+      type: 'ConversionWebhook',
+      generateName: 'ledgers.lab.example',
+      deploymentName: 'taker',
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+      conversionCRDs: ['ledgers.lab.example'],
+    };
+    const taker = {
+      name: 'taker',
+      version: '1.0.0',
+      crd: { plural: 'ledgers', kind: 'Ledger', versions: ['v1', 'v2'] },
+      webhooks: [conversion],
+    };
+    const own = { name: 'modest', version: '1.0.0', crd: { plural: 'modests', kind: 'Modest' } };
+    await writeCatalog(join(catalogs, 'taker'), [...packageOf('taker', [taker]), ...packageOf('modest', [own])]);
+    await catalog('taker');
+    await namespace('takers', ['takers'], 'installer');
+    await limitedInstaller('takers', []);
+    await subscribe('taker', 'takers', 'taker');
+    const failed = await phaseOf('taker.v1.0.0', 'takers', 'Failed');
+    assert.match(failed.status?.message ?? '', /customresourcedefinitions.*is forbidden|cannot update resource/);
+    const { spec } = await plane.of(resources.customResourceDefinitions).get('ledgers.lab.example');
+    assert.deepEqual([spec?.conversion?.strategy, spec?.versions.length], ['None', 1]);
+    await namespace('modest', ['modest'], 'installer');
+    await limitedInstaller('modest', [
+      { apiGroups: ['rbac.authorization.k8s.io'], resources: ['*'], verbs: ['get', 'create', 'update'] },
+    ]);
+    await subscribe('modest', 'modest', 'taker');
+    await phaseOf('modest.v1.0.0', 'modest', 'Succeeded');
+    const names = (await plane.of(resources.clusterRoles).list()).items.map(({ metadata }) => metadata?.name ?? '');
+    assert.deepEqual(
+      names.filter((each) => /^(modests|ledgers)\./.test(each)),
+      [],
+    );
+    await eventually(async () => {
+      const { items } = await plane.of(resources.events).list({ namespace: 'modest' });
+      return items.some(({ reason }) => reason === 'AggregatedRolesRefused');
+    }, 'an event');
+  });
+
   it('serves webhooks and conversion with certificates of its own, and takes them away with the version', async () => {
     const webhook = (type: string, more: object) => ({
       type,
@@ -395,7 +495,13 @@ describe('operator lifecycle manager', () => {
     const list = async (plural: string) =>
       (
         await plane.admin.request<{
-          items: { webhooks: { namespaceSelector?: unknown; clientConfig: { service: unknown } }[] }[];
+          items: {
+            webhooks: {
+              namespaceSelector?: unknown;
+              rules: { scope?: string }[];
+              clientConfig: { service: unknown };
+            }[];
+          }[];
         }>('GET', `/apis/admissionregistration.k8s.io/v1/${plural}?labelSelector=olm.owner%3Dhook.v1.0.0`)
       ).items;
     const [validating] = await list('validatingwebhookconfigurations');
@@ -408,6 +514,11 @@ describe('operator lifecycle manager', () => {
     assert.deepEqual(validating.webhooks[0].namespaceSelector, {
       matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: ['watched'] }],
     });
+    // A namespace selector does not exclude cluster-scoped objects.
+    assert.deepEqual(
+      validating.webhooks[0].rules.map(({ scope }) => scope),
+      ['Namespaced'],
+    );
     assert.equal((await list('mutatingwebhookconfigurations')).length, 1);
     const conversion = async () =>
       (await plane.of(resources.customResourceDefinitions).get('hooks.lab.example')).spec?.conversion?.strategy;

@@ -168,7 +168,7 @@ export interface WebhookDescription {
   deploymentName?: string;
   containerPort?: number;
   targetPort?: number | string;
-  rules?: object[];
+  rules?: { scope?: string }[];
   failurePolicy?: string;
   matchPolicy?: string;
   objectSelector?: LabelSelector;

@@ -14,6 +14,13 @@ const BUILT_IN: ReadonlyMap<string, ResourceType> = new Map(
   builtinKinds.map((each) => [`${apiVersionOf(each)}/${each.kind}`, each]),
 );
 
+/** API groups that the server itself serves, and those of definitions that the product installs. */
+export const SERVER_GROUPS: ReadonlySet<string> = new Set([
+  ...builtinKinds.map(({ group }) => group),
+  ...builtinKinds.flatMap(({ aliases }) => (aliases ?? []).map(({ group }) => group)),
+  'gateway.networking.k8s.io',
+]);
+
 export class Actors {
   readonly #requestAs: Capabilities['requestAs'];
   readonly #discovery: Capabilities['discovery'];

@@ -21,13 +21,15 @@ import {
   CSV_KIND,
   componentLabel,
   groupOf,
+  isComponentOf,
   isProblem,
   MANAGED_LABEL,
   ownerLabels,
   ownerReference,
   packageOf,
+  refusedDefinition,
 } from '../../../core/olm/index.ts';
-import type { Actor } from './actor.ts';
+import { type Actor, SERVER_GROUPS } from './actor.ts';
 import type { Olm } from './context.ts';
 import { unpacked } from './packed-manifests.ts';
 
@@ -127,10 +129,12 @@ export class InstallPlanPart {
         return (await installer.ensure({ ...object, metadata })) ? 'Created' : 'Present';
       }
       case CRD_KIND:
-        return this.#define({
-          ...object,
-          metadata: { ...object.metadata, labels: { ...labels, [MANAGED_LABEL]: 'true' } },
-        });
+        return this.#define(
+          { ...object, metadata: { ...object.metadata, labels: { ...labels, [MANAGED_LABEL]: 'true' } } },
+          csv,
+          plan,
+          installer,
+        );
       case 'Subscription':
         return this.#created(installer, { ...object, metadata: { ...object.metadata, labels } });
       default:
@@ -176,9 +180,19 @@ export class InstallPlanPart {
     });
   }
 
-  /** Custom resources belong to the cluster: the lifecycle manager defines them, as upstream. */
-  async #define(object: KubeObject): Promise<string> {
+  /**
+   * Custom resources belong to the cluster: the lifecycle manager defines them, as upstream. A definition that this package
+   * has not created is changed with the installer's rights only; it serves other users already.
+   */
+  async #define(
+    object: KubeObject,
+    csv: ClusterServiceVersion | undefined,
+    plan: InstallPlan,
+    installer: Actor,
+  ): Promise<string> {
     const { manager } = this.#olm.actors;
+    const refused = refusedDefinition(object.metadata?.name ?? '', SERVER_GROUPS);
+    if (refused !== undefined) throw new ApiError('Invalid', `${CRD_KIND} ${refused}`);
     const found = await manager.get<CustomResourceDefinition & KubeObject>(object);
     if (found === undefined) return this.#created(manager, object);
     const wanted = object as CustomResourceDefinition & KubeObject;
@@ -192,7 +206,14 @@ export class InstallPlanPart {
     // Set when the version is installed; a bundle cannot know the certificate.
     const conversion = wanted.spec?.conversion ?? found.spec?.conversion;
     const spec = { ...wanted.spec, ...(conversion === undefined ? {} : { conversion }) };
-    await manager.ensure({ ...object, spec } as KubeObject);
+    const isOwn = csv !== undefined && isComponentOf(csv, found);
+    try {
+      await (isOwn ? manager : installer).ensure({ ...object, spec } as KubeObject);
+    } catch (error) {
+      if (isOwn || !isApiError(error, 'Forbidden')) throw error;
+      // The requirements of the version decide whether the present definition is sufficient.
+      this.#olm.handle.recorder.event(plan, 'Warning', 'DefinitionNotReplaced', messageOf(error));
+    }
     return 'Present';
   }
 

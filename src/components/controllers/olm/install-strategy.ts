@@ -10,7 +10,8 @@ import type {
 } from '../../../api/kinds/olm/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { ApiError } from '../../../api/meta/status.ts';
+import { ApiError, isApiError } from '../../../api/meta/status.ts';
+import { messageOf } from '../../../base/errors.ts';
 import {
   apiServicesOf,
   CRD_KIND,
@@ -19,11 +20,15 @@ import {
   digestOf,
   dnsNamesOf,
   type Health,
+  isComponentOf,
+  MANAGED_LABEL,
   OPERATOR_GROUP,
   OPERATOR_NAMESPACE,
+  OWNER_NAMESPACE_LABEL,
   ownerLabels,
   ownerReference,
   providedApiRoles,
+  refusedApi,
   SPEC_HASH_LABEL,
   secretName,
   serviceAccountNames,
@@ -35,7 +40,7 @@ import {
   webhookConfigurations,
 } from '../../../core/olm/index.ts';
 import type { RouterFacts } from '../ingress-router-port.ts';
-import type { Actor } from './actor.ts';
+import { type Actor, SERVER_GROUPS } from './actor.ts';
 import { ownedBy } from './cleanup.ts';
 import type { Olm } from './context.ts';
 
@@ -89,17 +94,46 @@ export class InstallStrategy {
     const certificates = await this.#issue(csv, installer);
     for (const deployment of this.#deployments(context, certificates)) await this.#deploy(deployment, installer);
     const bundle = Buffer.from(this.#olm.handle.use('rootCaPem')).toString('base64');
-    for (const each of webhookConfigurations(csv, targets, bundle)) await manager.ensure(each);
-    for (const each of apiServicesOf(csv, bundle)) await manager.ensure(each);
-    for (const { crd, conversion } of conversionsOf(csv, bundle)) await this.#convert(crd, conversion);
-    for (const owned of csv.spec?.customresourcedefinitions?.owned ?? [])
-      for (const role of providedApiRoles(owned)) await manager.ensure(role as KubeObject);
+    for (const each of webhookConfigurations(csv, targets, bundle)) await this.#own(csv, each, installer);
+    for (const each of apiServicesOf(csv, bundle)) await this.#own(csv, each, installer);
+    for (const { crd, conversion } of conversionsOf(csv, bundle)) await this.#convert(csv, crd, conversion, installer);
+    await this.#provideRoles(csv, installer);
+  }
+
+  /** Creates or updates a cluster-scoped object of the version; an object of another owner is refused. */
+  async #own(csv: ClusterServiceVersion, wanted: KubeObject, installer: Actor): Promise<void> {
+    const found = await this.#olm.actors.manager.get<KubeObject>(wanted);
+    const labels = ownerLabels(csv);
+    const isOwn = (key: string): boolean => found?.metadata?.labels?.[key] === labels[key];
+    // A successor in the same namespace takes over the objects of its predecessor.
+    if (found !== undefined && !(isOwn(OWNER_NAMESPACE_LABEL) && isOwn(MANAGED_LABEL)))
+      throw new ApiError(
+        'Invalid',
+        `${wanted.kind} ${wanted.metadata?.name}: belongs to another owner; delete it first`,
+      );
+    await installer.ensure(wanted);
+  }
+
+  /**
+   * Roles for the owned APIs are aggregated into admin, edit and view of the whole cluster. An installer that lacks these
+   * rights installs the operator without the roles.
+   */
+  async #provideRoles(csv: ClusterServiceVersion, installer: Actor): Promise<void> {
+    try {
+      for (const owned of csv.spec?.customresourcedefinitions?.owned ?? [])
+        for (const role of providedApiRoles(owned)) await installer.ensure(role as KubeObject);
+    } catch (error) {
+      if (!isApiError(error, 'Forbidden')) throw error;
+      this.#olm.handle.recorder.event(csv, 'Warning', 'AggregatedRolesRefused', messageOf(error));
+    }
   }
 
   #invalid(csv: ClusterServiceVersion): string | undefined {
     const { strategy, spec } = csv.spec?.install ?? {};
     if (strategy !== 'deployment') return `install strategy ${strategy} is not supported; use deployment`;
     if ((spec?.deployments ?? []).length === 0) return 'install strategy has no deployments';
+    const refused = refusedApi(csv, SERVER_GROUPS);
+    if (refused !== undefined) return refused;
     const unknown = unknownDeployment(csv);
     if (unknown !== undefined)
       return `a webhook or API service names deployment ${JSON.stringify(unknown)}, which the strategy does not have`;
@@ -238,7 +272,7 @@ export class InstallStrategy {
     return issued;
   }
 
-  async #convert(name: string, conversion: object): Promise<void> {
+  async #convert(csv: ClusterServiceVersion, name: string, conversion: object, installer: Actor): Promise<void> {
     const { manager } = this.#olm.actors;
     const found = await manager.get<CustomResourceDefinition & KubeObject>({
       apiVersion: 'apiextensions.k8s.io/v1',
@@ -248,7 +282,9 @@ export class InstallStrategy {
     if (found === undefined) return;
     const before = found.spec?.conversion;
     if (semanticEqual(before, conversion)) return;
-    await manager.update({ ...found, spec: { ...found.spec, conversion } } as KubeObject);
+    // A conversion webhook receives every object of the definition.
+    const writer = isComponentOf(csv, found) ? manager : installer;
+    await writer.update({ ...found, spec: { ...found.spec, conversion } } as KubeObject);
   }
 }
 
