@@ -48,6 +48,7 @@ process.on('message', (given: readonly Route[]) => {
     certificate: () => undefined,
     check: judge,
     ports: { http: httpPort, https: httpsPort },
+    policy: { domain: 'apps.lab', wildcardRoutes: true },
   });
   proxy.swap(table);
   process.send?.('swapped');

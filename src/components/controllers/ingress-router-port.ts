@@ -4,6 +4,10 @@ import type { Route } from '../../api/kinds/routes/types.ts';
 export interface RouterFacts {
   /** Below which routes get their hosts; the default certificate is for `*.DOMAIN`. */
   readonly domain: string;
+  /** Routes with `wildcardPolicy: Subdomain` are admitted. */
+  readonly wildcardRoutes: boolean;
+  /** Names of the cluster's API. */
+  readonly names: readonly string[];
   /** One sentence on what is wrong with a route's certificate; undefined: nothing. */
   judge(tls: NonNullable<NonNullable<Route['spec']>['tls']>): string | undefined;
   /** PEM texts of a server certificate with a new key. */

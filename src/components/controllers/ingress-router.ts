@@ -138,6 +138,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       certificate,
       check: facts.judge,
       ports: { http: 80, https: 443 },
+      policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
     });
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);

@@ -1,12 +1,13 @@
 /** HTTP routes of the Gateway API as rows. Source: gateway-api.sigs.k8s.io, release 1 (`v1`), core features. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { claimAge, classClaim, hostClaim, listenerClaim, parentClaim, youngest } from './claim-times.ts';
 import { fnv } from './hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from './ingresses.ts';
 import { type CertificateProblem, certificateOfListener, type Listener, listenerProblem } from './listeners.ts';
 import { readOptions } from './options.ts';
 import type { Certificate, Pool, Redirect } from './port.ts';
 import type { Permits } from './reference-grants.ts';
-import { ageOf, type PathMatch, poolOf, type Row } from './rows.ts';
+import { type Age, compareAges, type PathMatch, poolOf, type Row } from './rows.ts';
 
 export interface Gateway extends KubeObject {
   spec?: { gatewayClassName?: string; listeners?: Listener[] };
@@ -149,6 +150,25 @@ interface Place {
   /** A listener's certificate cannot be served. */
   refused: boolean;
   certificate: Certificate | undefined;
+  age: Age;
+}
+
+/** The youngest of the claims that make the route serve the host: its own, its parent reference and the listener. */
+function ageOfPlace(
+  route: HttpRoute,
+  parent: ParentReference,
+  host: string,
+  gateway: Gateway,
+  listener: Listener,
+): Age {
+  const own = (route.spec?.hostnames ?? []).some((each) => each.toLowerCase() === host.toLowerCase());
+  // A host that is narrowed by the listener is in no list of the route: all of them decide.
+  const hosts = own ? [host] : (route.spec?.hostnames ?? ['']);
+  const { namespace = '' } = route.metadata ?? {};
+  return youngest(
+    claimAge(route, [parentClaim(namespace, parent), ...hosts.map(hostClaim)]),
+    claimAge(gateway, [classClaim(gateway.spec?.gatewayClassName), listenerClaim(listener)]),
+  );
 }
 
 export function rowsOfHttpRoute(
@@ -163,12 +183,16 @@ export function rowsOfHttpRoute(
   const id = `httproute/${namespace}/${name}`;
   const { options } = readOptions(annotations, fnv(id), false);
   const places = new Map<string, Place>();
-  for (const { gateway, listeners } of attachments(route, source.gateway, source.permits))
+  for (const { parent, gateway, listeners } of attachments(route, source.gateway, source.permits))
     for (const listener of listeners) {
       const secret = certificateOfListener(gateway, listener);
       for (const host of hostsOf(route, listener)) {
-        const place = places.get(host) ?? { host, http: false, https: false, refused: false, certificate: undefined };
+        const age = ageOfPlace(route, parent, host, gateway, listener);
+        const place = places.get(host) ?? {
+          ...{ host, http: false, https: false, refused: false, certificate: undefined, age },
+        };
         places.set(host, place);
+        if (compareAges(age, place.age) < 0) place.age = age;
         if (listener.protocol !== 'HTTPS') place.http = true;
         else if (listenerProblem(gateway, listener, source.permits, source.certificates) !== undefined)
           place.refused = true;
@@ -177,7 +201,7 @@ export function rowsOfHttpRoute(
           place.certificate ??= source.certificate(secret.namespace, secret.name);
       }
     }
-  return [...places.values()].flatMap(({ host: given, http, https, refused, certificate }) =>
+  return [...places.values()].flatMap(({ host: given, http, https, refused, certificate, age }) =>
     (route.spec?.rules ?? []).flatMap((rule) => {
       const matches = rule.matches === undefined || rule.matches.length === 0 ? [{}] : rule.matches;
       const pools = (rule.backendRefs ?? []).flatMap((each) => poolOfReference(namespace, each, source));
@@ -207,7 +231,7 @@ export function rowsOfHttpRoute(
           tls: https ? 'terminate' : refused ? 'refused' : 'none',
           insecure: http ? 'serve' : 'none',
           certificate,
-          age: ageOf(route),
+          age,
         };
       });
     }),

@@ -1,5 +1,7 @@
 export { Balancer } from './balance.ts';
 export { type CertificateCheck, certificateOf } from './certificate-check.ts';
+export { CLAIMS, HOST_CLAIMS, recordedClaims } from './claim-times.ts';
+export { type HostPolicy, reservation } from './claims.ts';
 export { gatewayDefinitions } from './gateway-crds.ts';
 export { gatewayStatus, httpRouteStatus, sameStatus } from './gateway-status.ts';
 export {

@@ -2,23 +2,23 @@
 
 import type { Service } from 'kubernetes-types/core/v1';
 import type { Ingress, IngressBackend, IngressClass } from 'kubernetes-types/networking/v1';
+import { claimAge, classClaim, classOf, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
 import { readOptions } from './options.ts';
 import type { Certificate, Pool } from './port.ts';
-import { ageOf, type PathMatch, poolOf, type Row, type ServiceSource } from './rows.ts';
+import { type PathMatch, poolOf, type Row, type ServiceSource } from './rows.ts';
 
 /** Of the class `hyperedge`, and of the Gateway class. */
 export const ROUTER_CONTROLLER = 'hyperedge.dev/router';
 export const ROUTER_CLASS = 'hyperedge';
-const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 export interface IngressSource extends ServiceSource {
   certificate(namespace: string, secret: string): Certificate | undefined;
 }
 
 /** True where this router serves the ingress: by its class, or by the annotation of earlier releases. */
-export function isServed({ metadata, spec }: Ingress, classes: readonly IngressClass[]): boolean {
-  const name = spec?.ingressClassName ?? metadata?.annotations?.[CLASS_ANNOTATION];
+export function isServed(ingress: Ingress, classes: readonly IngressClass[]): boolean {
+  const name = classOf(ingress);
   if (name === undefined) return false;
   return classes.some((each) => each.metadata?.name === name && each.spec?.controller === ROUTER_CONTROLLER);
 }
@@ -74,7 +74,7 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
       tls: secured === undefined ? 'none' : 'terminate',
       insecure: secured === undefined ? 'serve' : 'redirect',
       certificate: secret === undefined ? undefined : source.certificate(namespace, secret),
-      age: ageOf(ingress),
+      age: claimAge(ingress, [classClaim(classOf(ingress)), hostClaim(given)]),
     };
   });
 }

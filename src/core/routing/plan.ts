@@ -3,12 +3,13 @@ import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import type { CertificateCheck } from './certificate-check.ts';
+import { HostClaims, type HostPolicy } from './claims.ts';
 import { type Gateway, type HttpRoute, rowsOfHttpRoute } from './gateways.ts';
 import { type IngressSource, isServed, rowsOfIngress } from './ingresses.ts';
 import { certificateProblem, refusedNames } from './listeners.ts';
 import type { Permits } from './reference-grants.ts';
 import { hostProblem, type Rejection, routeId, rowOfRoute } from './routes.ts';
-import { ageOf, compareAges, type Row } from './rows.ts';
+import { type Age, compareAges, type Row } from './rows.ts';
 import { type Ports, RoutingTable } from './table.ts';
 
 export interface RoutingInput extends IngressSource {
@@ -22,6 +23,7 @@ export interface RoutingInput extends IngressSource {
   readonly permits: Permits;
   readonly check: CertificateCheck;
   readonly ports: Ports;
+  readonly policy: HostPolicy;
 }
 
 export interface RoutingPlan {
@@ -39,85 +41,44 @@ export function planRouting(input: RoutingInput): RoutingPlan {
   const gateways = new Map(input.gateways.map((each) => [objectKey(each), each]));
   const certificates = certificateProblem(input);
   const source = { ...input, gateway: (key: string) => gateways.get(key), certificates };
-  const claims = new HostClaims();
-  const found = [
-    ...input.routes.map((route) => ({ age: ageOf(route), add: () => addRoute(route) })),
-    ...input.ingresses
-      .filter((ingress) => isServed(ingress, input.ingressClasses))
-      .map((ingress) => ({ age: ageOf(ingress), add: () => addAll(rowsOfIngress(ingress, input)) })),
-    ...input.httpRoutes.map((route) => ({ age: ageOf(route), add: () => addAll(rowsOfHttpRoute(route, source)) })),
-  ];
-  const addRoute = (route: Route): void => {
+  const claims = new HostClaims(input.policy);
+  const found: { readonly age: Age; readonly add: () => void }[] = [];
+  for (const route of input.routes) {
     const id = routeId(route);
-    const problem = hostProblem(route);
+    const problem = hostProblem(route) ?? wildcardProblem(route, input.policy);
     if (problem !== undefined) {
       rejected.set(id, problem);
-      return;
+      continue;
     }
     const { row, problems } = rowOfRoute(route, input, input.check);
-    const claimed = claims.claim(row, true);
-    if (claimed !== undefined) {
-      rejected.set(id, { reason: 'HostAlreadyClaimed', message: claimed });
-      return;
-    }
-    // A route that fails validation keeps its host, as with OpenShift's router.
-    const [first] = problems;
-    if (first === undefined) rows.push(row);
-    else rejected.set(id, { reason: 'ExtendedValidationFailed', message: first });
+    const add = (): void => {
+      const claimed = claims.claim(row, true);
+      // A route that fails validation keeps its host, as with OpenShift's router.
+      const [first] = problems;
+      if (claimed !== undefined) rejected.set(id, { reason: 'HostAlreadyClaimed', message: claimed });
+      else if (first === undefined) rows.push(row);
+      else rejected.set(id, { reason: 'ExtendedValidationFailed', message: first });
+    };
+    found.push({ age: row.age, add });
+  }
+  const addRow = (row: Row): void => {
+    const claimed = claims.claim(row, false);
+    if (claimed === undefined) rows.push(row);
+    else refused.set(row.backend.id, claimed);
   };
-  const addAll = (all: readonly Row[]): void => {
-    for (const row of all) {
-      const claimed = claims.claim(row, false);
-      if (claimed === undefined) rows.push(row);
-      else refused.set(row.backend.id, claimed);
-    }
-  };
+  const others = [
+    ...input.ingresses
+      .filter((ingress) => isServed(ingress, input.ingressClasses))
+      .flatMap((ingress) => rowsOfIngress(ingress, input)),
+    ...input.httpRoutes.flatMap((route) => rowsOfHttpRoute(route, source)),
+  ];
+  for (const row of others) found.push({ age: row.age, add: () => addRow(row) });
   for (const each of found.sort((a, b) => compareAges(a.age, b.age))) each.add();
   const withoutTls = new Set(input.gateways.flatMap((each) => refusedNames(each, input.permits, certificates)));
-  return { table: new RoutingTable(rows, input.ports, withoutTls), rejected, refused };
+  return { table: new RoutingTable(rows, input.ports, withoutTls, (host) => claims.ownerOf(host)), rejected, refused };
 }
 
-interface Claim {
-  readonly namespace: string;
-  readonly key: string;
-}
-
-/**
- * The oldest object owns a host for its namespace; other objects of the namespace share it by path. A wildcard owns the
- * names one label below its domain.
- */
-class HostClaims {
-  readonly #hosts = new Map<string, Claim>();
-  readonly #wildcards = new Map<string, Claim>();
-  /** By domain: owners of a name one label below it. */
-  readonly #below = new Map<string, Claim>();
-  readonly #paths = new Map<string, Claim>();
-
-  /** Why `row` does not get its host; undefined: it has it now. */
-  claim({ backend, host, wildcard, path, age }: Row, isRoute: boolean): string | undefined {
-    const { namespace } = backend;
-    const mine: Claim = { namespace, key: age.key };
-    if (host === '') return undefined;
-    const parent = host.slice(host.indexOf('.') + 1);
-    const rivals =
-      wildcard === 'none'
-        ? [this.#hosts.get(host), this.#wildcards.get(parent)]
-        : [this.#wildcards.get(host), this.#below.get(host)];
-    const rival = rivals.find((each) => each !== undefined && each.namespace !== namespace);
-    if (rival !== undefined) return `a route in another namespace holds ${backend.host} and is older than ${age.key}`;
-    if (isRoute) {
-      const place = `${wildcard} ${host} ${path.value === '/' ? '' : path.value}`;
-      const taken = this.#paths.get(place);
-      if (taken !== undefined) return `route ${taken.key} already exposes ${backend.host}${path.value} and is older`;
-      this.#paths.set(place, mine);
-    }
-    if (wildcard === 'none') {
-      if (!this.#hosts.has(host)) this.#hosts.set(host, mine);
-      // One owner is enough: a wildcard of its namespace is checked against the others by their hosts.
-      const known = this.#below.get(parent);
-      if (known === undefined) this.#below.set(parent, mine);
-      else if (known.namespace !== namespace) this.#below.set(parent, { namespace: '', key: known.key });
-    } else if (!this.#wildcards.has(host)) this.#wildcards.set(host, mine);
-    return undefined;
-  }
+function wildcardProblem({ spec }: Route, { wildcardRoutes }: HostPolicy): Rejection | undefined {
+  if (spec?.wildcardPolicy !== 'Subdomain' || wildcardRoutes) return undefined;
+  return { reason: 'RouteNotAdmitted', message: 'wildcard routes are not allowed; set openshift.wildcardRoutes' };
 }

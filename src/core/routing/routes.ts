@@ -5,13 +5,19 @@
 import type { Route, RouteTarget } from '../../api/kinds/routes/types.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import type { CertificateCheck } from './certificate-check.ts';
+import { claimAge, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
 import { readOptions } from './options.ts';
 import type { Backend, Pool, Upstream } from './port.ts';
-import { ageOf, poolOf, type Row, type ServiceSource } from './rows.ts';
+import { poolOf, type Row, type ServiceSource } from './rows.ts';
 
 export type Rejection = {
-  readonly reason: 'HostAlreadyClaimed' | 'NoHostValue' | 'InvalidHost' | 'ExtendedValidationFailed';
+  readonly reason:
+    | 'HostAlreadyClaimed'
+    | 'RouteNotAdmitted'
+    | 'NoHostValue'
+    | 'InvalidHost'
+    | 'ExtendedValidationFailed';
   readonly message: string;
 };
 
@@ -87,7 +93,7 @@ export function rowOfRoute(route: Route, services: ServiceSource, check: Certifi
       tls: tls === undefined ? 'none' : isPassthrough ? 'passthrough' : 'terminate',
       insecure: insecureOf(route),
       certificate: problem === undefined ? certificate : undefined,
-      age: ageOf(route),
+      age: claimAge(route, [hostClaim(host)]),
     },
     problems: problem === undefined ? problems : [...problems, problem],
   };

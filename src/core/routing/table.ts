@@ -24,12 +24,22 @@ export class RoutingTable implements RoutingView {
   readonly #wild = new Map<string, Row[]>();
   readonly #ports: Ports;
   readonly #refused: ReadonlySet<string>;
+  readonly #ownerOf: (host: string) => string | undefined;
   readonly rows: readonly Row[];
 
-  /** `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of. */
-  constructor(rows: readonly Row[], ports: Ports, refused: ReadonlySet<string> = new Set()) {
+  /**
+   * `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of. `ownerOf`:
+   * namespace that holds an exact name, also without rows.
+   */
+  constructor(
+    rows: readonly Row[],
+    ports: Ports,
+    refused: ReadonlySet<string> = new Set(),
+    ownerOf: (host: string) => string | undefined = () => undefined,
+  ) {
     this.#ports = ports;
     this.#refused = refused;
+    this.#ownerOf = ownerOf;
     this.rows = rows;
     for (const row of rows) {
       const map = row.wildcard === 'none' ? this.#exact : this.#wild;
@@ -104,8 +114,23 @@ export class RoutingTable implements RoutingView {
     return `${to}://${host ?? facts.host}${at === standard ? '' : `:${at}`}${given}${facts.query}`;
   }
 
-  /** The host's own rows, those of wildcards, the nearest first, and those of every host. */
+  /**
+   * The host's own rows, those of wildcards, the nearest first, and those of every host. A host that a namespace has
+   * claimed is served by that namespace alone.
+   */
   *#hosts(host: string): Generator<HostRows> {
+    let owner = this.#ownerOf(host);
+    for (const level of this.#levels(host)) {
+      const holder = level[0]?.host === '' ? undefined : level[0]?.backend.namespace;
+      owner ??= holder;
+      // All rows of a name or wildcard belong to one namespace; those of every host do not.
+      const rows =
+        owner === undefined || owner === holder ? level : level.filter(({ backend }) => backend.namespace === owner);
+      if (rows.length > 0) yield rows;
+    }
+  }
+
+  *#levels(host: string): Generator<HostRows> {
     const own = host === '' ? undefined : this.#exact.get(host);
     if (own !== undefined) yield own;
     let isNext = true;

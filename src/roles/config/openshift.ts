@@ -1,6 +1,6 @@
 /** OpenShift's layer: `openshift` of the bootstrap file, and of the master's configuration. */
 import type { IdentityProvider } from '../../components/openshift/oauth/index.ts';
-import { type Field, object, oneOf, type Parsed, string } from './strict-yaml.ts';
+import { boolean, type Field, object, oneOf, type Parsed, string } from './strict-yaml.ts';
 
 const DNS_NAME = {
   pattern: /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/,
@@ -46,6 +46,7 @@ export const openshiftField = () =>
   object({
     profile: oneOf(...PROFILES),
     domain: string({ ...DNS_NAME }),
+    wildcardRoutes: boolean(),
     identityProviders: identityProvidersField(),
   });
 
@@ -56,6 +57,8 @@ export interface OpenShiftSettings {
   readonly profile: Profile;
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
+  /** Routes with `wildcardPolicy: Subdomain` are admitted. */
+  readonly wildcardRoutes?: true;
   /** Beside those of the OAuth named cluster. */
   readonly identityProviders?: readonly IdentityProvider[];
 }
@@ -66,5 +69,7 @@ const DEFAULT_DOMAIN = 'apps.cluster.local';
 export const openshiftOf = (file: OpenShiftFile | undefined, learnt?: Profile): OpenShiftSettings => ({
   profile: file?.profile ?? learnt ?? 'kubernetes',
   domain: file?.domain ?? DEFAULT_DOMAIN,
+  // Left out by default: former releases refuse fields that they do not have.
+  ...(file?.wildcardRoutes === true ? { wildcardRoutes: true } : {}),
   ...(file?.identityProviders === undefined ? {} : { identityProviders: file.identityProviders }),
 });

@@ -12,16 +12,18 @@ import {
   readSecretIfPresent,
 } from '../../io/pki/index.ts';
 import { createCertificateJudge } from '../../io/routing/index.ts';
+import type { OpenShiftSettings } from '../config/openshift.ts';
 import { systemClock as clock } from '../process.ts';
 
 const LIFETIME_DAYS = 730;
 const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
 
-/** `installed`: the pair that this host's installation has made; one that does not fit is not used. */
+/** `names`: of the cluster's API; no route gets them. `installed`: the pair that this host's installation has made; one that does not fit is not used. */
 export function routerFacts(
-  domain: string,
+  { domain, wildcardRoutes }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'>,
   authority: ReturnType<typeof loadAuthority>,
   installed: () => Promise<KeyPair | undefined> = async () => undefined,
+  names: readonly string[] = [],
 ): RouterFacts {
   const needsRenewal = (pem: string, dns: readonly string[]): boolean => {
     try {
@@ -38,6 +40,8 @@ export function routerFacts(
   };
   return {
     domain,
+    wildcardRoutes: wildcardRoutes === true,
+    names,
     judge: createCertificateJudge(),
     issue: async (dns) => {
       const present = await installed().catch(() => undefined);

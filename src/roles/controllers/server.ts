@@ -130,8 +130,11 @@ export async function startControllers({
     options: optionsOf(config),
     machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
-    router: routerFacts(openshiftOf(config.openshift).domain, loadAuthority(certPem, keyPem), () =>
-      installedPair(dirname(at(signer.certFile))),
+    router: routerFacts(
+      openshiftOf(config.openshift),
+      loadAuthority(certPem, keyPem),
+      () => installedPair(dirname(at(signer.certFile))),
+      config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],
     ),
     machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });

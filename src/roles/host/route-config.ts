@@ -15,6 +15,7 @@ import { createCertificateJudge } from '../../io/routing/index.ts';
 import { openClient } from '../api-access.ts';
 import { loadSettings } from '../config/settings.ts';
 import { systemClock as clock, createProcessLog, systemRandom as random } from '../process.ts';
+import { hostPolicyOf } from './router.ts';
 
 export interface RouteConfigOptions {
   readonly root: string | undefined;
@@ -65,6 +66,7 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
         certificate: () => ({ certificate: '', key: '' }),
         check: createCertificateJudge(),
         ports: { http, https },
+        policy: hostPolicyOf(settings),
       },
       { certificates: options.certificates, ca: options.ca ?? files.clientCa },
     );

@@ -5,6 +5,7 @@ import type { Log } from '../../base/log.ts';
 import type { EventRecorder, InformerFactory } from '../../client/index.ts';
 import { createNeedPods } from '../../client/need-pods.ts';
 import { createRouter } from '../../components/openshift/router/index.ts';
+import type { HostPolicy } from '../../core/routing/index.ts';
 import { nodeFiles, readSecretIfPresent } from '../../io/pki/index.ts';
 import { createCertificateJudge, proxyFactory } from '../../io/routing/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -32,12 +33,20 @@ export function startRouter(
       ...config,
       statsPort: config.statsPort === 0 ? undefined : config.statsPort,
       ...(own === undefined ? {} : { ownCertificate: () => pairAt(own) }),
+      policy: hostPolicyOf(settings),
       clusterCa: () => readFile(nodeFiles(root).clientCa, 'utf8'),
     },
   });
   router.start().catch((error: unknown) => log.error('router not started', { error: messageOf(error) }));
   return () => router.stop();
 }
+
+/** The host's own name belongs to its API server and kubelet: browsers send cookies of a name to each of its ports. */
+export const hostPolicyOf = ({ openshift, nodeName }: Settings): HostPolicy => ({
+  domain: openshift.domain,
+  wildcardRoutes: openshift.wildcardRoutes === true,
+  names: [nodeName],
+});
 
 /** Throws CodedErrors for a key that others can read. */
 async function pairAt({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }) {

@@ -119,7 +119,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       ? {}
       : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),
     ...(options.router === true
-      ? { router: routerFacts('apps.lab.example', loadAuthority(api.ca.certPem, api.ca.keyPem)) }
+      ? { router: routerFacts({ domain: 'apps.lab.example' }, loadAuthority(api.ca.certPem, api.ca.keyPem)) }
       : {}),
   });
   const scheduler = createScheduler({

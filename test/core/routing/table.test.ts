@@ -45,6 +45,7 @@ const input = (given: Partial<RoutingInput>): RoutingInput => ({
   certificate: () => undefined,
   check: () => undefined,
   ports: { http: 80, https: 443 },
+  policy: { domain: 'apps.lab', wildcardRoutes: true },
   ...given,
 });
 

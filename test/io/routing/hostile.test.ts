@@ -215,6 +215,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
       certificate: () => undefined,
       check: createCertificateJudge(),
       ports,
+      policy: { domain: 'apps.lab', wildcardRoutes: true },
     });
     await proxy.start();
     proxy.swap(table);

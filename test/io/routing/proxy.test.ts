@@ -84,6 +84,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       certificate: () => undefined,
       check: createCertificateJudge(),
       ports: { http: httpPort, https: httpsPort },
+      policy: { domain: 'apps.lab', wildcardRoutes: true },
     });
     assert.deepEqual([...rejected], []);
     proxy.swap(table);

@@ -32,6 +32,7 @@ import { deviceAdminAccess } from './device-admin-access.ts';
 import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
+import { hostClaims } from './host-claims.ts';
 import { hostRootImage } from './host-root-image.ts';
 import { imagePolicy } from './image-policy.ts';
 import { limitRanger } from './limit-ranger.ts';
@@ -189,6 +190,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
     routeHosts(authorization, deps.domain),
+    hostClaims(() => deps.clock.nowMs()),
     escalation(authorization),
     deviceAdminAccess(namespaces),
     rigClaimGates({

@@ -9,6 +9,7 @@ import { constraintSources } from '../constraints/sources.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { AdmissionPlugin } from './admission.ts';
+import { INGRESS_PLUGIN, ingressHosts } from './ingress-hosts.ts';
 import { clusterResourceQuota } from './quota/index.ts';
 import {
   type RestrictionSources,
@@ -24,7 +25,7 @@ interface Deps {
 }
 
 /** Their names. */
-export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN];
+export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN, INGRESS_PLUGIN];
 
 /** Under the profile okd. */
 export function okdPlugins(cache: WatchCache, authorization: Authorization, clock: Clock): AdmissionPlugin[] {
@@ -33,6 +34,7 @@ export function okdPlugins(cache: WatchCache, authorization: Authorization, cloc
     securityContextConstraint(constraints),
     execRestrictions(constraints, (namespace, name) => cache.kind('pods').get(namespace, name)),
     restrictSubjectBindings(sourcesOf(cache)),
+    ingressHosts(authorization),
   ];
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Route } from '../../../api/kinds/routes/types.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { reservation } from '../../../core/routing/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import type { AccessSource } from './authorizer.ts';
@@ -54,7 +55,14 @@ export function routeHosts(access: AccessSource, domain = DEFAULT_DOMAIN): Admis
       };
     },
     async validate(request) {
-      if (request.operation !== 'UPDATE' || !isRoute(request)) return;
+      if (!isRoute(request) || (request.operation !== 'UPDATE' && request.operation !== 'CREATE')) return;
+      const host = (request.object as Route).spec?.host ?? '';
+      const held = (request.old as Route | undefined)?.spec?.host;
+      if (host !== '' && host !== held) {
+        const refused = reservation(host.toLowerCase(), request.namespace, { domain, wildcardRoutes: false });
+        if (refused !== undefined) throw refusal(request, [fieldError.forbidden('spec.host', refused)]);
+      }
+      if (request.operation !== 'UPDATE') return;
       const [now, old] = [(request.object as Route).spec ?? {}, (request.old as Route).spec ?? {}];
       const isMoved = (now.host ?? '') !== (old.host ?? '') || (now.subdomain ?? '') !== (old.subdomain ?? '');
       const isResealed = CERTIFICATE_FIELDS.some((field) => (now.tls?.[field] ?? '') !== (old.tls?.[field] ?? ''));

@@ -5,7 +5,7 @@
 import type { OAuthClient, OAuthClientAuthorization } from '../../../api/kinds/oauth/types.ts';
 import { isScope } from '../../../api/kinds/oauth/validation.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';
-import { CLIENTS, ownRedirects } from './clients.ts';
+import { CHALLENGING_CLIENT, CLIENTS, ownRedirects } from './clients.ts';
 import { redirect, sendError, type Visit } from './http.ts';
 import type { LoginUser } from './mapping.ts';
 import { acceptedRedirect } from './redirects.ts';
@@ -73,6 +73,9 @@ export function readRequest(visit: Visit, objects: LoginObjects, query = visit.q
     refuse(visit, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
   if (type !== 'code' && type !== 'token')
     return fail('unsupported_response_type', 'response_type: is neither code nor token');
+  // A token in a fragment reaches any page that answers for the redirect's host, without the client's secret or PKCE.
+  if (type === 'token' && client.metadata?.name !== CHALLENGING_CLIENT)
+    return fail('unauthorized_client', `response_type: token is for ${CHALLENGING_CLIENT}; use code`);
   if (!request.scopes.every((each) => isScope(each) && mayRequest(client, each)))
     return fail('invalid_scope', 'scope: is unknown, or not for this client');
   if (type === 'code') {

@@ -1,9 +1,13 @@
 /** The clients that every cluster has. Source: openshift/cluster-authentication-operator and openshift/oc. */
 import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
+import type { Route } from '../../../api/kinds/routes/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';
 
 export const CLIENTS = 'oauthclients.oauth.openshift.io';
+const ROUTES = 'routes.route.openshift.io';
+const CONSOLE_NAMESPACE = 'openshift-console';
+export const CONSOLE_CLIENT = 'console';
 export const BROWSER_CLIENT = 'openshift-browser-client';
 export const CHALLENGING_CLIENT = 'openshift-challenging-client';
 
@@ -20,7 +24,7 @@ export function ownRedirects(client: OAuthClient, origin: string | undefined): r
 }
 
 /** `address`: this server's URL; `secret` is that of the browser client, where it is created. */
-function defaultClients(address: string, domain: string, secret: string): readonly OAuthClient[] {
+function defaultClients(address: string, secret: string): readonly OAuthClient[] {
   return [
     {
       metadata: { name: BROWSER_CLIENT },
@@ -39,24 +43,51 @@ function defaultClients(address: string, domain: string, secret: string): readon
       grantMethod: 'auto',
       redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'],
     },
-    {
-      metadata: { name: 'console' },
-      secret,
-      grantMethod: 'auto',
-      redirectURIs: [`https://console-openshift-console.${domain}/auth/callback`],
-    },
   ];
 }
 
-/** Creates missing clients, and adds this server's redirects to those of the other servers. */
-export async function ensureClients(
+/** Host of the console's route; undefined: the cluster has no console. */
+function consoleHost(objects: LoginObjects): string | undefined {
+  const host = objects.get<Route>(ROUTES, CONSOLE_CLIENT, CONSOLE_NAMESPACE)?.spec?.host ?? '';
+  return host === '' ? undefined : host;
+}
+
+/**
+ * Creates the console's client once its route exists. Without a console, a client whose only redirect is the default one is
+ * deleted: earlier releases created it for a host that had no owner.
+ */
+export async function ensureConsoleClient(
   objects: LoginObjects,
-  address: string,
   domain: string,
   newSecret: () => string,
 ): Promise<void> {
+  const host = consoleHost(objects);
+  const present = objects.get<OAuthClient>(CLIENTS, CONSOLE_CLIENT);
+  if (host === undefined) {
+    const orphan = `https://console-openshift-console.${domain}/auth/callback`;
+    if (present?.redirectURIs?.join() !== orphan) return;
+    await objects.remove(CLIENTS, CONSOLE_CLIENT);
+    await objects.freshen();
+    return;
+  }
+  if (present !== undefined) return;
+  try {
+    await objects.create<OAuthClient>(CLIENTS, {
+      metadata: { name: CONSOLE_CLIENT },
+      secret: newSecret(),
+      grantMethod: 'auto',
+      redirectURIs: [`https://${host}/auth/callback`],
+    });
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
   await objects.freshen();
-  for (const client of defaultClients(address, domain, newSecret())) {
+}
+
+/** Creates missing clients, and adds this server's redirects to those of the other servers. */
+export async function ensureClients(objects: LoginObjects, address: string, newSecret: () => string): Promise<void> {
+  await objects.freshen();
+  for (const client of defaultClients(address, newSecret())) {
     const name = client.metadata?.name ?? '';
     const present = objects.get<OAuthClient>(CLIENTS, name);
     if (present === undefined) {

@@ -11,7 +11,7 @@ import type { Log } from '../../../base/log.ts';
 import type { LoginObjects, LoginServer } from '../../apiserver/login-port.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
 import { type AuthorizeRequest, grant, needsConsent, readRequest, recordConsent, refuse } from './authorize.ts';
-import { BROWSER_CLIENT, CLIENTS, ensureClients } from './clients.ts';
+import { BROWSER_CLIENT, CLIENTS, CONSOLE_CLIENT, ensureClients, ensureConsoleClient } from './clients.ts';
 import { Discoveries } from './discovery.ts';
 import { answerToken, exchangeCode } from './exchange.ts';
 import {
@@ -134,7 +134,8 @@ class OAuthServer implements LoginServer {
     const { objects, random, issuer } = this.#room;
     await objects.freshen();
     await ensureSessionKey(objects, random());
-    await ensureClients(objects, address, domain, random);
+    await ensureClients(objects, address, random);
+    await ensureConsoleClient(objects, domain, random);
     const again = (): void => {
       if (this.#stopped) return;
       this.#sweep = clock.setTimer(SWEEP_MS, () => {
@@ -174,7 +175,10 @@ class OAuthServer implements LoginServer {
 
   async #authorize(visit: Visit): Promise<void> {
     if (visit.request.method !== 'GET') return sendError(visit, 405, 'invalid_request', 'use GET', { allow: 'GET' });
-    const { objects, issuer } = this.#room;
+    const { objects, issuer, random } = this.#room;
+    // The console may have been installed after this server has started.
+    if (visit.query.get('client_id') === CONSOLE_CLIENT)
+      await ensureConsoleClient(objects, this.#options.domain, random);
     const request = readRequest(visit, objects);
     if (request === undefined) return;
     const user = await this.#identify(visit, request);

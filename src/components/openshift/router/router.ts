@@ -20,6 +20,7 @@ import {
   certificateOf,
   type Gateway,
   gateways,
+  type HostPolicy,
   type HttpRoute,
   httpRoutes,
   isOwnGateway,
@@ -48,6 +49,7 @@ export interface RouterDeps {
     /** Routes that this host serves; everything by default. */
     readonly routeSelector: LabelSelector | undefined;
     readonly namespaceSelector: LabelSelector | undefined;
+    readonly policy: HostPolicy;
     /** The host's own default certificate; undefined: the cluster's. Read again and again. */
     readonly ownCertificate?: () => Promise<Certificate>;
   };
@@ -142,6 +144,7 @@ export function createRouter(deps: RouterDeps): Router {
       certificate,
       check: deps.judge,
       ports: { http: config.httpPort, https: config.httpsPort },
+      policy: config.policy,
     });
     used = new Set(table.rows.flatMap(({ backend }) => backend.pools.map(({ service }) => service)));
     balancer.retain(idsOf(table));

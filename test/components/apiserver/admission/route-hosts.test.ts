@@ -37,6 +37,16 @@ test('a route without a host gets one below the domain', async () => {
   assert.equal((await admitted(web({ subdomain: 'www' }), ['create'])).spec?.host, 'www.apps.lab');
 });
 
+test('hosts of the cluster are reserved for namespaces openshift-*, also when they are generated or set later', async () => {
+  const reserved = /spec.host: Forbidden: .* is reserved for namespaces openshift-\*/;
+  const host = 'console-openshift-console.apps.lab';
+  await assert.rejects(admitted(web({ host }), ['create']), reserved);
+  await assert.rejects(admitted(web({ subdomain: 'oauth-openshift' }), ['create']), reserved);
+  await assert.rejects(admitted(web({ host }), ['create', 'update'], web({ host: 'a.test' })), reserved);
+  await assert.rejects(admitted(web({ host: '192.0.2.1' }), ['create']), /is an address/);
+  assert.equal((await admitted(web({ host, path: '/x' }), [], web({ host }))).spec?.path, '/x');
+});
+
 test('a host or a certificate needs routes/custom-host', async () => {
   const own = await admitted(web({ host: 'own.test' }), ['create']);
   assert.equal(own.spec?.host, 'own.test');

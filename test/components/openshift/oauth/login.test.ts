@@ -85,6 +85,67 @@ describe('oc login', () => {
     assert.equal(await whoami(server, fields.get('access_token') ?? ''), 'dev');
   });
 
+  it('grants tokens without a code to the challenging client only', async () => {
+    const redirectURI = 'https://tool.apps.example.com/callback';
+    for (const client of [
+      { metadata: { name: 'tool' }, secret: 'a-secret-of-the-tool', grantMethod: 'auto', redirectURIs: [redirectURI] },
+    ])
+      assert.equal((await server.call('POST', '/apis/oauth.openshift.io/v1/oauthclients', { body: client })).code, 201);
+    const ask = (client_id: string, redirect_uri: string) =>
+      authorize(server, 'dev', 'password1', { client_id, response_type: 'token', redirect_uri });
+    const refused = await ask('tool', redirectURI);
+    const fragment = new URLSearchParams(String(refused.headers.location).split('#')[1]);
+    assert.deepEqual([fragment.get('error'), fragment.get('access_token')], ['unauthorized_client', null]);
+    const browser = await ask('openshift-browser-client', `https://127.0.0.1:${server.port}/oauth/token/display`);
+    assert.match(String(browser.headers.location), /#error=unauthorized_client/);
+  });
+
+  it('has a client for the console only while the console has a route', async () => {
+    const clients = '/apis/oauth.openshift.io/v1/oauthclients';
+    const uri = 'https://console-openshift-console.apps.example.com/auth/callback';
+    const ask = () =>
+      authorize(server, 'dev', 'password1', { client_id: 'console', response_type: 'code', redirect_uri: uri });
+    assert.equal((await server.call('GET', `${clients}/console`)).code, 404);
+    // Earlier releases created it for a host that had no owner.
+    const orphan = { metadata: { name: 'console' }, secret: 's', grantMethod: 'auto', redirectURIs: [uri] };
+    assert.equal((await server.call('POST', clients, { body: orphan })).code, 201);
+    assert.equal((await ask()).code, 401);
+    assert.equal((await server.call('GET', `${clients}/console`)).code, 404);
+    const body = {
+      metadata: { name: 'console' },
+      spec: { host: new URL(uri).hostname, to: { kind: 'Service', name: 'console' } },
+    };
+    const routes = (namespace: string) => `/apis/route.openshift.io/v1/namespaces/${namespace}/routes`;
+    for (const name of ['openshift-console', 'tenant'])
+      await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
+    const taken = await server.call<{ message: string }>('POST', routes('tenant'), { body });
+    assert.equal(taken.code, 422);
+    assert.match(taken.body.message, /spec.host: Forbidden: .* is reserved for namespaces openshift-/);
+    assert.equal((await server.call('POST', routes('openshift-console'), { body })).code, 201);
+    assert.equal((await ask()).code, 302);
+    const found = await server.call<{ redirectURIs: string[] }>('GET', `${clients}/console`);
+    assert.deepEqual(found.body.redirectURIs, [uri]);
+  });
+
+  it('records when an update claims a host, and drops records that clients write', async () => {
+    const claims = 'hyperedge.dev/host-claims';
+    const path = '/apis/networking.k8s.io/v1/namespaces/default/ingresses';
+    const body = {
+      metadata: { name: 'claims', annotations: { [claims]: '{"host:b.test":"2000-01-01T00:00:00Z"}' } },
+      spec: { rules: [{ host: 'a.test' }] },
+    };
+    type Found = { metadata: { annotations?: Record<string, string> } };
+    const made = await server.call<Found>('POST', path, { body });
+    assert.equal(made.body.metadata.annotations, undefined);
+    const patch = (change: object) =>
+      server.call<Found>('PATCH', `${path}/claims`, { body: change, type: 'application/merge-patch+json' });
+    const moved = await patch({ spec: { rules: [{ host: 'a.test' }, { host: 'b.test' }] } });
+    const record = moved.body.metadata.annotations?.[claims] ?? '';
+    assert.match(record, /^\{"host:b\.test":"20\d\d-.*Z"\}$/);
+    const again = await patch({ metadata: { annotations: null } });
+    assert.equal(again.body.metadata.annotations?.[claims], record);
+  });
+
   it('gives a token by the code flow, and stores its hash alone', async () => {
     const hashed = server.verifyMs();
     const began = performance.now();

@@ -40,6 +40,7 @@ test('a shard serves what its selectors of labels match, and follows labels of n
     log: silentLog,
     config: {
       ...{ httpPort: 80, httpsPort: 443, statsPort: undefined, proxyProtocol: false, accessLog: false },
+      policy: { domain: 'apps.test', wildcardRoutes: true },
       clusterCa: async () => '',
       routeSelector: parseLabelSelector('tier!=internal'),
       namespaceSelector: parseLabelSelector('team=web'),
@@ -126,7 +127,7 @@ test('the pair of the installation becomes the default certificate while it fits
     });
   const own = await leaf('apps.test');
   const names = ['*.apps.test', 'apps.test'];
-  const taken = await routerFacts('apps.test', loaded, async () => own).issue(names);
+  const taken = await routerFacts({ domain: 'apps.test' }, loaded, async () => own).issue(names);
   assert.equal(taken.keyPem, own.keyPem);
   assert.ok(taken.certPem.startsWith(own.certPem.trim()) && taken.certPem.includes(authority.certPem.trim()));
   const other = await leaf('other.test');
@@ -134,7 +135,7 @@ test('the pair of the installation becomes the default certificate while it fits
     throw new Error('open to others');
   };
   for (const installed of [async () => other, async () => undefined, failing]) {
-    const made = await routerFacts('apps.test', loaded, installed).issue(names);
+    const made = await routerFacts({ domain: 'apps.test' }, loaded, installed).issue(names);
     assert.ok(made.keyPem !== other.keyPem && made.keyPem !== own.keyPem);
   }
 });
