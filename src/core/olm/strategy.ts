@@ -213,9 +213,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is base64 of
- * PEM. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version match namespaced
- * resources only.
+ * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is base64
+ * of PEM. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version match
+ * namespaced resources only.
  */
 export function webhookConfigurations(
   csv: ClusterServiceVersion,

@@ -1,6 +1,6 @@
 /**
- * Times at which an object claimed its hosts. Admission records the time of each claim that an update adds; claims without
- * a record are as old as the object.
+ * Times at which an object claimed its hosts. Admission records the time of each claim that an update adds; claims
+ * without a record are as old as the object.
  */
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
@@ -100,8 +100,8 @@ export function claimAge(object: KubeObject, claims: readonly string[]): Age {
 export const youngest = (a: Age, b: Age): Age => (b.created > a.created ? { ...a, created: b.created } : a);
 
 /**
- * Value of the annotation after an update; undefined: none. Claims that `old` has keep their time. `now` in RFC 3339, whole
- * seconds: times are compared as text with creation timestamps.
+ * Value of the annotation after an update; undefined: none. Claims that `old` has keep their time. `now` in RFC 3339,
+ * whole seconds: times are compared as text with creation timestamps.
  */
 export function recordedClaims(claims: Claims, object: KubeObject, old: KubeObject, now: string): string | undefined {
   const before = new Set(claims(old));

@@ -28,8 +28,8 @@ export class RoutingTable implements RoutingView {
   readonly rows: readonly Row[];
 
   /**
-   * `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of. `ownerOf`:
-   * namespace that holds an exact name, also without rows.
+   * `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of.
+   * `ownerOf`: namespace that holds an exact name, also without rows.
    */
   constructor(
     rows: readonly Row[],

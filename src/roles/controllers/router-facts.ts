@@ -18,7 +18,10 @@ import { systemClock as clock } from '../process.ts';
 const LIFETIME_DAYS = 730;
 const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
 
-/** `names`: of the cluster's API; no route gets them. `installed`: the pair that this host's installation has made; one that does not fit is not used. */
+/**
+ * `installed`: the pair that this host's installation has made; one that does not fit is not used. `names`: of the
+ * cluster's API; no route gets them.
+ */
 export function routerFacts(
   { domain, wildcardRoutes }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'>,
   authority: ReturnType<typeof loadAuthority>,

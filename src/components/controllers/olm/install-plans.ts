@@ -181,8 +181,8 @@ export class InstallPlanPart {
   }
 
   /**
-   * Custom resources belong to the cluster: the lifecycle manager defines them, as upstream. A definition that this package
-   * has not created is changed with the installer's rights only; it serves other users already.
+   * Custom resources belong to the cluster: the lifecycle manager defines them, as upstream. A definition that this
+   * package has not created is changed with the installer's rights only; it serves other users already.
    */
   async #define(
     object: KubeObject,

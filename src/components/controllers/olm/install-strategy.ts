@@ -115,8 +115,8 @@ export class InstallStrategy {
   }
 
   /**
-   * Roles for the owned APIs are aggregated into admin, edit and view of the whole cluster. An installer that lacks these
-   * rights installs the operator without the roles.
+   * Roles for the owned APIs are aggregated into admin, edit and view of the whole cluster. An installer that lacks
+   * these rights installs the operator without the roles.
    */
   async #provideRoles(csv: ClusterServiceVersion, installer: Actor): Promise<void> {
     try {

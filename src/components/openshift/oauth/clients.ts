@@ -53,8 +53,8 @@ function consoleHost(objects: LoginObjects): string | undefined {
 }
 
 /**
- * Creates the console's client once its route exists. Without a console, a client whose only redirect is the default one is
- * deleted: earlier releases created it for a host that had no owner.
+ * Creates the console's client once its route exists. Without a console, a client whose only redirect is the default
+ * one is deleted: earlier releases created it for a host that had no owner.
  */
 export async function ensureConsoleClient(
   objects: LoginObjects,
