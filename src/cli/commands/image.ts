@@ -7,8 +7,14 @@ async function openStore(flags: FlagValues) {
   return openImageStore(stringFlag(flags, 'root'));
 }
 
+const PLATFORM_FLAG = {
+  type: 'string',
+  value: 'OS/ARCH',
+  help: 'take images of this platform, such as linux/arm64, although they may not run here',
+} as const;
+
 export const importCommand: Command = {
-  usage: 'image import FILE… [--name NAME]',
+  usage: 'image import FILE… [--name NAME] [--platform OS/ARCH]',
   summary:
     'Imports every image of docker-archive or oci-archive files (plain, gzip or zstd) into this host’s image store.',
   description:
@@ -16,13 +22,15 @@ export const importCommand: Command = {
   flags: {
     name: { type: 'string', value: 'NAME', help: 'image name, instead of those in the archive' },
     output: OUTPUT_FLAG,
+    platform: PLATFORM_FLAG,
     root: ROOT_FLAG,
   },
   arguments: [1, 1000],
   run: async ({ flags, positionals, out }) => {
     const name = stringFlag(flags, 'name');
     if (name !== undefined && positionals.length > 1) throw new UsageError('--name: give one file');
-    const store = await openStore(flags);
+    const { openImportStore } = await import('../../roles/host/images.ts');
+    const store = await openImportStore(stringFlag(flags, 'root'), stringFlag(flags, 'platform'));
     const imported: { id: string; names: readonly string[] }[] = [];
     for (const file of positionals) {
       for (const image of await store.importArchive(file, name).catch((error: unknown) => throwFrom(file, error))) {
@@ -120,14 +128,14 @@ export const exportCommand: Command = {
 };
 
 export const pullCommand: Command = {
-  usage: 'image pull IMAGE…',
+  usage: 'image pull IMAGE… [--platform OS/ARCH]',
   summary: 'Pulls images from their registries into this host’s image store.',
   description: 'Mirrors and credentials come from the bootstrap file and from registries.yaml.',
-  flags: { root: ROOT_FLAG },
+  flags: { platform: PLATFORM_FLAG, root: ROOT_FLAG },
   arguments: [1, 1000],
   run: async ({ flags, positionals, out }) => {
     const { openPullStore } = await import('../../roles/host/images.ts');
-    const store = await openPullStore(stringFlag(flags, 'root'));
+    const store = await openPullStore(stringFlag(flags, 'root'), stringFlag(flags, 'platform'));
     for (const image of positionals) {
       const id = await store.pull(image, undefined, progressLine(image, out));
       out.stdout(`pulled ${image} (${shortId(id)})\n`);

@@ -8,16 +8,10 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../../base/errors.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
-import {
-  choosePlatform,
-  MAX_DOCUMENT_BYTES,
-  objectOf,
-  type ParsedConfig,
-  parseImageConfig,
-  parseManifest,
-} from './image-config.ts';
+import { MAX_DOCUMENT_BYTES, objectOf, type ParsedConfig, parseImageConfig, parseManifest } from './image-config.ts';
 import type { LayerSource } from './layers.ts';
 import { strings } from './layout.ts';
+import { choosePlatform, type Platform } from './platforms.ts';
 
 const BLOCK = 512;
 const MAX_MEMBERS = 10_000;
@@ -37,11 +31,7 @@ interface Member {
 }
 
 /** Opens an archive, decompressing it to `scratch` first when it is compressed. Throws RuntimeError 'image-pull'. */
-export async function readArchive(
-  path: string,
-  scratch: string,
-  architecture: string,
-): Promise<readonly ArchivedImage[]> {
+export async function readArchive(path: string, scratch: string, host: Platform): Promise<readonly ArchivedImage[]> {
   const plain = await decompressed(path, scratch);
   const file = await open(plain, 'r');
   try {
@@ -60,7 +50,7 @@ export async function readArchive(
       return { diffId, path: plain, offset: member.offset, length: member.size };
     };
     if (members.has('manifest.json')) return await readDocker(path, read, source);
-    if (members.has('index.json')) return await readOci(path, read, source, architecture);
+    if (members.has('index.json')) return await readOci(path, read, source, host);
     throw bad(path, 'it has neither manifest.json (docker-archive) nor index.json (oci-archive)');
   } finally {
     await file.close();
@@ -90,7 +80,7 @@ async function readOci(
   path: string,
   read: ReadMember,
   source: LayerMember,
-  architecture: string,
+  host: Platform,
 ): Promise<readonly ArchivedImage[]> {
   const blob = (digest: string): string => `blobs/sha256/${digest.slice('sha256:'.length)}`;
   const index = parseManifest(await read('index.json'), `${path}: index.json`);
@@ -99,8 +89,8 @@ async function readOci(
   for (const descriptor of index.manifests) {
     let manifest = parseManifest(await read(blob(descriptor.digest)), `${path}: ${descriptor.digest}`);
     if (manifest.kind === 'index') {
-      const chosen = choosePlatform(manifest.manifests, architecture);
-      if (chosen === undefined) throw bad(path, `it holds nothing for linux/${architecture}`);
+      const chosen = choosePlatform(manifest.manifests, host);
+      if (chosen === undefined) throw bad(path, `it holds nothing for linux/${host.architecture}`);
       manifest = parseManifest(await read(blob(chosen.digest)), `${path}: ${chosen.digest}`);
       if (manifest.kind === 'index') throw bad(path, 'it nests indexes');
     }

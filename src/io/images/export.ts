@@ -12,7 +12,7 @@ import { messageOf } from '../../base/errors.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import { objectOf } from './image-config.ts';
 import { isMissing, type StoredImage, type StoreLayout, temporaryName } from './layout.ts';
-import { isWhiteout, lstatOrUndefined } from './whiteouts.ts';
+import { isWhiteout, lstatOrUndefined } from './lower-layers.ts';
 
 const run = promisify(execFile);
 const BIG = 64 * 1024 ** 2;

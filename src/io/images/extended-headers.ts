@@ -1,5 +1,8 @@
-/** Bounds on what one archive may have in extended headers (pax, GNU long names), which tar-stream decodes at once. */
-import type { Extract } from 'tar-stream';
+/**
+ * Bounds on what one archive may have in extended headers (pax, GNU long names), which tar-stream decodes at once, and
+ * the attributes in them as bytes, which tar-stream decodes as text.
+ */
+import type { Extract, Header } from 'tar-stream';
 
 export interface HeaderLimits {
   /** Bytes of one extended header. */
@@ -11,8 +14,14 @@ export interface HeaderLimits {
 /** tar-stream has no hook and no limit of its own but 4 MiB for one. */
 interface Inner {
   readonly _header: { readonly type: string } | null;
+  readonly _pax: object | null;
   _decodeLongHeader(bytes: Buffer): void;
 }
+
+const ATTRIBUTE = 'SCHILY.xattr.';
+const SPACE = 0x20;
+/** By the `pax` object of an entry's header. */
+const captured = new WeakMap<object, ReadonlyMap<string, Buffer>>();
 
 /** Throws in the parser, which ends the archive with the error. */
 export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): void {
@@ -28,4 +37,39 @@ export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): voi
     if (type === 'pax-global-header') global = bytes.length;
     decode(bytes);
   };
+}
+
+/** Attributes that an archive may set: file capabilities and those of users, without the ones that overlayfs reads. */
+const isRestored = (name: string): boolean =>
+  name === 'security.capability' || (/^user\../.test(name) && !name.startsWith('user.overlay.'));
+
+/** Keeps the attributes of entries for `attributesOf`. */
+export function captureAttributes(parser: Extract): void {
+  const inner = parser as unknown as Inner;
+  const decode = inner._decodeLongHeader.bind(parser);
+  inner._decodeLongHeader = (bytes) => {
+    decode(bytes);
+    if (inner._header?.type === 'pax-header' && inner._pax !== null) captured.set(inner._pax, attributesIn(bytes));
+  };
+}
+
+/** Attributes of an entry that archives may set. */
+export function attributesOf({ pax }: Header): ReadonlyMap<string, Buffer> {
+  return (pax === null || pax === undefined ? undefined : captured.get(pax)) ?? new Map();
+}
+
+function attributesIn(bytes: Buffer): ReadonlyMap<string, Buffer> {
+  const found = new Map<string, Buffer>();
+  for (let at = 0; at < bytes.length; ) {
+    const space = bytes.indexOf(SPACE, at);
+    const length = space < 0 ? 0 : Number(bytes.toString('latin1', at, space));
+    if (!Number.isInteger(length) || length < 5 || at + length > bytes.length) break;
+    const record = bytes.subarray(space + 1, at + length - 1);
+    at += length;
+    const equals = record.indexOf('=');
+    const key = record.toString('utf8', 0, Math.max(0, equals));
+    const name = key.slice(ATTRIBUTE.length);
+    if (key.startsWith(ATTRIBUTE) && isRestored(name)) found.set(name, Buffer.from(record.subarray(equals + 1)));
+  }
+  return found;
 }

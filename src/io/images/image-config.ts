@@ -4,23 +4,24 @@
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { ImageConfig } from '../oci/port.ts';
 import { strings } from './layout.ts';
+import type { ImagePlatform } from './platforms.ts';
 import { isDigest } from './reference.ts';
 
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
-const MAX_LAYERS = 120;
+/** Lower directories that overlayfs takes. */
+const MAX_LAYERS = 500;
 
 export interface ParsedConfig {
   readonly config: ImageConfig;
   readonly diffIds: readonly string[];
-  readonly os: string;
-  readonly architecture: string;
+  readonly platform: ImagePlatform;
 }
 
 export interface Descriptor {
   readonly digest: string;
   readonly size: number;
   readonly mediaType: string;
-  readonly platform: { readonly os: string; readonly architecture: string; readonly variant: string } | undefined;
+  readonly platform: ImagePlatform | undefined;
   /** `org.opencontainers.image.ref.name` and the like. */
   readonly annotations: ReadonlyMap<string, string>;
 }
@@ -37,8 +38,7 @@ export function parseImageConfig(bytes: Uint8Array, what: string): ParsedConfig 
   if (!diffIds.every(isDigest)) throw refused(what, 'a diff id is no sha256 digest');
   return {
     diffIds,
-    os: textOf(document['os']),
-    architecture: textOf(document['architecture']),
+    platform: platformIn(document),
     config: {
       entrypoint: strings(config['Entrypoint']),
       cmd: strings(config['Cmd']),
@@ -65,29 +65,6 @@ export function parseManifest(bytes: Uint8Array, what: string): ParsedManifest {
   };
 }
 
-/** The manifest for this machine; 32-bit Arm takes the highest variant not above v7. */
-export function choosePlatform(manifests: readonly Descriptor[], architecture: string): Descriptor | undefined {
-  const fitting = manifests.filter(
-    ({ platform }) => platform === undefined || (platform.os === 'linux' && platform.architecture === architecture),
-  );
-  const exact = fitting.filter(({ platform }) => platform !== undefined && platform.variant <= 'v8');
-  return (
-    exact.toSorted((a, b) => ((a.platform?.variant ?? '') < (b.platform?.variant ?? '') ? 1 : -1))[0] ?? fitting[0]
-  );
-}
-
-/** Node's `process.arch` → the name in image platforms. */
-export function platformArchitecture(nodeArch: string): string {
-  const known: Readonly<Record<string, string>> = {
-    x64: 'amd64',
-    arm64: 'arm64',
-    arm: 'arm',
-    ia32: '386',
-    riscv64: 'riscv64',
-  };
-  return known[nodeArch] ?? nodeArch;
-}
-
 export function parseObject(bytes: Uint8Array, what: string): Record<string, unknown> {
   if (bytes.length > MAX_DOCUMENT_BYTES) throw refused(what, 'it is larger than 4 MiB');
   let value: unknown;
@@ -112,14 +89,7 @@ function parseDescriptor(value: unknown, what: string): Descriptor {
     digest,
     size,
     mediaType: textOf(raw['mediaType']),
-    platform:
-      platform === undefined
-        ? undefined
-        : {
-            os: textOf(platform['os']),
-            architecture: textOf(platform['architecture']),
-            variant: textOf(platform['variant']),
-          },
+    platform: platform === undefined ? undefined : platformIn(platform),
     annotations: new Map(
       Object.entries(objectOf(raw['annotations'])).flatMap(([key, text]) =>
         typeof text === 'string' ? [[key, text]] : [],
@@ -135,6 +105,12 @@ export function objectOf(value: unknown): Record<string, unknown> {
   for (const [key, item] of Object.entries(value)) copy[key] = item;
   return copy;
 }
+
+const platformIn = (raw: Readonly<Record<string, unknown>>): ImagePlatform => ({
+  os: textOf(raw['os']),
+  architecture: textOf(raw['architecture']),
+  variant: textOf(raw['variant']),
+});
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 

@@ -1,7 +1,8 @@
 /** What a registry has under a name, without the layers. */
 import type { RegistryAuth } from '../../core/podplan/port.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
-import { choosePlatform, type Descriptor, objectOf, parseManifest, parseObject } from './image-config.ts';
+import { type Descriptor, objectOf, parseManifest, parseObject } from './image-config.ts';
+import { choosePlatform, machinePlatform, type Platform } from './platforms.ts';
 import { parseReference } from './reference.ts';
 import { createRegistryClient, hostsOf, type RegistryClient, type RegistryOptions } from './registry.ts';
 
@@ -28,6 +29,7 @@ export async function inspectImage(
   auth?: RegistryAuth,
 ): Promise<InspectedImage> {
   const reference = parseReference(image);
+  const platform = await machinePlatform(architecture);
   const { mirrors, ...rest } = options;
   const { '*': _any, ...named } = mirrors;
   const all = hostsOf(reference, options);
@@ -37,7 +39,7 @@ export async function inspectImage(
     // A pull secret belongs to the registry, not to its mirrors.
     const client = createRegistryClient(reference, host, host === all.at(-1) ? auth : undefined, options);
     try {
-      const { digest, ...found } = await inspectAt(client, reference.digest ?? reference.tag ?? 'latest', architecture);
+      const { digest, ...found } = await inspectAt(client, reference.digest ?? reference.tag ?? 'latest', platform);
       return { digest, pullSpec: `${reference.domain}/${reference.path}@${digest}`, ...found };
     } catch (error) {
       problem = error;
@@ -48,11 +50,11 @@ export async function inspectImage(
   throw problem;
 }
 
-async function inspectAt(client: RegistryClient, wanted: string, architecture: string) {
+async function inspectAt(client: RegistryClient, wanted: string, platform: Platform) {
   const { digest, bytes } = await client.manifest(wanted);
   let manifest = parseManifest(bytes, `manifest ${digest}`);
   if (manifest.kind === 'index') {
-    const chosen = choosePlatform(manifest.manifests, architecture) ?? manifest.manifests[0];
+    const chosen = choosePlatform(manifest.manifests, platform) ?? manifest.manifests[0];
     if (chosen === undefined) throw new RuntimeError('image-not-found', `manifest ${digest} lists no image`);
     manifest = parseManifest((await client.manifest(chosen.digest)).bytes, `manifest ${chosen.digest}`);
     if (manifest.kind === 'index') throw new RuntimeError('image-pull', `manifest ${digest} nests indexes`);

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, Readable, Transform } from 'node:stream';
@@ -14,6 +14,8 @@ import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
+import { readAttributes } from './attributes.ts';
+import { LayerTree } from './layer-tree.ts';
 import {
   imageFile,
   isMissing,
@@ -30,7 +32,6 @@ import {
   writeDurably,
 } from './layout.ts';
 import { unpackLayer } from './unpack.ts';
-import { applyDeletions } from './whiteouts.ts';
 
 const run = promisify(execFile);
 
@@ -134,11 +135,18 @@ class UnpackedLayers implements LayerStore {
   async verify(chain: string): Promise<string[]> {
     const manifest = await readJson(join(this.#layout.layerManifests, chain));
     if (manifest === undefined || !(await this.#exists(chain))) return [`layer ${chain} is missing`];
+    const root = join(this.#layout.layers, chain);
     const faults: string[] = [];
-    for (const line of strings(manifest['files'])) {
-      const fault = await verifyFile(join(this.#layout.layers, chain), line);
-      if (fault !== undefined) faults.push(`layer ${chain}: ${fault}`);
+    const tree = await LayerTree.open(root);
+    try {
+      for (const line of strings(manifest['files'])) {
+        const fault = await verifyFile(tree, line);
+        if (fault !== undefined) faults.push(`layer ${chain}: ${fault}`);
+      }
+    } finally {
+      await tree.close();
     }
+    for (const fault of await verifyAttributes(root, manifest['attributes'])) faults.push(`layer ${chain}: ${fault}`);
     return faults;
   }
 
@@ -169,7 +177,10 @@ class UnpackedLayers implements LayerStore {
       const reading = pipeline(compressed, await decompressor(source), hashing).catch((error: unknown) => {
         hashing.destroy(error instanceof Error ? error : new Error(String(error)));
       });
-      const unpacked = await unpackLayer(hashing, work, this.#layout.trees, this.#log);
+      const unpacked = await unpackLayer(hashing, work, this.#layout.trees, this.#log, undefined, {
+        layers: below.map((name) => join(this.#layout.layers, name)),
+        whiteoutDevice: this.#layout.whiteoutDevice,
+      });
       // Trailing padding after the end-of-archive mark belongs to the digest.
       if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);
       await reading;
@@ -180,14 +191,9 @@ class UnpackedLayers implements LayerStore {
           `layer digest is ${digest}, the image configuration says ${source.diffId}`,
         );
       }
-      await applyDeletions(
-        work,
-        below.map((name) => join(this.#layout.layers, name)),
-        unpacked.deletions,
-        this.#layout.whiteoutDevice,
-      );
       await run('sync', ['-f', work]);
-      const manifest = { diffId: source.diffId, sizeBytes: unpacked.sizeBytes, files: unpacked.manifest };
+      const { sizeBytes, manifest: files, attributes } = unpacked;
+      const manifest = { diffId: source.diffId, sizeBytes, files, attributes };
       await writeDurably(this.#layout, join(this.#layout.layerManifests, chain), JSON.stringify(manifest));
       await rename(work, join(this.#layout.layers, chain));
       await syncDirectory(this.#layout.layers);
@@ -249,7 +255,24 @@ class UnpackedLayers implements LayerStore {
   }
 }
 
-async function verifyFile(root: string, line: string): Promise<string | undefined> {
+/** Layers of releases that lost attributes silently have no record of them. */
+async function verifyAttributes(root: string, recorded: unknown): Promise<string[]> {
+  const expected = (Array.isArray(recorded) ? recorded : []).map(strings);
+  const paths = [...new Set(expected.flatMap(([path]) => path ?? []))];
+  let found: Awaited<ReturnType<typeof readAttributes>>;
+  try {
+    found = await readAttributes(root, paths);
+  } catch (error) {
+    return [`its attributes cannot be read: ${messageOf(error)}`];
+  }
+  return expected.flatMap(([path = '', name = '', value = '']) => {
+    const present = found.get(path)?.get(name);
+    if (present === undefined) return [`${path} has lost its attribute ${name}`];
+    return present.toString('base64') === value ? [] : [`${path} has another value of its attribute ${name}`];
+  });
+}
+
+async function verifyFile(tree: LayerTree, line: string): Promise<string | undefined> {
   const match = /^([0-9a-f]{64}) (\d+) ([0-7]+) (.*)$/.exec(line);
   if (match === null) return 'its manifest is damaged';
   const [, digest = '', size = '', mode = '', quoted = ''] = match;
@@ -257,7 +280,7 @@ async function verifyFile(root: string, line: string): Promise<string | undefine
   if (typeof path !== 'string') return 'its manifest is damaged';
   let file: Awaited<ReturnType<typeof open>>;
   try {
-    file = await open(join(root, path), 'r');
+    file = await open(await tree.at(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     return messageOf(error);
   }

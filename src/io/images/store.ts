@@ -12,13 +12,7 @@ import { readArchive } from './archive.ts';
 import { checkSizes, dropPartials, keepPartials } from './blob-download.ts';
 import { downloadLayers } from './download.ts';
 import { type ExportedImage, exportImages } from './export.ts';
-import {
-  choosePlatform,
-  type Descriptor,
-  parseImageConfig,
-  parseManifest,
-  platformArchitecture,
-} from './image-config.ts';
+import { type Descriptor, parseImageConfig, parseManifest } from './image-config.ts';
 import { createLayerStore, type LayerSource } from './layers.ts';
 import {
   holdFile,
@@ -43,6 +37,7 @@ import {
   writeWhole,
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
+import { checkPlatform, choosePlatform, machinePlatform, type Platform, platformArchitecture } from './platforms.ts';
 import { type ImageReference, isDigest, parseReference } from './reference.ts';
 import { createRegistryClient, hostsOf, type RegistryOptions } from './registry.ts';
 
@@ -55,6 +50,8 @@ export interface ImageStoreDeps {
   readonly registry?: Partial<RegistryOptions>;
   /** Name of this machine in image platforms; default that of the running Node. */
   readonly architecture?: string;
+  /** Images of this platform are taken, instead of those that run on this machine. */
+  readonly platform?: Platform;
 }
 
 export interface ImportedImage {
@@ -129,20 +126,25 @@ class EmbeddedImageStore implements ImageStore {
     const { layout, layers } = await this.#opened();
     const client = createRegistryClient(reference, host, auth, this.#registryOptions);
     const work = join(layout.tmp, temporaryName(layout));
+    const platform = await this.#platform();
     try {
       let { digest, bytes } = await client.manifest(reference.digest ?? reference.tag ?? 'latest');
       const refNames = [...new Set([reference.name, `${reference.domain}/${reference.path}@${digest}`])];
       let manifest = parseManifest(bytes, `manifest of ${reference.name}`);
       if (manifest.kind === 'index') {
-        const chosen = choosePlatform(manifest.manifests, this.#architecture);
+        const chosen = choosePlatform(manifest.manifests, platform);
         if (chosen === undefined)
-          throw new RuntimeError('image-not-found', `${reference.name} has no image for linux/${this.#architecture}`);
+          throw new RuntimeError(
+            'image-not-found',
+            `${reference.name} has no image for linux/${platform.architecture}`,
+          );
         ({ digest, bytes } = await client.manifest(chosen.digest));
         manifest = parseManifest(bytes, `manifest ${digest}`);
         if (manifest.kind === 'index') throw new RuntimeError('image-pull', `${reference.name} nests indexes`);
       }
       const configBytes = await client.document(manifest.config.digest);
       const parsed = parseImageConfig(configBytes, `configuration of ${reference.name}`);
+      checkPlatform(parsed.platform, platform, reference.name);
       if (parsed.diffIds.length !== manifest.layers.length)
         throw new RuntimeError('image-pull', `${reference.name}: configuration and manifest disagree on the layers`);
       await mkdir(work, { mode: 0o700 });
@@ -224,7 +226,10 @@ class EmbeddedImageStore implements ImageStore {
     const work = join(layout.tmp, temporaryName(layout));
     await mkdir(work, { mode: 0o700 });
     try {
-      const images = await readArchive(path, join(work, 'archive.tar'), this.#architecture);
+      const platform = await this.#platform();
+      const images = await readArchive(path, join(work, 'archive.tar'), platform);
+      for (const { parsed, names: given } of images)
+        checkPlatform(parsed.platform, platform, `${path}: image ${given[0] ?? name ?? 'without a name'}`);
       if (name !== undefined && images.length !== 1)
         throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
       const imported: ImportedImage[] = [];
@@ -314,6 +319,10 @@ class EmbeddedImageStore implements ImageStore {
     } finally {
       for (const index of images.keys()) await this.release(`${holder}-${index}`);
     }
+  }
+
+  async #platform(): Promise<Platform> {
+    return this.#deps.platform ?? machinePlatform(this.#architecture);
   }
 
   #opened(): Promise<Opened> {

@@ -1,31 +1,29 @@
 /**
- * Unpacks one layer tar into a fresh directory. The archive is hostile: absolute names, `..`, and entries that pass
- * through a symbolic link are refused, links are never followed, and sizes and counts are bounded; so nothing is ever
- * written outside.
+ * Unpacks one layer tar into a fresh directory. The archive is hostile: names above the root are refused, links lead
+ * back into the layer, and sizes and counts are bounded. Entries are made below open directories, and their attributes
+ * are set through their own descriptors, so nothing is ever written outside.
  */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, lchown, link, lutimes, mkdir, open, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, chown, type FileHandle, link, open, readlink, symlink, utimes } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { promisify } from 'node:util';
 import { extract, type Header } from 'tar-stream';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { Trees } from '../trees/port.ts';
+import { type Attributes, readAttributes, runWith, setAttributes } from './attributes.ts';
 import { MAX_LAYER_BYTES, roomAt } from './blob-download.ts';
-import { boundExtendedHeaders, type HeaderLimits } from './extended-headers.ts';
-import { type LayerDeletions, lstatOrUndefined } from './whiteouts.ts';
-
-const run = promisify(execFile);
+import { attributesOf, boundExtendedHeaders, captureAttributes, type HeaderLimits } from './extended-headers.ts';
+import { entryPath, type FoundEntry, LayerPaths, quoted, refused } from './layer-paths.ts';
+import { join, LayerTree, nameOf, parentOf, pathOf } from './layer-tree.ts';
+import { LowerLayers, lstatOrUndefined } from './lower-layers.ts';
+import { applyDeletions } from './whiteouts.ts';
 
 const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARK = '.wh..wh..opq';
-/** Between two looks at the free space. */
+/** Bytes written between two checks of the free space. */
 const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
-const MAX_PATH_BYTES = 4096;
 
 /** What an archive can make a host keep in memory and do, however small it is compressed. */
 export interface LayerLimits {
@@ -36,6 +34,8 @@ export interface LayerLimits {
   readonly programs: number;
   /** Names that are gone through when directories are replaced by something else. */
   readonly replaced: number;
+  /** Components of links that are followed, and directories of lower layers that are searched. */
+  readonly lookups?: number;
   /** Bytes of the archive, with headers and what is not unpacked. */
   readonly archiveBytes: number;
   readonly headers: HeaderLimits;
@@ -46,289 +46,369 @@ const LIMITS: LayerLimits = {
   nameBytes: 256 * 1024 ** 2,
   programs: 10_000,
   replaced: 100_000_000,
+  lookups: 20_000_000,
   archiveBytes: MAX_LAYER_BYTES + 2 * 1024 ** 3,
   headers: { one: 1024 ** 2, all: 512 * 1024 ** 2 },
 };
 
+/** The image below a layer. */
+export interface LayersBelow {
+  /** Directories of unpacked layers, topmost first. */
+  readonly layers: readonly string[];
+  /** Path for the shared whiteout inode on the file system of the layer. */
+  readonly whiteoutDevice: string;
+}
+
 export interface UnpackedLayer {
-  readonly deletions: LayerDeletions;
   readonly sizeBytes: number;
   /** One line per regular file: `sha256 size mode path-as-JSON`; what a later verification compares. */
   readonly manifest: readonly string[];
+  /** Path, attribute and its value in base64, of files and directories. */
+  readonly attributes: readonly (readonly [path: string, name: string, value: string])[];
 }
 
-interface Progress {
-  readonly limits: LayerLimits;
-  readonly root: string;
-  readonly trees: Trees;
-  readonly directories: Set<string>;
-  readonly removed: Set<string>;
-  readonly opaque: Set<string>;
-  readonly files: Map<string, string>;
-  readonly directoryTimes: Map<string, Date>;
-  readonly attributes: { path: string; name: string; value: string }[];
-  sizeBytes: number;
-  checkAtBytes: number;
-  entries: number;
-  nameBytes: number;
-  programs: number;
-  replaced: number;
-}
-
-/** `tar` is the uncompressed layer; it is consumed to its end. Throws RuntimeError 'image-pull' on a bad archive. */
+/**
+ * `tar` is the uncompressed layer; it is consumed to its end. The digest of an archive is the caller's to check. Throws
+ * RuntimeError 'image-pull' on a bad archive.
+ */
 export async function unpackLayer(
   tar: Readable,
   root: string,
   trees: Trees,
   log: Log,
   limits = LIMITS,
+  below?: LayersBelow,
 ): Promise<UnpackedLayer> {
-  const progress: Progress = {
-    limits,
-    root,
-    trees,
-    directories: new Set(['']),
-    removed: new Set(),
-    opaque: new Set(),
-    files: new Map(),
-    directoryTimes: new Map(),
-    attributes: [],
-    sizeBytes: 0,
-    checkAtBytes: CHECK_SPACE_BYTES,
-    entries: 0,
-    nameBytes: 0,
-    programs: 0,
-    replaced: 0,
-  };
   const parser = extract();
   boundExtendedHeaders(parser, limits.headers);
+  captureAttributes(parser);
+  tar.on('error', (error) => parser.destroy(error));
+  const tree = await LayerTree.open(root);
   let read = 0;
   tar.on('data', (chunk: Buffer) => {
     read += chunk.length;
     if (read > limits.archiveBytes) tar.destroy(new Error(`it has more than ${limits.archiveBytes} bytes`));
   });
-  tar.on('error', (error) => parser.destroy(error));
-  tar.pipe(parser);
   try {
+    const layer = new LayerUnpacking(root, tree, trees, log, limits, below);
+    tar.pipe(parser);
     for await (const entry of parser) {
-      await unpackEntry(progress, entry.header, entry, log);
+      await layer.add(entry.header, entry);
       // What an entry did not consume (a device with a body) must be skipped, or the parser waits for ever.
       entry.resume();
     }
+    return await layer.finish();
   } catch (error) {
     tar.destroy();
     if (error instanceof RuntimeError) throw error;
     throw new RuntimeError('image-pull', `layer archive: ${messageOf(error)}`, { cause: error });
+  } finally {
+    await tree.close();
   }
-  for (const [path, time] of progress.directoryTimes) await lutimes(join(root, path), time, time);
-  await restoreAttributes(progress, log);
+}
+
+interface Metadata {
+  readonly uid: number;
+  readonly gid: number;
+  readonly mode: number;
+  readonly mtime: Date;
+  readonly attributes: Attributes;
+}
+
+class LayerUnpacking {
+  readonly #root: string;
+  readonly #tree: LayerTree;
+  readonly #trees: Trees;
+  readonly #log: Log;
+  readonly #limits: LayerLimits;
+  readonly #lower: LowerLayers;
+  readonly #whiteoutDevice: string | undefined;
+  readonly #paths: LayerPaths;
+  readonly #files = new Map<string, string>();
+  readonly #attributes = new Map<string, Attributes>();
+  /** Inode and time of directories, whose times change as long as entries are added. */
+  readonly #times = new Map<string, { readonly inode: number; readonly mtime: Date }>();
+  /** Files of lower layers that hard links have brought into this one. */
+  readonly #copies = new Set<string>();
+  #sizeBytes = 0;
+  #checkAtBytes = CHECK_SPACE_BYTES;
+  #entries = 0;
+  #nameBytes = 0;
+  #programs = 0;
+  #replaced = 0;
+
+  constructor(root: string, tree: LayerTree, trees: Trees, log: Log, limits: LayerLimits, below?: LayersBelow) {
+    this.#root = root;
+    this.#tree = tree;
+    this.#trees = trees;
+    this.#log = log;
+    this.#limits = limits;
+    this.#lower = new LowerLayers(below?.layers ?? []);
+    this.#whiteoutDevice = below?.whiteoutDevice;
+    this.#paths = new LayerPaths(root, tree, this.#lower, limits.lookups);
+  }
+
+  async add(header: Header, body: AsyncIterable<unknown>): Promise<void> {
+    const { entries, nameBytes } = this.#limits;
+    if (++this.#entries > entries) throw refused(`the layer has more than ${entries} entries`);
+    // A size that is no number never comes to its end.
+    if (!Number.isSafeInteger(header.size)) throw refused(`${quoted(header.name)} has no valid size`);
+    const path = entryPath(header.name);
+    this.#nameBytes += path.length;
+    if (this.#nameBytes > nameBytes) throw refused(`the layer's names have more than ${nameBytes} bytes`);
+    if (nameOf(path).startsWith(WHITEOUT_PREFIX)) await this.#addWhiteout(path, header.name);
+    else if (header.type === 'directory') await this.#addDirectory(path, header);
+    else await this.#addOther(path, header, body);
+  }
+
+  async finish(): Promise<UnpackedLayer> {
+    const { removed, opaque, implicit } = this.#paths;
+    if (this.#whiteoutDevice !== undefined)
+      await applyDeletions(this.#root, this.#lower, { removed, opaque }, this.#whiteoutDevice);
+    await this.#inheritAttributes();
+    for (const [path, { mtime }] of implicit) if (!this.#times.has(path)) await this.#remember(path, mtime);
+    for (const [path, { inode, mtime }] of this.#times) {
+      const directory = await this.#tree.directory(path);
+      if ((await directory.stat()).ino === inode) await utimes(pathOf(directory), mtime, mtime);
+    }
+    return {
+      sizeBytes: this.#sizeBytes,
+      manifest: [...this.#files]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([path, facts]) => `${facts} ${JSON.stringify(path)}`),
+      attributes: [...this.#attributes].flatMap(([path, attributes]) =>
+        [...attributes].map(([name, value]) => [path, name, value.toString('base64')] as const),
+      ),
+    };
+  }
+
+  async #addWhiteout(path: string, name: string): Promise<void> {
+    // The directory is resolved with the entry, so a link in its place counts as well.
+    const place = await this.#paths.place(path);
+    const parent = parentOf(place);
+    if (nameOf(place) === OPAQUE_MARK) {
+      this.#paths.opaque.add(parent);
+      return;
+    }
+    const target = nameOf(place).slice(WHITEOUT_PREFIX.length);
+    if (target.startsWith(WHITEOUT_PREFIX)) return;
+    if (target === '' || target === '.' || target === '..') throw refused(`bad whiteout ${quoted(name)}`);
+    const removed = join(parent, target);
+    this.#paths.removed.add(removed);
+    if (this.#copies.has(removed)) await this.#remove(removed, false);
+  }
+
+  async #addDirectory(path: string, header: Header): Promise<void> {
+    const place = await this.#paths.place(path);
+    if (!this.#paths.directories.has(place)) {
+      await this.#makeRoom(place);
+      await this.#paths.make(place);
+    }
+    const metadata = metadataOf(header);
+    await this.#apply(await this.#tree.directory(place), place, metadata, 'directory');
+    await this.#remember(place, metadata.mtime);
+  }
+
+  async #addOther(path: string, header: Header, body: AsyncIterable<unknown>): Promise<void> {
+    if (path === '') throw refused('the root of the layer is not a directory');
+    const place = await this.#paths.place(path);
+    const { type } = header;
+    const metadata = metadataOf(header);
+    if (type === 'file' || type === 'contiguous-file') {
+      await this.#makeRoom(place);
+      await this.#writeFile(place, metadata, body, header.size);
+    } else if (type === 'link') {
+      await this.#makeRoom(place);
+      await this.#addLink(place, header);
+    } else if (type === 'symlink') {
+      await this.#makeRoom(place);
+      await symlink(header.linkname ?? '', await this.#tree.at(place));
+      await this.#applyToEntry(place, metadata, 'link');
+    } else if (type === 'character-device' || type === 'block-device' || type === 'fifo') {
+      await this.#makeRoom(place);
+      this.#countProgram();
+      await this.#makeNode(place, header);
+      await this.#applyToEntry(place, metadata, 'other');
+    } else this.#log.v(4, 'layer entry of a type that is not unpacked', { path, type });
+  }
+
+  /** The attributes of a hard link are those of its file, and most archives repeat them. */
+  async #addLink(place: string, header: Header): Promise<void> {
+    const source = entryPath(header.linkname ?? '');
+    const found = await this.#paths.find(source);
+    const failed = (why: string): RuntimeError =>
+      refused(`hard link ${quoted(header.name)} to ${quoted(header.linkname)}: ${why}`);
+    if (found === undefined) throw failed('the image has no such file');
+    if (found.kind === 'lower') await this.#copyUp(found, failed);
+    await link(await this.#tree.at(found.path), await this.#tree.at(place)).catch((error: unknown) => {
+      throw failed(messageOf(error));
+    });
+    const facts = this.#files.get(found.path);
+    if (facts !== undefined) this.#files.set(place, facts);
+    const known = this.#attributes.get(found.path);
+    if (known !== undefined) this.#attributes.set(place, known);
+    const given = attributesOf(header);
+    if (given.size === 0) return;
+    const entry = await this.#tree.entry(place);
+    try {
+      await this.#setAttributes(entry, place, new Map([...(known ?? []), ...given]));
+    } finally {
+      await entry.close();
+    }
+    const all = this.#attributes.get(place);
+    if (all !== undefined) this.#attributes.set(found.path, all);
+  }
+
+  /** As overlayfs does before it links: both names have to be one file in the image. */
+  async #copyUp(found: FoundEntry & { kind: 'lower' }, failed: (why: string) => RuntimeError): Promise<void> {
+    const { layer, path, stats } = found;
+    const place = await this.#paths.place(path);
+    if (place !== path) throw failed('its directory is not in the image');
+    const source = await LayerTree.open(layer);
+    try {
+      const { uid, gid, mtime } = stats;
+      const attributes = stats.isFile() ? ((await readAttributes(layer, [path])).get(path) ?? new Map()) : new Map();
+      const metadata = { uid, gid, mtime, mode: stats.mode & 0o7777, attributes };
+      if (stats.isSymbolicLink()) {
+        await symlink(await readlink(await source.at(path)), await this.#tree.at(path));
+        await this.#applyToEntry(path, metadata, 'link');
+      } else if (stats.isFile()) {
+        const file = await open(await source.at(path), constants.O_RDONLY | constants.O_NOFOLLOW);
+        try {
+          await this.#writeFile(path, metadata, file.createReadStream({ autoClose: false }), stats.size);
+        } finally {
+          await file.close();
+        }
+      } else throw failed('it is neither a file nor a link');
+    } finally {
+      await source.close();
+    }
+    this.#copies.add(path);
+  }
+
+  async #writeFile(
+    path: string,
+    metadata: Metadata,
+    body: AsyncIterable<unknown>,
+    expected: number | undefined,
+  ): Promise<void> {
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+    const file = await open(await this.#tree.at(path), flags, 0o600);
+    const hash = createHash('sha256');
+    let size = 0;
+    try {
+      for await (const chunk of body) {
+        if (!Buffer.isBuffer(chunk)) continue;
+        hash.update(chunk);
+        size += chunk.length;
+        this.#sizeBytes += chunk.length;
+        if (this.#sizeBytes > MAX_LAYER_BYTES) throw refused('the layer is larger than 64 GiB');
+        if (this.#sizeBytes >= this.#checkAtBytes) {
+          this.#checkAtBytes = this.#sizeBytes + CHECK_SPACE_BYTES;
+          if ((await roomAt(this.#root)) === 0) throw refused('no space left on device');
+        }
+        await file.writeFile(chunk);
+      }
+      if (expected !== undefined && expected !== size) throw refused(`${quoted(path)} is cut short`);
+      await this.#apply(file, path, metadata, 'other');
+    } finally {
+      await file.close();
+    }
+    this.#files.set(path, `${hash.digest('hex')} ${size} ${metadata.mode.toString(8)}`);
+  }
+
+  async #applyToEntry(path: string, metadata: Metadata, kind: 'link' | 'other'): Promise<void> {
+    const entry = await this.#tree.entry(path);
+    try {
+      await this.#apply(entry, path, metadata, kind);
+    } finally {
+      await entry.close();
+    }
+  }
+
+  /** In this order: a change of the owner clears set-id bits and capabilities. */
+  async #apply(
+    entry: FileHandle,
+    path: string,
+    { uid, gid, mode, mtime, attributes }: Metadata,
+    kind: 'directory' | 'link' | 'other',
+  ): Promise<void> {
+    const self = pathOf(entry);
+    await chown(self, uid, gid);
+    if (kind !== 'link') await chmod(self, mode);
+    await this.#setAttributes(entry, path, attributes);
+    if (kind !== 'directory') await utimes(self, mtime, mtime);
+  }
+
+  async #setAttributes(entry: FileHandle, path: string, attributes: Attributes): Promise<void> {
+    for (const _ of attributes) this.#countProgram();
+    await setAttributes(entry.fd, attributes).catch((error: unknown) => {
+      throw refused(`attributes ${[...attributes.keys()].join(', ')} of ${quoted(path)}: ${messageOf(error)}`);
+    });
+    if (attributes.size > 0) this.#attributes.set(path, attributes);
+  }
+
+  /** Directories that the archive does not have take the attributes of those below, as their owner and mode. */
+  async #inheritAttributes(): Promise<void> {
+    const layers = new Map<string, string[]>();
+    for (const [path, { layer }] of this.#paths.implicit)
+      if (!this.#times.has(path)) layers.set(layer, [...(layers.get(layer) ?? []), path]);
+    for (const [layer, paths] of layers) {
+      for (const [path, attributes] of await readAttributes(layer, paths))
+        await this.#setAttributes(await this.#tree.directory(path), path, attributes);
+    }
+  }
+
+  async #remember(path: string, mtime: Date): Promise<void> {
+    const { ino } = await (await this.#tree.directory(path)).stat();
+    this.#times.set(path, { inode: ino, mtime });
+  }
+
+  async #makeNode(path: string, header: Header): Promise<void> {
+    const directory = await this.#tree.directory(parentOf(path));
+    const target = `/proc/self/fd/3/${nameOf(path)}`;
+    const kind = header.type === 'block-device' ? 'b' : 'c';
+    const numbers = [String(header.devmajor ?? 0), String(header.devminor ?? 0)];
+    await runWith([directory.fd], 'mknod', header.type === 'fifo' ? [target, 'p'] : [target, kind, ...numbers]);
+  }
+
+  /** An entry that comes again replaces the earlier one. */
+  async #makeRoom(path: string): Promise<void> {
+    const existing = await lstatOrUndefined(await this.#tree.at(path));
+    if (existing !== undefined) await this.#remove(path, existing.isDirectory());
+  }
+
+  async #remove(path: string, isDirectory: boolean): Promise<void> {
+    await this.#trees.remove(await this.#tree.at(path));
+    const known = [this.#files, this.#attributes, this.#times, this.#copies];
+    for (const each of known) each.delete(path);
+    if (!isDirectory) return;
+    for (const each of [this.#paths.directories, ...known]) {
+      this.#replaced += each.size;
+      if (this.#replaced > this.#limits.replaced) throw refused('too many directories are replaced by other entries');
+    }
+    for (const each of known) for (const key of each.keys()) if (key.startsWith(`${path}/`)) each.delete(key);
+    await this.#paths.forget(path);
+  }
+
+  #countProgram(): void {
+    const { programs } = this.#limits;
+    if (++this.#programs > programs) throw refused(`more than ${programs} attributes, devices and pipes`);
+  }
+}
+
+function metadataOf(header: Header): Metadata {
+  // tar-stream takes only names and sizes from pax records.
+  const pax = new Map<string, unknown>(Object.entries(header.pax ?? {}));
+  const seconds = Number.parseFloat(String(pax.get('mtime') ?? ''));
   return {
-    deletions: { removed: progress.removed, opaque: progress.opaque },
-    sizeBytes: progress.sizeBytes,
-    manifest: [...progress.files]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([path, facts]) => `${facts} ${JSON.stringify(path)}`),
+    uid: numberOr(pax.get('uid'), header.uid ?? 0),
+    gid: numberOr(pax.get('gid'), header.gid ?? 0),
+    mode: (header.mode ?? 0o644) & 0o7777,
+    mtime: Number.isFinite(seconds) ? new Date(seconds * 1000) : (header.mtime ?? new Date(0)),
+    attributes: attributesOf(header),
   };
 }
 
-async function unpackEntry(progress: Progress, header: Header, body: AsyncIterable<unknown>, log: Log): Promise<void> {
-  const { limits } = progress;
-  if (++progress.entries > limits.entries) throw bad(`the layer has more than ${limits.entries} entries`);
-  // A size that is no number never comes to its end.
-  if (!Number.isSafeInteger(header.size)) throw bad(`${JSON.stringify(header.name.slice(0, 200))} has no valid size`);
-  const path = safePath(header.name);
-  progress.nameBytes += path.length;
-  if (progress.nameBytes > limits.nameBytes) throw bad(`the layer's names have more than ${limits.nameBytes} bytes`);
-  const slash = path.lastIndexOf('/');
-  const parent = slash < 0 ? '' : path.slice(0, slash);
-  const name = path.slice(slash + 1);
-  if (name === OPAQUE_MARK) {
-    await ensureDirectory(progress, parent);
-    progress.opaque.add(parent);
-    return;
-  }
-  if (name.startsWith(WHITEOUT_PREFIX)) {
-    const target = name.slice(WHITEOUT_PREFIX.length);
-    if (target.startsWith(WHITEOUT_PREFIX)) return;
-    if (target === '' || target === '.' || target === '..') throw bad(`bad whiteout ${JSON.stringify(header.name)}`);
-    await ensureDirectory(progress, parent);
-    progress.removed.add(parent === '' ? target : `${parent}/${target}`);
-    return;
-  }
-  const { root } = progress;
-  const target = join(root, path);
-  const mode = (header.mode ?? 0o644) & 0o7777;
-  const time = header.mtime ?? new Date(0);
-  if (header.type === 'directory') {
-    await ensureDirectory(progress, path);
-    await lchown(target, header.uid ?? 0, header.gid ?? 0);
-    await chmod(target, mode);
-    progress.directoryTimes.set(path, time);
-    return;
-  }
-  if (path === '') throw bad('the root of the layer is not a directory');
-  await ensureDirectory(progress, parent);
-  await makeRoom(progress, path);
-  switch (header.type) {
-    case 'file':
-    case 'contiguous-file':
-      await writeFile(progress, path, target, header, body, mode);
-      break;
-    case 'link': {
-      const source = safePath(header.linkname ?? '');
-      const sourceParent = source.includes('/') ? source.slice(0, source.lastIndexOf('/')) : '';
-      if (!(await isRealDirectory(progress, sourceParent)))
-        throw bad(`hard link ${JSON.stringify(header.name)} passes through a link`);
-      await link(join(root, source), target).catch((error: unknown) => {
-        throw bad(
-          `hard link ${JSON.stringify(header.name)} to ${JSON.stringify(header.linkname)}: ${messageOf(error)}`,
-        );
-      });
-      const facts = progress.files.get(source);
-      if (facts !== undefined) progress.files.set(path, facts);
-      return;
-    }
-    case 'symlink':
-      await symlink(header.linkname ?? '', target);
-      await lchown(target, header.uid ?? 0, header.gid ?? 0);
-      await lutimes(target, time, time);
-      return;
-    case 'character-device':
-    case 'block-device':
-    case 'fifo':
-      countProgram(progress);
-      await makeNode(target, header);
-      break;
-    default:
-      log.v(4, 'layer entry of a type that is not unpacked', { path, type: header.type });
-      return;
-  }
-  await lchown(target, header.uid ?? 0, header.gid ?? 0);
-  await chmod(target, mode);
-  await lutimes(target, time, time);
-  collectAttributes(progress, path, header);
-}
-
-async function writeFile(
-  progress: Progress,
-  path: string,
-  target: string,
-  header: Header,
-  body: AsyncIterable<unknown>,
-  mode: number,
-): Promise<void> {
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-  const file = await open(target, flags, 0o600);
-  const hash = createHash('sha256');
-  let size = 0;
-  try {
-    for await (const chunk of body) {
-      if (!Buffer.isBuffer(chunk)) continue;
-      hash.update(chunk);
-      size += chunk.length;
-      progress.sizeBytes += chunk.length;
-      if (progress.sizeBytes > MAX_LAYER_BYTES) throw bad('the layer is larger than 64 GiB');
-      if (progress.sizeBytes >= progress.checkAtBytes) {
-        progress.checkAtBytes = progress.sizeBytes + CHECK_SPACE_BYTES;
-        if ((await roomAt(progress.root)) === 0) throw bad('no space left on device');
-      }
-      await file.write(chunk);
-    }
-  } finally {
-    await file.close();
-  }
-  if (header.size !== undefined && header.size !== size) throw bad(`${JSON.stringify(header.name)} is cut short`);
-  progress.files.set(path, `${hash.digest('hex')} ${size} ${mode.toString(8)}`);
-}
-
-/** An entry that comes again replaces the earlier one. */
-async function makeRoom(progress: Progress, path: string): Promise<void> {
-  const existing = await lstatOrUndefined(join(progress.root, path));
-  if (existing === undefined) return;
-  await progress.trees.remove(join(progress.root, path));
-  progress.files.delete(path);
-  if (!existing.isDirectory()) return;
-  for (const set of [progress.directories, progress.files, progress.directoryTimes]) {
-    progress.replaced += set.size;
-    if (progress.replaced > progress.limits.replaced) throw bad('too many directories are replaced by other entries');
-    for (const key of set.keys()) if (key === path || key.startsWith(`${path}/`)) set.delete(key);
-  }
-}
-
-async function ensureDirectory(progress: Progress, path: string): Promise<void> {
-  if (progress.directories.has(path)) return;
-  const slash = path.lastIndexOf('/');
-  await ensureDirectory(progress, slash < 0 ? '' : path.slice(0, slash));
-  const target = join(progress.root, path);
-  const existing = await lstatOrUndefined(target);
-  if (existing === undefined) await mkdir(target, { mode: 0o755 });
-  else if (!existing.isDirectory())
-    throw bad(`an entry below ${JSON.stringify(path)} passes through what is no directory`);
-  progress.directories.add(path);
-}
-
-async function isRealDirectory(progress: Progress, path: string): Promise<boolean> {
-  if (progress.directories.has(path)) return true;
-  const slash = path.lastIndexOf('/');
-  if (!(await isRealDirectory(progress, slash < 0 ? '' : path.slice(0, slash)))) return false;
-  return (await lstatOrUndefined(join(progress.root, path)))?.isDirectory() === true;
-}
-
-async function makeNode(target: string, header: Header): Promise<void> {
-  if (header.type === 'fifo') {
-    await run('mknod', [target, 'p']);
-    return;
-  }
-  const kind = header.type === 'block-device' ? 'b' : 'c';
-  await run('mknod', [target, kind, String(header.devmajor ?? 0), String(header.devminor ?? 0)]);
-}
-
-/** A relative path without `.` and `..`; '' is the layer's root. */
-function safePath(name: string): string {
-  if (name.startsWith('/')) throw bad(`absolute name ${JSON.stringify(name.slice(0, 200))}`);
-  if (name.includes('\0') || Buffer.byteLength(name) > MAX_PATH_BYTES) throw bad('a name with NUL or over 4096 bytes');
-  const components = name.split('/').filter((component) => component !== '' && component !== '.');
-  if (components.includes('..')) throw bad(`name ${JSON.stringify(name.slice(0, 200))} leaves the layer`);
-  return components.join('/');
-}
-
-const PAX_ATTRIBUTE = 'SCHILY.xattr.';
-
-/**
- * File capabilities are what images carry attributes for; other names (SELinux, overlay's own) must not come from an
- * archive.
- */
-function collectAttributes(progress: Progress, path: string, header: Header): void {
-  for (const [key, value] of Object.entries(header.pax ?? {})) {
-    if (!key.startsWith(PAX_ATTRIBUTE) || typeof value !== 'string') continue;
-    const name = key.slice(PAX_ATTRIBUTE.length);
-    if (name !== 'security.capability' && !/^user\.[\w.-]+$/.test(name)) continue;
-    countProgram(progress);
-    progress.attributes.push({ path, name, value });
-  }
-}
-
-function countProgram(progress: Progress): void {
-  if (++progress.programs > progress.limits.programs)
-    throw bad(`more than ${progress.limits.programs} attributes, devices and pipes`);
-}
-
-async function restoreAttributes(progress: Progress, log: Log): Promise<void> {
-  if (progress.attributes.length === 0) return;
-  try {
-    for (const { path, name, value } of progress.attributes) {
-      // The tar reader decodes attribute values as UTF-8; one that was not ASCII has lost its bytes.
-      if (!/^[\0-\x7f]*$/.test(value))
-        throw new Error(`the attribute ${name} of ${path} does not survive the archive reader`);
-      const encoded = `0x${Buffer.from(value, 'latin1').toString('hex')}`;
-      await run('setfattr', ['-h', '-n', name, '-v', encoded, '--', join(progress.root, path)]);
-    }
-  } catch (error) {
-    log.warn('file capabilities of an image layer are lost; install the package "attr" and import the image again', {
-      files: progress.attributes.length,
-      error: messageOf(error),
-    });
-  }
-}
-
-const bad = (why: string): RuntimeError => new RuntimeError('image-pull', `layer refused: ${why}`);
+const numberOr = (text: unknown, otherwise: number): number =>
+  typeof text === 'string' && /^\d{1,10}$/.test(text) ? Number(text) : otherwise;

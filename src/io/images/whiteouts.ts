@@ -5,10 +5,10 @@
  * a layer never changes.
  */
 import { execFile } from 'node:child_process';
-import type { Stats } from 'node:fs';
-import { link, lstat, mkdir, readdir, rm } from 'node:fs/promises';
+import { link, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { type LowerLayers, lstatOrUndefined } from './lower-layers.ts';
 
 const run = promisify(execFile);
 
@@ -19,20 +19,15 @@ export interface LayerDeletions {
   readonly opaque: ReadonlySet<string>;
 }
 
-export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
-
-/**
- * `lower` are the unpacked layers below, topmost first. `device` is a path for the shared whiteout inode on the same
- * file system.
- */
+/** `device` is a path for the shared whiteout inode on the same file system. */
 export async function applyDeletions(
   layer: string,
-  lower: readonly string[],
+  lower: LowerLayers,
   deletions: LayerDeletions,
   device: string,
 ): Promise<void> {
   const hide = async (directory: string): Promise<void> => {
-    for (const name of await visibleEntries(lower, directory)) {
+    for (const name of await lower.names(directory)) {
       const relative = directory === '' ? name : `${directory}/${name}`;
       const own = await lstatOrUndefined(join(layer, relative));
       if (own === undefined) await linkWhiteout(device, join(layer, relative));
@@ -47,10 +42,12 @@ export async function applyDeletions(
     const slash = relative.lastIndexOf('/');
     const parent = slash < 0 ? '' : relative.slice(0, slash);
     // Where nothing is below, a whiteout would show in listings: overlayfs hides them in merged directories only.
-    if (!(await visibleEntries(lower, parent)).has(relative.slice(slash + 1))) continue;
+    if ((await lower.find(relative)) === undefined) continue;
     if (!(await ensureRealDirectory(layer, parent))) continue;
-    if ((await lstatOrUndefined(join(layer, relative))) === undefined)
-      await linkWhiteout(device, join(layer, relative));
+    const own = await lstatOrUndefined(join(layer, relative));
+    if (own === undefined) await linkWhiteout(device, join(layer, relative));
+    // A whiteout beside a directory of the same name removes what is below and keeps the layer's own directory.
+    else if (own.isDirectory()) await hide(relative);
   }
 }
 
@@ -85,44 +82,4 @@ async function linkWhiteout(device: string, path: string): Promise<void> {
     if ((await lstatOrUndefined(device)) === undefined) throw error;
   }
   await link(device, path);
-}
-
-/** Names in `directory` as the stack of layers shows them. */
-async function visibleEntries(lower: readonly string[], directory: string): Promise<ReadonlySet<string>> {
-  const visible = new Set<string>();
-  const hidden = new Set<string>();
-  for (const layer of lower) {
-    const state = await directoryIn(layer, directory);
-    if (state === 'blocked') break;
-    if (state === 'absent') continue;
-    for (const entry of await readdir(join(layer, directory), { withFileTypes: true })) {
-      if (hidden.has(entry.name) || visible.has(entry.name)) continue;
-      if (entry.isCharacterDevice() && isWhiteout(await lstat(join(layer, directory, entry.name))))
-        hidden.add(entry.name);
-      else visible.add(entry.name);
-    }
-  }
-  return visible;
-}
-
-/** 'blocked': a component is whited out or no directory, so layers further below do not show through. */
-async function directoryIn(layer: string, directory: string): Promise<'present' | 'absent' | 'blocked'> {
-  let path = layer;
-  for (const component of directory === '' ? [] : directory.split('/')) {
-    path = join(path, component);
-    const stats = await lstatOrUndefined(path);
-    if (stats === undefined) return 'absent';
-    if (!stats.isDirectory()) return 'blocked';
-  }
-  return 'present';
-}
-
-export async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
-      return undefined;
-    throw error;
-  }
 }

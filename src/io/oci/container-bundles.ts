@@ -21,6 +21,7 @@ import { prepareHostRoot } from './host-root.ts';
 import { localSeccompProfile } from './local-seccomp.ts';
 import { checkMounts } from './mount-guard.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
+import { withLowers } from './overlay-lowers.ts';
 import type { ImageConfig } from './port.ts';
 import { isRunning, processStart } from './processes.ts';
 import { newId, type SandboxRecord } from './records.ts';
@@ -243,14 +244,17 @@ export class ContainerBundles {
       mkdir(join(directory, 'work'), { mode: 0o700 }),
     ]);
     await mapped?.own(join(directory, 'upper'));
-    const { directory: cwd, layers } = (await mapped?.mapLayers(
+    const { directory: base, layers } = (await mapped?.mapLayers(
       held.layers.map((layer) => join(held.layerRoot, layer)),
     )) ?? { directory: held.layerRoot, layers: held.layers };
     const upper = `upperdir=${join(directory, 'upper')},workdir=${join(directory, 'work')}`;
-    const options = layers.length === 0 ? undefined : `lowerdir=${layers.join(':')},${upper}`;
-    if (options !== undefined) await runCommand('mount', ['-t', 'overlay', '-o', options, 'overlay', rootfs], { cwd });
-    else await mapped?.own(rootfs);
-    return { image: held.config, mounts: [], overlay: options !== undefined, mapped };
+    const overlay = layers.length > 0;
+    if (!overlay) await mapped?.own(rootfs);
+    else
+      await withLowers(base, layers, (cwd, lowerdir) =>
+        runCommand('mount', ['-t', 'overlay', '-o', `lowerdir=${lowerdir},${upper}`, 'overlay', rootfs], { cwd }),
+      );
+    return { image: held.config, mounts: [], overlay, mapped };
   }
 
   /** Undefined: the pod is in the host's user namespace. */

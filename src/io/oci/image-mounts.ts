@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
+import { withLowers } from './overlay-lowers.ts';
 import type { ImageStorePort } from './port.ts';
 import { unmountBelow } from './sandbox.ts';
 
@@ -16,8 +17,9 @@ export async function mountImage(images: ImageStorePort, imageId: string, target
   const [first, ...others] = layers;
   if (first === undefined) return;
   if (others.length > 0) {
-    const options = `lowerdir=${layers.join(':')},${OPTIONS}`;
-    await runCommand('mount', ['-t', 'overlay', '-o', options, 'overlay', target], { cwd: layerRoot });
+    await withLowers(layerRoot, layers, (cwd, lowerdir) =>
+      runCommand('mount', ['-t', 'overlay', '-o', `lowerdir=${lowerdir},${OPTIONS}`, 'overlay', target], { cwd }),
+    );
     return;
   }
   // The kernel takes two lower directories at least.

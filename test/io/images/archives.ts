@@ -75,3 +75,31 @@ export async function ociArchive(image: OciImage, name: string | undefined): Pro
     file('index.json', index),
   ]);
 }
+
+/** A file with extended attributes of any bytes, which tar-stream cannot write, as the blocks of an archive. */
+export function attributedFile(name: string, body: string, attributes: Readonly<Record<string, Buffer>>): Buffer {
+  const records = Object.entries(attributes).map(([attribute, value]) => {
+    const rest = Buffer.concat([Buffer.from(` SCHILY.xattr.${attribute}=`), value, Buffer.from('\n')]);
+    let length = rest.length + 1;
+    while (length !== rest.length + String(length).length) length = rest.length + String(length).length;
+    return Buffer.concat([Buffer.from(String(length)), rest]);
+  });
+  return Buffer.concat([tarBlocks('pax', 'x', Buffer.concat(records)), tarBlocks(name, '0', Buffer.from(body))]);
+}
+
+export const END_OF_ARCHIVE = Buffer.alloc(1024);
+
+export function tarBlocks(name: string, type: string, content: Buffer, linkname = ''): Buffer {
+  const blocks = Buffer.alloc(512 + Math.ceil(content.length / 512) * 512);
+  blocks.write(name, 0);
+  blocks.write('0000755\0', 100);
+  blocks.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124);
+  blocks.write('00000000000\0        ', 136);
+  blocks.write(type, 156);
+  blocks.write(linkname, 157);
+  blocks.write('ustar\x0000', 257, 'latin1');
+  const sum = blocks.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+  blocks.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  content.copy(blocks, 512);
+  return blocks;
+}

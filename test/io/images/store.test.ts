@@ -279,21 +279,10 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     const attacks: Readonly<Record<string, () => readonly TarEntry[]>> = {
       'a name with ..': () => [file('../victim', 'x')],
       'a deep name with ..': () => [file('a/b/../../../../victim', 'x')],
-      'an absolute name': () => [file(victim(), 'x')],
-      'a file through a symbolic link': () => [link('out', scratch), file('out/victim', 'x')],
-      'a directory through a relative link': () => [link('out', '../../..'), directory('out/victim/')],
-      'a file through a link that replaced a directory': () => [
-        directory('d/'),
-        file('d/ok', '1'),
-        link('d', scratch),
-        file('d/victim', 'x'),
-      ],
       'a hard link to the host': () => [link('hard', '../../../../../../../etc/passwd', 'link')],
       'an absolute hard link': () => [link('hard', '/etc/passwd', 'link')],
       'a hard link through a symbolic link': () => [link('out', '/etc'), link('hard', 'out/passwd', 'link')],
       'a whiteout of ..': () => [file('.wh...', '')],
-      'a whiteout through a link': () => [link('out', scratch), file('out/.wh.victim', '')],
-      'an opaque mark through a link': () => [link('out', scratch), file('out/.wh..wh..opq', '')],
       'the root as a file': () => [file('./', 'x', { type: 'file' })],
     };
     for (const [name, entries] of Object.entries(attacks)) {
