@@ -140,6 +140,8 @@ export interface SandboxConfig {
   readonly userNamespace?: IdMapping;
   /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */
   readonly runtimeHandler?: string;
+  /** The pod belongs to the control plane: its state may be in memory while the disk is full. */
+  readonly mayUseMemory?: boolean;
 }
 
 /** User and group ids from 0 in the pod, and where they begin on the host. */

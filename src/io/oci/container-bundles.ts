@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
   HOST_PROGRAMS_IMAGE,
@@ -6,7 +6,7 @@ import {
   hostRootRefusal,
   isHostRootImage,
 } from '../../api/podspec/host-root-image.ts';
-import { messageOf } from '../../base/errors.ts';
+import { isDiskFull, messageOf } from '../../base/errors.ts';
 import { type ContainerConfig, RuntimeError } from '../../core/podplan/port.ts';
 import { appArmorProfile } from './apparmor.ts';
 import { cgroupsOf } from './cgroups.ts';
@@ -96,11 +96,13 @@ export class ContainerBundles {
     const runtime = context.handlers.get(sandbox.runtimeHandler);
     const prepared = await this.#takePrepared(sandbox.id, config);
     const id = prepared?.id ?? newId();
-    const directory = this.#table.bundle(id);
-    const logPath = join(sandbox.logDirectory, config.logPath);
-    await Promise.all([
+    const directory =
+      prepared === undefined
+        ? await this.#table.directories.choose(id, sandbox.mayUseMemory === true && hostRoot)
+        : this.#table.bundle(id);
+    const [logPath] = await Promise.all([
+      this.#logPath(id, join(sandbox.logDirectory, config.logPath)),
       prepared === undefined ? mkdir(directory, { mode: 0o700 }) : undefined,
-      mkdir(dirname(logPath), { recursive: true, mode: 0o755 }),
     ]);
     const release = await context.starts.take();
     const monitor = startMonitor({
@@ -195,6 +197,18 @@ export class ContainerBundles {
       throw error instanceof RuntimeError
         ? error
         : new RuntimeError('create-failed', messageOf(error), { cause: error });
+    }
+  }
+
+  /** The log's path, whose directory exists; beside the record when neither has room on the disk. */
+  async #logPath(id: string, wanted: string): Promise<string> {
+    try {
+      await mkdir(dirname(wanted), { recursive: true, mode: 0o755 });
+      if (this.#table.directories.isInMemory(id)) await open(wanted, 'a', 0o600).then((file) => file.close());
+      return wanted;
+    } catch (error) {
+      if (!this.#table.directories.isInMemory(id) || !isDiskFull(error)) throw error;
+      return join(this.#table.bundle(id), 'log');
     }
   }
 

@@ -1,28 +1,21 @@
-import { join } from 'node:path';
 import { RuntimeError } from '../../core/podplan/port.ts';
-import {
-  type ContainerRecord,
-  loadRecords,
-  type RuntimePaths,
-  saveEnd,
-  saveFirstRecord,
-  saveRecord,
-} from './records.ts';
+import { type ContainerRecord, type RuntimePaths, saveEnd, saveFirstRecord, saveRecord } from './records.ts';
+import { StateDirectories } from './state-directories.ts';
 
 export const hasEnded = (record: ContainerRecord): boolean => record.finishedAtMs > 0;
 
 /** The containers that the runtime remembers, in memory as on disk. */
 export class ContainerTable {
-  readonly #directory: string;
+  readonly directories: StateDirectories;
   readonly #records = new Map<string, ContainerRecord>();
 
   constructor(paths: RuntimePaths) {
-    this.#directory = paths.containers;
+    this.directories = new StateDirectories({ disk: paths.containers, memory: paths.memoryContainers });
   }
 
   /** Reads the records; returns the ids of containers without one, whose creation was cut short. */
   async load(): Promise<readonly string[]> {
-    const { records, broken } = await loadRecords<ContainerRecord>(this.#directory);
+    const { records, broken } = await this.directories.load<ContainerRecord>();
     for (const record of records) this.#records.set(record.id, record);
     return broken;
   }
@@ -43,7 +36,7 @@ export class ContainerTable {
   }
 
   bundle(id: string): string {
-    return join(this.#directory, id);
+    return this.directories.of(id);
   }
 
   async save(record: ContainerRecord): Promise<void> {
@@ -61,5 +54,6 @@ export class ContainerTable {
 
   delete(id: string): void {
     this.#records.delete(id);
+    this.directories.forget(id);
   }
 }

@@ -5,6 +5,7 @@
  *     <state>/sandboxes/<id>/record.json   resolv.conf  hostname
  *     <state>/containers/<id>/record.json  config.json  rootfs/ upper/ work/  attach ctl pid oom
  *     <state>/exits/<container id>         exit code, written by conmon
+ *     <run>/memory/{sandboxes,containers}/<id>/   as below <state>, of the control plane while the disk is full
  *     <run>/sandboxes/<id>/{net,ipc,uts,shm}   pinned namespaces and shared memory (mounts)
  *     <run>/mapped/<container id>/         mounts of a container in a user namespace
  *     <run>/runc/                          runc's own state
@@ -13,6 +14,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDiskFull } from '../../base/errors.ts';
 import type { ContainerUser, IdMapping, PortMapping } from '../../core/podplan/port.ts';
 
 export interface SandboxRecord {
@@ -36,6 +38,7 @@ export interface SandboxRecord {
   readonly userNamespace?: IdMapping;
   /** Absent: the default. */
   readonly runtimeHandler?: string;
+  readonly mayUseMemory?: boolean;
   readonly createdAtMs: number;
   readonly ips: readonly string[];
   /** The process whose pid namespace the containers share, when they share one. */
@@ -82,6 +85,8 @@ export interface RuntimePaths {
   readonly sandboxes: string;
   readonly containers: string;
   readonly exits: string;
+  readonly memorySandboxes: string;
+  readonly memoryContainers: string;
   readonly runSandboxes: string;
   readonly runcRoot: string;
   readonly handlers: string;
@@ -95,6 +100,8 @@ export function runtimePaths(stateRoot: string, runRoot: string): RuntimePaths {
     sandboxes: join(stateRoot, 'sandboxes'),
     containers: join(stateRoot, 'containers'),
     exits: join(stateRoot, 'exits'),
+    memorySandboxes: join(runRoot, 'memory/sandboxes'),
+    memoryContainers: join(runRoot, 'memory/containers'),
     runSandboxes: join(runRoot, 'sandboxes'),
     runcRoot: join(runRoot, 'runc'),
     handlers: join(runRoot, 'handlers'),
@@ -142,8 +149,7 @@ export async function saveEnd(directory: string, record: SandboxRecord | Contain
     await saveRecord(directory, record);
     return true;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS') return false;
+    if (isDiskFull(error)) return false;
     throw error;
   }
 }

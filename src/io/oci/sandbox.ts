@@ -6,6 +6,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { isDiskFull } from '../../base/errors.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
@@ -53,9 +54,15 @@ export async function arePinned(files: Omit<JoinedNamespaces, 'pid'>): Promise<b
 export const shmDirectory = (paths: RuntimePaths, sandbox: Pick<SandboxRecord, 'id' | 'hostIpc'>): string =>
   sandbox.hostIpc ? '/dev/shm' : join(paths.runSandboxes, sandbox.id, 'shm');
 
-/** Makes namespaces, shared memory, name-service files and the log directory. On failure the caller runs `tearDown`. */
-export async function setUp(paths: RuntimePaths, id: string, config: SandboxConfig): Promise<void> {
-  const stateDirectory = join(paths.sandboxes, id);
+/**
+ * Makes namespaces, shared memory, name-service files in `directory`, and the log directory. On failure the caller runs
+ * `tearDown`.
+ */
+export async function setUp(
+  paths: RuntimePaths,
+  { id, directory: stateDirectory }: { readonly id: string; readonly directory: string },
+  config: SandboxConfig,
+): Promise<void> {
   const runDirectory = join(paths.runSandboxes, id);
   await Promise.all([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
   const files = namespaceFiles(paths, { ...config, id });
@@ -67,7 +74,9 @@ export async function setUp(paths: RuntimePaths, id: string, config: SandboxConf
       ? unshare(files, mountShm)
       : Promise.all([pinNamespaces(pinned(files), config.userNamespace), mountShm && runCommand(...mountShm)]),
     writeNameService(stateDirectory, config),
-    mkdir(config.logDirectory, { recursive: true, mode: 0o755 }),
+    mkdir(config.logDirectory, { recursive: true, mode: 0o755 }).catch((error: unknown) => {
+      if (config.mayUseMemory !== true || !isDiskFull(error)) throw error;
+    }),
   ]);
 }
 

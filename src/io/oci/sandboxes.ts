@@ -9,8 +9,9 @@ import { createKeyedLock } from './keyed-lock.ts';
 import type { PodEndpoint } from './port.ts';
 import { createForwards, type Forwards } from './port-connect.ts';
 import { isRunning } from './processes.ts';
-import { loadRecords, newId, type SandboxRecord, saveEnd, saveFirstRecord } from './records.ts';
+import { newId, type SandboxRecord, saveEnd, saveFirstRecord } from './records.ts';
 import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
+import { StateDirectories } from './state-directories.ts';
 
 type Addresses = Pick<SandboxRecord, 'ips'>;
 
@@ -22,6 +23,7 @@ export class Sandboxes {
   readonly #context: RuntimeContext;
   readonly #containers: Containers;
   readonly #records = new Map<string, SandboxRecord>();
+  readonly #directories: StateDirectories;
   readonly #locks = createKeyedLock();
   /** Sandboxes whose network is being plugged. */
   readonly #joining = new Map<string, Promise<void>>();
@@ -33,12 +35,14 @@ export class Sandboxes {
   constructor(context: RuntimeContext, containers: Containers) {
     this.#context = context;
     this.#containers = containers;
+    const { sandboxes: disk, memorySandboxes: memory } = context.paths;
+    this.#directories = new StateDirectories({ disk, memory });
   }
 
   /** Reads the records of sandboxes and containers, and settles what ended while this process did not run. */
   async adopt(): Promise<void> {
     const { bootId, deps, log, paths, runc } = this.#context;
-    const { records, broken } = await loadRecords<SandboxRecord>(paths.sandboxes);
+    const { records, broken } = await this.#directories.load<SandboxRecord>();
     if (records.some((record) => record.bootId !== bootId)) await this.#clearOtherBoot();
     for (const record of records) {
       this.#records.set(record.id, record);
@@ -58,6 +62,7 @@ export class Sandboxes {
     for (const id of broken) {
       await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
       await rm(this.directory(id), { recursive: true, force: true });
+      this.#directories.forget(id);
     }
     await empty(paths.execs);
     await this.#containers.load();
@@ -76,7 +81,7 @@ export class Sandboxes {
   }
 
   directory(id: string): string {
-    return join(this.#context.paths.sandboxes, id);
+    return this.#directories.of(id);
   }
 
   list(): Promise<readonly SandboxStatus[]> {
@@ -101,7 +106,9 @@ export class Sandboxes {
     try {
       [addresses] = await together([
         net === undefined ? NO_ADDRESSES : deps.network.reserve?.(net, endpointOf(id, config)),
-        setUp(paths, id, config),
+        this.#directories
+          .choose(id, config.mayUseMemory === true)
+          .then((directory) => setUp(paths, { id, directory }, config)),
       ]);
     } catch (error) {
       release();
@@ -177,6 +184,7 @@ export class Sandboxes {
     await deps.network.detach(id).catch(() => {});
     await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
     await rm(this.directory(id), { recursive: true, force: true });
+    this.#directories.forget(id);
   }
 
   stop(id: string): Promise<void> {
@@ -189,6 +197,7 @@ export class Sandboxes {
       await this.#stopLocked(id);
       await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.remove(container.id)));
       await rm(this.directory(id), { recursive: true, force: true });
+      this.#directories.forget(id);
       this.#records.delete(id);
       this.#context.changed(id);
     });

@@ -221,6 +221,8 @@ export interface Paths {
   readonly snapshotSchedule: string;
   /** The latest time that this host has known to be right. */
   readonly timeFloor: string;
+  /** Room that is set aside for a start on a full disk. */
+  readonly diskReserve: string;
   /** Files of releases, by digest. */
   readonly releases: string;
   /** The record of the last update of this host. */
@@ -267,6 +269,7 @@ export function pathsBelow(root: string): Paths {
     snapshots: at('var/lib/origin/snapshots'),
     snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
     timeFloor: at('var/lib/origin/time-floor'),
+    diskReserve: at('var/lib/origin/disk-reserve'),
     releases: at('var/lib/origin/releases'),
     updateRecord: at('var/lib/origin/update/record.json'),
     executables: at('usr/local/bin'),

@@ -44,6 +44,7 @@ import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { credentialProviders } from './credentials.ts';
 import { hostDevices } from './devices.ts';
+import { type DiskReserve, openDiskReserve } from './disk-reserve.ts';
 import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
 import { hostLogsOf } from './host-logs.ts';
@@ -119,16 +120,17 @@ export async function startHost(options: HostOptions): Promise<Host> {
       `${settings.bootstrapFile}: roles: a host without the node role runs no pods; start hyperedge etcd instead`,
     );
   }
+  const reserve = await openDiskReserve(settings.paths.diskReserve, clock, options.log.named('disk'));
   const lock = await takeInstanceLock(settings.paths.pidFile, settings.root);
   try {
-    return await startLocked(options, lock);
+    return await startLocked(options, lock, reserve);
   } catch (error) {
     await lock.release();
     throw error;
   }
 }
 
-async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Host> {
+async function startLocked(options: HostOptions, lock: InstanceLock, reserve: DiskReserve): Promise<Host> {
   const startedAt = new Date().toISOString();
   const { log, progress } = options;
   const settings = await settingsOnceJoined(options);
@@ -184,6 +186,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
   const stopRouter = startRouter(settings, informers, recorder, log.named('router'));
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {});
   const snapshots = scheduledSnapshotsOf(settings, log);
+  const stopReserve = reserve.keep();
   const control = await serveControl(
     settings.paths.controlSocket,
     controlHandlers({
@@ -211,6 +214,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock): Promise<Ho
     stopGroups();
     await lastKnown.stop();
     snapshots.stop();
+    stopReserve();
     own.stop();
     await certificates.stop();
     // The leave message is sent first: gossip needs less time than the pods' grace periods.

@@ -7,7 +7,7 @@ import {
   mayUseHostRoot,
   type PodSource,
 } from '../../../api/podspec/host-root-image.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { isDiskFull, messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
 import { withDevices } from '../../../core/podplan/devices.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
@@ -20,7 +20,7 @@ import { environmentOf } from './environment.ts';
 import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
 import { hostsFile, podHostname } from './network-files.ts';
-import { PodSandbox } from './pod-sandbox.ts';
+import { isOfControlPlane, PodSandbox } from './pod-sandbox.ts';
 import { podRegistryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { unsupportedContainerField } from './unsupported-fields.ts';
@@ -224,7 +224,10 @@ export class PodExecutor {
       });
       devices = await services.devices?.allocate(pod, container);
       if (devices !== undefined) config = withDevices(config, devices.edits);
-      await services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755);
+      await this.unlessFull(
+        pod,
+        services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755),
+      );
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
     }
@@ -295,22 +298,32 @@ export class PodExecutor {
     const own: Mount[] = [];
     if (!present.some((mount) => mount.containerPath === '/etc/hosts')) {
       const path = services.directories.etcHosts(uid);
-      await services.files.pods.replace(
-        path,
-        hostsFile(pod, podIps, podHostname(pod, services.hostInfo.hostname), {
-          clusterDomain: services.settings.clusterDomain,
-          hostFile: pod.spec?.hostNetwork === true ? await services.host.hosts() : '',
-        }),
-      );
-      own.push({ hostPath: path, containerPath: '/etc/hosts', readOnly: false, propagation: 'private' });
+      const content = hostsFile(pod, podIps, podHostname(pod, services.hostInfo.hostname), {
+        clusterDomain: services.settings.clusterDomain,
+        hostFile: pod.spec?.hostNetwork === true ? await services.host.hosts() : '',
+      });
+      if (await this.unlessFull(pod, services.files.pods.replace(path, content)))
+        own.push({ hostPath: path, containerPath: '/etc/hosts', readOnly: false, propagation: 'private' });
     }
     const messagePath = container.terminationMessagePath ?? '/dev/termination-log';
     if (messagePath !== '') {
       const path = services.directories.terminationMessage(uid, container.name, attempt);
-      await services.files.pods.makeMessageFile(path);
-      own.push({ hostPath: path, containerPath: messagePath, readOnly: false, propagation: 'private' });
+      if (await this.unlessFull(pod, services.files.pods.makeMessageFile(path)))
+        own.push({ hostPath: path, containerPath: messagePath, readOnly: false, propagation: 'private' });
     }
     return own;
+  }
+
+  /** False when the disk has no room for a file that a pod of the control plane can start without. */
+  private async unlessFull(pod: Pod, work: Promise<void>): Promise<boolean> {
+    try {
+      await work;
+      return true;
+    } catch (error) {
+      if (!isOfControlPlane(pod, this.source) || !isDiskFull(error)) throw error;
+      this.services.log.v(2, 'pod file not written: the disk is full', { pod: pod.metadata?.name });
+      return false;
+    }
   }
 
   /** `<pod>_<namespace>_<container>-<id>.log`, which log collectors look for. */

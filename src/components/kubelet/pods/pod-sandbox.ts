@@ -1,6 +1,6 @@
 import type { Pod } from 'kubernetes-types/core/v1';
-import { isHostRootImage, type PodSource } from '../../../api/podspec/host-root-image.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { isHostRootImage, mayUseHostRoot, type PodSource } from '../../../api/podspec/host-root-image.ts';
+import { isDiskFull, messageOf } from '../../../base/errors.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
@@ -37,7 +37,11 @@ export class PodSandbox {
       services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
     }
     // First of all: what is found later without an owner is known by this directory.
-    await services.files.pods.makeDirectory(services.directories.pod(pod.metadata?.uid ?? ''), 0o750);
+    await services.files.pods
+      .makeDirectory(services.directories.pod(pod.metadata?.uid ?? ''), 0o750)
+      .catch((error: unknown) => {
+        if (!isOfControlPlane(pod, this.#source) || !isDiskFull(error)) throw error;
+      });
     if (this.#volumesFailed || !services.volumes.areImmediate(pod)) {
       await this.#setUpVolumes(pod);
       await this.#run(pod, action.attempt);
@@ -97,6 +101,7 @@ export class PodSandbox {
         ...(firstImageId === undefined ? {} : { firstImageId }),
         ...(userNamespace === undefined ? {} : { userNamespace }),
         ...(runtimeHandler === undefined ? {} : { runtimeHandler }),
+        ...(isOfControlPlane(pod, this.#source) ? { mayUseMemory: true } : {}),
       });
       const [made, grouped] = await Promise.allSettled([sandbox, cgroup]);
       if (made.status === 'rejected') throw made.reason;
@@ -159,3 +164,8 @@ export class PodSandbox {
     }
   }
 }
+
+/** Static pods on the host's root start also while the disk is full. */
+export const isOfControlPlane = ({ spec }: Pod, source: PodSource): boolean =>
+  mayUseHostRoot(source) &&
+  [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].every(({ image }) => isHostRootImage(image ?? ''));

@@ -1,0 +1,93 @@
+/**
+ * Room of the state's file system that is set aside while there is plenty, and released when the host process starts on
+ * a full disk: the control plane, logs and cleaning up have something to write to. The store has a reserve of its own.
+ */
+import { mkdir, open, rm, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { isDiskFull, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+
+const MOST_BYTES = 16 << 20;
+/** Share of the file system, for small ones. */
+const SHARE = 1 / 32;
+/** Room that stays free, in sizes of the reserve. */
+const SPARE = 8;
+/** The start of the control plane has the disk first. */
+const FIRST_CHECK_MS = 15_000;
+const CHECK_MS = 60_000;
+const PIECE = 256 << 10;
+
+export interface DiskReserve {
+  /** Sets the room aside now or later, once there is plenty. Returns the function that stops it. */
+  keep(): () => void;
+}
+
+interface Room {
+  readonly freeBytes: number;
+  readonly reserveBytes: number;
+}
+
+async function roomBeside(file: string): Promise<Room> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o755 });
+  const { blocks, bfree, bsize } = await statfs(dirname(file));
+  const share = Math.floor((blocks * bsize * SHARE) / PIECE) * PIECE;
+  return { freeBytes: bfree * bsize, reserveBytes: Math.min(MOST_BYTES, share) };
+}
+
+/** Releases the reserve of an earlier start when the disk is full. */
+export async function openDiskReserve(file: string, clock: Clock, log: Log): Promise<DiskReserve> {
+  try {
+    const { freeBytes, reserveBytes } = await roomBeside(file);
+    const isKept = (await stat(file).catch(() => undefined)) !== undefined;
+    if (isKept && freeBytes < reserveBytes) {
+      await rm(file, { force: true });
+      log.warn('disk is full; reserve released', { file, bytes: reserveBytes });
+    }
+  } catch (error) {
+    log.warn('disk reserve not checked', { file, error: messageOf(error) });
+  }
+  return {
+    keep() {
+      let isStopped = false;
+      let timer: Timer | undefined;
+      const check = async (): Promise<void> => {
+        const isSetAside = await setAside(file).catch((error: unknown) => {
+          if (!isDiskFull(error)) log.warn('disk reserve not written', { file, error: messageOf(error) });
+          return false;
+        });
+        if (!isSetAside && !isStopped) timer = clock.setTimer(CHECK_MS, () => void check());
+      };
+      timer = clock.setTimer(FIRST_CHECK_MS, () => void check());
+      return () => {
+        isStopped = true;
+        timer?.cancel();
+      };
+    },
+  };
+}
+
+/** False when there is not plenty of room. */
+async function setAside(file: string): Promise<boolean> {
+  const { freeBytes, reserveBytes } = await roomBeside(file);
+  const size = await stat(file).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size >= reserveBytes) return true;
+  if (freeBytes < SPARE * reserveBytes) return false;
+  const handle = await open(file, 'w', 0o600);
+  try {
+    // A file system that compresses would store zeros without room.
+    const piece = Buffer.alloc(PIECE);
+    for (let i = 0; i < PIECE; i += 4) piece.writeUInt32LE(Math.imul(i + 1, 0x9e37_79b1) >>> 0, i);
+    for (let written = 0; written < reserveBytes; written += PIECE) await handle.write(piece);
+    await handle.sync();
+    return true;
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  } finally {
+    await handle.close();
+  }
+}
