@@ -12,6 +12,9 @@ export interface Timer {
   cancel(): void;
 }
 
+/** Longest delay of a timer in milliseconds, about 24 days. Node.js fires longer ones at once. */
+export const MAX_TIMER_MS = 0x7fff_ffff;
+
 /** Randomness as a capability. */
 export interface RandomSource {
   /** Uniform in [0, 1). Not for secrets. */

@@ -1,7 +1,7 @@
 /** Parts of every server process: clock, randomness, log on stderr, signals. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import type { Clock, RandomSource } from '../base/clock.ts';
+import { type Clock, MAX_TIMER_MS, type RandomSource } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { createLog, type Log, type LogOptions, type LogSink } from '../base/log.ts';
 
@@ -10,7 +10,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, callback) => {
     // Node fires longer timers immediately; callers set their timers again within 24 days.
-    const timer = setTimeout(callback, Math.min(delayMs, 0x7fff_ffff));
+    const timer = setTimeout(callback, Math.min(delayMs, MAX_TIMER_MS));
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },

@@ -1,5 +1,6 @@
 /** Probes as state machines: outcomes in, verdicts out. Source: pkg/kubelet/prober/worker.go. */
 import type { Probe } from 'kubernetes-types/core/v1';
+import { MAX_TIMER_MS } from '../../base/clock.ts';
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup';
 export type ProbeOutcome = 'success' | 'failure';
@@ -26,7 +27,7 @@ export function probeTiming(probe: Probe): ProbeTiming {
   return {
     initialDelayMs: (probe.initialDelaySeconds ?? 0) * 1000,
     periodMs: Math.max(1, probe.periodSeconds ?? 10) * 1000,
-    timeoutMs: Math.max(1, probe.timeoutSeconds ?? 1) * 1000,
+    timeoutMs: Math.min(Math.max(1, probe.timeoutSeconds ?? 1) * 1000, MAX_TIMER_MS),
     successThreshold: Math.max(1, probe.successThreshold ?? 1),
     failureThreshold: Math.max(1, probe.failureThreshold ?? 3),
   };

@@ -8,9 +8,12 @@ export interface PlanContext {
   random(): number;
 }
 
+/** The last time that RFC 3339 can express: durations from specs may exceed it. */
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
+
 /** RFC 3339 with whole seconds, as `metav1.Time` travels. */
 export function timestamp(nowMs: number): string {
-  return new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+  return new Date(Math.floor(Math.min(nowMs, LAST_MS) / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
 /** Milliseconds of an API timestamp; NaN-free: an absent or broken time is `fallback`. */

@@ -23,6 +23,9 @@ describe('probes', () => {
     assert.equal(play('startup', '--+', { failure: 5 }), '??+');
     assert.equal(play('startup', '---++'), '??---');
   });
+  it('limit the timeout to the longest delay of a timer, which a longer one would end at once', () => {
+    assert.equal(probeTiming({ timeoutSeconds: 2_147_483_647 }).timeoutMs, 2_147_483_647);
+  });
   it('have upstream defaults', () => {
     assert.deepEqual(probeTiming({}), {
       initialDelayMs: 0,

@@ -320,3 +320,27 @@ test('random worlds: bounds hold at every step, and every set arrives once nothi
     assert.equal(set.status?.currentRevision, 'web-new', `seed ${seed}`);
   }
 });
+
+test('plans a set of two billion replicas in bounded time and creates a bounded number of pods at once', () => {
+  const replicas = 2_147_483_647;
+  const begun = performance.now();
+  const ordered = statefulSet({ replicas });
+  const history = { current: NEW, update: NEW, change: undefined, delete: [] } as never;
+  const plan = (set: StatefulSet, pods: readonly Pod[]) =>
+    planStatefulSet({ set, pods, history, claim: () => undefined }, context);
+  const names = (actions: readonly StatefulAction[]) =>
+    actions.map((action) => (action.type === 'create' ? `+${action.name}` : `-${action.type}`));
+  const first = [member(ordered, 0), member(ordered, 1)];
+  assert.deepEqual(names(plan(ordered, first).actions), ['+web-2']);
+  const parallel = statefulSet({ replicas, podManagementPolicy: 'Parallel' });
+  const made = names(plan(parallel, [member(parallel, 1), member(parallel, 2_000_000_000)]).actions);
+  assert.equal(made.length, 500);
+  assert.deepEqual(made.slice(0, 3), ['+web-0', '+web-2', '+web-3']);
+  const partitioned = statefulSet({
+    replicas,
+    podManagementPolicy: 'Parallel',
+    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 2_000_000_000 } },
+  });
+  plan(partitioned, [member(partitioned, 0, { old: true })]);
+  assert.ok(performance.now() - begun < 1_000, `planning took ${Math.round(performance.now() - begun)} ms`);
+});

@@ -1,6 +1,6 @@
 /** postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
 import type { Container, LifecycleHandler } from 'kubernetes-types/core/v1';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, MAX_TIMER_MS } from '../../../base/clock.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
 import type { Runtime } from '../../../core/podplan/port.ts';
 import { portOf } from '../probes/checks.ts';
@@ -18,7 +18,9 @@ export interface HookTarget {
 }
 
 /** Throws an Error that says how the handler failed. */
-export async function runHook(handler: LifecycleHandler, target: HookTarget, timeoutMs: number): Promise<void> {
+export async function runHook(handler: LifecycleHandler, target: HookTarget, limitMs: number): Promise<void> {
+  // The limit of a preStop hook is the pod's grace period, which may be any 64-bit number.
+  const timeoutMs = Math.min(limitMs, MAX_TIMER_MS);
   if (handler.exec !== undefined) {
     const command = handler.exec.command ?? [];
     // A hook may start what is to run beside the container's first process.

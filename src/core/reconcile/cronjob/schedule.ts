@@ -176,12 +176,14 @@ export function lastTime(
   const between = second - first;
   const count = Math.floor((nowMs - first) / between) + 1;
   if (schedule.everyMs !== undefined) return { atMs: first + (count - 1) * between, count };
-  // Backwards in growing windows, so that a long pause does not cost a step for each missed time.
-  for (let span = between; ; span *= 2) {
-    const from = Math.max(first - 1, nowMs - span);
-    let last: number | undefined;
-    for (let at = schedule.next(from); at !== undefined && at <= nowMs; at = schedule.next(at)) last = at;
-    if (last !== undefined) return { atMs: last, count };
-    if (from < first) return { atMs: first, count };
+  // A search by halves, so that a long pause does not cost a step for each missed time. `hi` is never before the last.
+  let last = second;
+  for (let hi = nowMs; ; ) {
+    const following = schedule.next(last);
+    if (following === undefined || following > nowMs) return { atMs: last, count };
+    const middle = Math.floor((following + hi) / 2);
+    const later = schedule.next(middle);
+    if (later !== undefined && later <= nowMs) last = later;
+    else [last, hi] = [following, middle];
   }
 }

@@ -65,18 +65,13 @@ export class Indexes {
     return count;
   }
 
-  /** The lowest `count` indexes below `completions` that are not in the set. */
-  firstMissing(count: number, completions: number): number[] {
-    const missing: number[] = [];
+  /** The indexes below `completions` that are not in the set, ascending, one at a time: there can be billions. */
+  *missing(completions: number): Generator<number> {
     let next = 0;
     for (const [from, to] of [...this.intervals, [completions, completions] as const]) {
-      for (; next < Math.min(from, completions); next++) {
-        if (missing.length === count) return missing;
-        missing.push(next);
-      }
+      for (; next < Math.min(from, completions); next++) yield next;
       next = to + 1;
     }
-    return missing;
   }
 
   toString(): string {

@@ -98,7 +98,8 @@ function planPods(progress: JobProgress, backoff: Backoff, nowMs: number, draft:
     draft.waitMs = Math.min(draft.waitMs ?? waitMs, waitMs);
     return;
   }
-  if (progress.indexed) draft.create = freeIndexes(progress, missing).map((index) => jobPod(job, index, undefined));
+  if (progress.indexed)
+    draft.create = [...freeIndexes(progress).take(missing)].map((index) => jobPod(job, index, undefined));
   else draft.create = Array.from({ length: missing }, () => jobPod(job, undefined, undefined));
 }
 
@@ -131,23 +132,20 @@ function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
   return [...doomed, ...podsToDelete(left, left, count - doomed.length, nowMs)];
 }
 
-/** The lowest indexes that neither ended nor have a pod. */
-function freeIndexes(progress: JobProgress, count: number): number[] {
+/** The indexes that neither ended nor have a pod, ascending. */
+function freeIndexes(progress: JobProgress): IteratorObject<number> {
   const { job, active, terminating } = progress;
   const busy = [...active, ...(replacesOnlyFailed(job) ? terminating : [])]
     .map(indexOf)
     .filter((index) => index !== undefined);
-  return progress.succeededIndexes
-    .union(progress.failedIndexes)
-    .union(Indexes.of(busy))
-    .firstMissing(count, progress.completions);
+  return progress.succeededIndexes.union(progress.failedIndexes).union(Indexes.of(busy)).missing(progress.completions);
 }
 
 /** Each index has a back-off of its own; its next pod carries the number of failures. */
 function createIndexes(progress: JobProgress, count: number, nowMs: number, draft: Draft): void {
   const { job, lastFailed } = progress;
   const ready: number[] = [];
-  for (const index of freeIndexes(progress, progress.completions)) {
+  for (const index of freeIndexes(progress)) {
     const last = lastFailed.get(index);
     const waitMs =
       last === undefined

@@ -47,6 +47,9 @@ export interface StatefulPlan {
   readonly recheckAfterMs: number | undefined;
 }
 
+/** Pods that one plan of a parallel set creates. The next plan, which their watch events start, creates more. */
+const CREATE_BURST = 500;
+
 export function planStatefulSet(snapshot: StatefulSnapshot, context: PlanContext): StatefulPlan {
   const { set, history } = snapshot;
   const view = new Replicas(snapshot, context.nowMs);
@@ -66,8 +69,8 @@ export function planStatefulSet(snapshot: StatefulSnapshot, context: PlanContext
 class Replicas {
   readonly start: number;
   readonly count: number;
-  /** By position: ordinal minus start. */
-  readonly wanted: readonly (Pod | undefined)[];
+  /** Pods of the range by position (ordinal minus start), lowest first. It holds only pods that exist. */
+  readonly present: ReadonlyMap<number, Pod>;
   /** Beyond the range, lowest ordinal first. */
   readonly condemned: readonly Pod[];
   readonly all: readonly Pod[];
@@ -80,18 +83,18 @@ class Replicas {
     this.count = set.spec?.replicas ?? 1;
     this.#minReadySeconds = set.spec?.minReadySeconds ?? 0;
     this.#nowMs = nowMs;
-    const wanted: (Pod | undefined)[] = new Array(this.count).fill(undefined);
+    const present: [number, Pod][] = [];
     const condemned: { readonly ordinal: number; readonly pod: Pod }[] = [];
     for (const pod of pods) {
       const ordinal = ordinalOf(set, pod);
       if (ordinal === undefined) continue;
       const position = ordinal - this.start;
-      if (position >= 0 && position < this.count) wanted[position] = pod;
+      if (position >= 0 && position < this.count) present.push([position, pod]);
       else condemned.push({ ordinal, pod });
     }
-    this.wanted = wanted;
+    this.present = new Map(present.sort(([a], [b]) => a - b));
     this.condemned = condemned.sort((a, b) => a.ordinal - b.ordinal).map((each) => each.pod);
-    this.all = [...wanted.filter((pod) => pod !== undefined), ...this.condemned];
+    this.all = [...this.present.values(), ...this.condemned];
     for (const pod of this.all) {
       const waitMs = availableInMs(pod, this.#minReadySeconds, nowMs);
       if (waitMs !== undefined && waitMs > 0) this.recheckAfterMs = Math.min(this.recheckAfterMs ?? waitMs, waitMs);
@@ -111,11 +114,24 @@ class Replicas {
 /** True when every replica is as far as the set's policy demands before pods are removed. */
 function planReplicas(snapshot: StatefulSnapshot, view: Replicas, actions: StatefulAction[]): boolean {
   const ordered = snapshot.set.spec?.podManagementPolicy !== 'Parallel';
-  for (let position = 0; position < view.count; position++) {
-    const done = planReplica(snapshot, view.wanted[position], view.start + position, view, actions);
+  const creatable = ordered ? 1 : CREATE_BURST;
+  for (const position of positions(view, creatable)) {
+    const done = planReplica(snapshot, view.present.get(position), view.start + position, view, actions);
     if (!done && ordered) return false;
   }
   return true;
+}
+
+/** Positions of all pods that exist and of the first `creatable` missing ones, ascending. */
+function* positions({ present, count }: Replicas, creatable: number): Generator<number> {
+  const existing = [...present.keys(), count];
+  let next = 0;
+  let left = creatable;
+  for (const position of existing) {
+    for (; next < position && left > 0; next++, left--) yield next;
+    if (position < count) yield position;
+    next = position + 1;
+  }
 }
 
 function planReplica(
@@ -210,10 +226,10 @@ function planUpdate({ set, history }: StatefulSnapshot, view: Replicas, actions:
   if (strategy?.type === 'OnDelete') return;
   const rolling = strategy?.rollingUpdate;
   const max = Math.max(1, resolveIntOrPercent(rolling?.maxUnavailable, view.count, 'up', 1));
-  let budget = max - view.wanted.filter((pod) => !view.isHealthy(pod)).length;
-  for (let position = view.count - 1; position >= (rolling?.partition ?? 0); position--) {
-    const pod = view.wanted[position];
-    if (pod === undefined || isTerminating(pod) || isPodTerminal(pod)) continue;
+  let budget = max - view.count + [...view.present.values()].filter((pod) => view.isHealthy(pod)).length;
+  for (const [position, pod] of [...view.present].reverse()) {
+    if (position < (rolling?.partition ?? 0)) break;
+    if (isTerminating(pod) || isPodTerminal(pod)) continue;
     if (revisionOf(pod) === history.update.metadata?.name) continue;
     if (view.isHealthy(pod)) {
       if (budget <= 0) return;

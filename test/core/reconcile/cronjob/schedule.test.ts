@@ -101,3 +101,12 @@ test('the last missed time is found quickly after years, and @every keeps its be
   const every = lastTime(parseSchedule('@every 7m', 'UTC'), at('2026-01-01T00:00:10Z'), at('2026-01-01T01:00:00Z'));
   assert.equal(new Date(every?.atMs ?? 0).toISOString(), '2026-01-01T00:56:10.000Z');
 });
+
+test('finds the last time of a schedule with long gaps in few steps', () => {
+  const schedule = parseSchedule('* * * 1-6 *', 'UTC');
+  let steps = 0;
+  const counted = { next: (ms: number) => (steps++, schedule.next(ms)) };
+  const found = lastTime(counted, at('2021-01-01T00:00:00Z'), at('2025-12-31T23:00:00Z'));
+  assert.equal(found?.atMs, at('2025-06-30T23:59:00Z'));
+  assert.ok(steps < 200, `${steps} steps`);
+});

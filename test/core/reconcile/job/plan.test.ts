@@ -18,7 +18,7 @@ test('indexes: text, union and gaps agree with a set of numbers', () => {
     for (let index = 0; index < 22; index++) assert.equal(both.has(index), oracle.has(index));
     assert.equal(String(Indexes.parse(String(both), 20)), String(both));
     const gaps = Array.from({ length: 15 }, (_, index) => index).filter((index) => !oracle.has(index));
-    assert.deepEqual(both.firstMissing(4, 15), gaps.slice(0, 4));
+    assert.deepEqual([...both.missing(15)], gaps);
   }
   assert.equal(String(Indexes.of([1, 2, 4, 5, 6, 9])), '1,2,4-6,9');
   assert.equal(String(Indexes.parse('1,3-9', 5)), '1,3,4');
@@ -352,5 +352,26 @@ test('random worlds: every end is counted exactly once, lost writes included, an
     );
     assert.equal(ends.filter((fate) => fate === 'Succeeded').length, completions, `seed ${seed}`);
     if (indexed) assert.equal(world.status.completedIndexes, String(Indexes.of(Array(completions).keys())));
+  }
+});
+
+test('plans a job of two billion indexes without a step for each of them', () => {
+  for (const completions of [100_000_000, 2_147_483_647]) {
+    const world = new World({
+      completionMode: 'Indexed',
+      completions,
+      parallelism: 3,
+      backoffLimitPerIndex: 1,
+      maxFailedIndexes: 10,
+    });
+    const begun = performance.now();
+    world.settle();
+    for (const pod of world.running().slice(0, 2)) world.end(pod, 1);
+    world.settle();
+    assert.ok(performance.now() - begun < 1_000, `planning took ${Math.round(performance.now() - begun)} ms`);
+    const indexes = world
+      .running()
+      .map((pod) => pod.metadata?.annotations?.['batch.kubernetes.io/job-completion-index']);
+    assert.deepEqual(indexes.sort(), ['2', '3', '4']);
   }
 });
