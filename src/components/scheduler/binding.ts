@@ -93,7 +93,8 @@ export class Binding {
       if (byExtender === undefined) await writes.bind(info.pod, node);
       else await byExtender(node);
       queue.remove(info.uid);
-      cluster.clearNomination(info.uid);
+      const isElsewhere = cluster.nominatedNode(info.uid) !== node;
+      if (cluster.clearNomination(info.uid) && isElsewhere) this.#state.released(info);
       deps.log.v(2, 'bound', { pod: info.key, node });
       deps.recorder.event(info.pod, 'Normal', 'Scheduled', `Successfully assigned ${info.key} to ${node}`);
     } catch (error) {
@@ -108,6 +109,7 @@ export class Binding {
     const { deps, queue, sources } = this.#state;
     this.release(info, node);
     if (this.#state.stopped) return;
+    this.#state.released(info);
     if (sources.pods.get(info.key)?.metadata?.uid !== info.uid) {
       queue.remove(info.uid);
       return;
@@ -134,7 +136,10 @@ export class Binding {
     }
     const wasNominated = cluster.nominatedNode(info.uid) !== undefined;
     const isStillPromised = decision.message.includes(WAITS_FOR_VICTIMS);
-    if (wasNominated && !isStillPromised) cluster.clearNomination(info.uid);
+    if (wasNominated && !isStillPromised) {
+      cluster.clearNomination(info.uid);
+      this.#state.released(info);
+    }
     const nominated = wasNominated && !isStillPromised ? '' : undefined;
     this.#state.track(this.#report(info, 'Unschedulable', decision.message, nominated));
   }
@@ -155,8 +160,10 @@ export class Binding {
     { node, victims, displaced }: NonNullable<Unschedulable['preemption']>,
   ): Promise<void> {
     const { cluster, deps, queue, writes } = this.#state;
+    const former = cluster.nominatedNode(info.uid);
     cluster.nominate(info, node);
-    for (const other of displaced) cluster.clearNomination(other.uid);
+    if (former !== undefined && former !== node) this.#state.released(info);
+    for (const other of displaced) if (cluster.clearNomination(other.uid)) this.#state.released(other);
     const schedulerName = info.pod.spec?.schedulerName ?? 'default-scheduler';
     try {
       for (const victim of victims) {
@@ -167,7 +174,7 @@ export class Binding {
       for (const other of displaced) await writes.clearNomination(other.pod);
     } catch (error) {
       deps.log.warn('preemption failed', { pod: info.key, node, error: messageOf(error) });
-      cluster.clearNomination(info.uid);
+      if (cluster.clearNomination(info.uid)) this.#state.released(info);
       queue.failed(info.uid, this.#state.nowMs());
       this.#state.pump();
     }

@@ -167,6 +167,10 @@ class Epoch implements EpochState {
     this.#support = { ...support, devices: allocator };
   }
 
+  released(pod: PodInfo): void {
+    if (!this.#stopped) this.#feed.released(pod);
+  }
+
   /** Decides pods soon, outside whatever called; many calls make one run. */
   pump(): void {
     if (this.#isPumping || this.#isDeciding || this.#stopped) return;

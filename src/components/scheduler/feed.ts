@@ -1,8 +1,9 @@
 /** Keeps the scheduler's picture of the cluster and its queue up to date with the informers. */
 import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import type { ClusterEvent } from '../../core/scheduling/hints.ts';
 import { podGroupKey } from '../../core/scheduling/pod-group.ts';
-import { podInfoOf } from '../../core/scheduling/pod-info.ts';
+import { type PodInfo, podInfoOf } from '../../core/scheduling/pod-info.ts';
 import { podRequests, sameAmounts } from '../../core/scheduling/resources.ts';
 import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import type { OptionalSources } from './sources.ts';
@@ -27,7 +28,10 @@ export class ClusterFeed {
           this.#happened({ kind: 'NodeAdded', node });
         },
         updated: (node, old) => this.#nodeChanged(node, old),
-        deleted: (node) => cluster.removeNode(node.metadata?.name ?? ''),
+        deleted: (node) => {
+          cluster.removeNode(node.metadata?.name ?? '');
+          this.#happened({ kind: 'NodeRemoved' });
+        },
       }),
       sources.pods.onChange({
         added: (pod) => this.#podAdded(pod),
@@ -41,6 +45,12 @@ export class ClusterFeed {
         },
       }),
     );
+  }
+
+  released(pod: PodInfo): void {
+    this.#happened({ kind: 'PodLeft', pod });
+    if (pod.claims.length > 0) this.#happened({ kind: 'VolumesChanged' });
+    if (usesDevices(pod)) this.#happened({ kind: 'DevicesChanged' });
   }
 
   /** Claims on devices, or the devices, have changed. */
@@ -92,9 +102,11 @@ export class ClusterFeed {
       this.#enqueue(pod);
       return;
     }
+    const held = this.#state.cluster.holds(pod.metadata?.uid ?? '');
     const info = this.#state.cluster.setPod(pod);
     this.#state.queue.remove(info.uid);
     this.#happened({ kind: 'PodPlaced', pod: info });
+    if (held.some((node) => node !== pod.spec?.nodeName)) this.released(info);
   }
 
   #podChanged(pod: Pod, old: Pod): void {
@@ -104,7 +116,8 @@ export class ClusterFeed {
     }
     this.#state.members.set(pod);
     if (!isPlaced(pod)) {
-      if (pod.metadata?.deletionTimestamp !== undefined) this.#state.queue.remove(pod.metadata.uid ?? '');
+      this.#nominationChanged(pod, old);
+      if (pod.metadata?.deletionTimestamp !== undefined) this.#pendingPodDeleted(pod);
       else if (isPodRelevant(pod, old)) this.#enqueue(pod);
       return;
     }
@@ -125,10 +138,36 @@ export class ClusterFeed {
   #podGone(pod: Pod): void {
     const { cluster, queue, members } = this.#state;
     const uid = pod.metadata?.uid ?? '';
-    cluster.removePod(uid);
+    const heldRoom = cluster.removePod(uid);
     queue.remove(uid);
     members.remove(uid);
     if (isPlaced(pod)) this.#happened({ kind: 'PodLeft', pod: podInfoOf(pod) });
+    else if (heldRoom) this.released(podInfoOf(pod));
+  }
+
+  /** A pod that only a finalizer keeps is never bound: it loses the room that was promised to it. */
+  #pendingPodDeleted(pod: Pod): void {
+    const { cluster, queue } = this.#state;
+    const uid = pod.metadata?.uid ?? '';
+    queue.remove(uid);
+    if (cluster.clearNomination(uid)) this.released(podInfoOf(pod));
+  }
+
+  /** Other components may nominate a node, or withdraw the nomination. */
+  #nominationChanged(pod: Pod, old: Pod): void {
+    const { cluster } = this.#state;
+    const uid = pod.metadata?.uid ?? '';
+    const [now, before] = [pod, old].map(({ status }) => status?.nominatedNodeName ?? '');
+    if (now === undefined || now === before) return;
+    const info = podInfoOf(pod);
+    const known = cluster.nominatedNode(uid);
+    // A nomination that is still being written is newer than what the watch shows.
+    if (now === '' && known === before) {
+      cluster.clearNomination(uid);
+      this.released(info);
+    } else if (now !== '' && known === undefined && this.#state.profileOf(info) !== undefined) {
+      cluster.nominate(info, now);
+    }
   }
 
   #enqueue(pod: Pod): void {
@@ -151,3 +190,6 @@ export class ClusterFeed {
     if (this.#state.queue.onEvent(event) > 0) this.#state.pump();
   }
 }
+
+const usesDevices = ({ pod, requests }: PodInfo): boolean =>
+  (pod.spec?.resourceClaims?.length ?? 0) > 0 || [...requests.keys()].some(mayBeDevices);

@@ -28,6 +28,8 @@ export interface EpochState {
   view(): ClusterView;
   /** Back-off is measured on the monotonic clock: a wall clock set back must not keep pods waiting. */
   nowMs(): number;
+  /** Wakes the pods that may use what a pod held that was assumed or nominated: room, volumes or devices. */
+  released(pod: PodInfo): void;
   /** Decides pods soon. */
   pump(): void;
   /** The end of the epoch waits for this. */

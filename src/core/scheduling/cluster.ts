@@ -128,10 +128,13 @@ export class Cluster {
     return true;
   }
 
-  removePod(uid: string): void {
+  /** True when the pod held room: it was bound, assumed or nominated. */
+  removePod(uid: string): boolean {
+    const wasPlaced = this.#nodeOf.has(uid);
     this.#assumed.delete(uid);
-    this.clearNomination(uid);
+    const wasNominated = this.clearNomination(uid);
     this.#displace(uid);
+    return wasPlaced || wasNominated;
   }
 
   /** Counts a pod on a node before the API has confirmed the binding. */
@@ -160,6 +163,11 @@ export class Cluster {
     return this.#nodeOf.has(uid);
   }
 
+  /** Nodes on which the pod holds room: where it is bound or assumed, and where it is nominated. */
+  holds(uid: string): readonly string[] {
+    return [this.#nodeOf.get(uid), this.#nominated.get(uid)].filter((node) => node !== undefined);
+  }
+
   isAssumed(uid: string): boolean {
     return this.#assumed.has(uid);
   }
@@ -172,13 +180,15 @@ export class Cluster {
     else pods.set(pod.uid, pod);
   }
 
-  clearNomination(uid: string): void {
+  /** True when the pod was nominated. */
+  clearNomination(uid: string): boolean {
     const node = this.#nominated.get(uid);
-    if (node === undefined) return;
+    if (node === undefined) return false;
     this.#nominated.delete(uid);
     const pods = this.#nominatedOn.get(node);
     pods?.delete(uid);
     if (pods?.size === 0) this.#nominatedOn.delete(node);
+    return true;
   }
 
   get hasNominations(): boolean {

@@ -24,7 +24,7 @@ export type ClusterEvent =
   | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
   /** `key`: `<namespace>/<name>` of a pod group. */
   | { readonly kind: 'PodGroupChanged'; readonly key: string }
-  | { readonly kind: 'NamespaceChanged' | 'VolumesChanged' | 'CSINodeChanged' | 'DevicesChanged' };
+  | { readonly kind: 'NodeRemoved' | 'NamespaceChanged' | 'VolumesChanged' | 'CSINodeChanged' | 'DevicesChanged' };
 
 type Matching<E, K> = E extends { readonly kind: infer Kinds } ? (K extends Kinds ? E : never) : never;
 type EventOf<K extends ClusterEvent['kind']> = Matching<ClusterEvent, K>;
@@ -118,6 +118,8 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     NodeAdded: hasSpreadKeys,
     NodeLabelsChanged: hasSpreadKeys,
     NodeTaintsChanged: hasSpreadKeys,
+    // A domain without nodes no longer counts as the emptiest one.
+    NodeRemoved: always,
     PodLeft: isSpreadWith,
     PodPlaced: isSpreadWith,
     PodLabelsChanged: isSpreadWith,
