@@ -1,47 +1,134 @@
 /**
- * Paces the writes of a watch: immediately after an idle period, else every few milliseconds with all events since. A
- * write costs both ends a system call, a TLS record and a turn of the event loop, whether it carries one event or
- * twenty, and a client that watches a whole kind would otherwise wake for each event.
+ * Sends the events of watches in the order of their revisions. Lines that one turn of the event loop produces are sent
+ * together at its end; only a watch far above the usual rate waits a few milliseconds, because a write costs both ends a
+ * system call, a TLS record and a turn of the event loop for one event as for twenty. The watches of a connection share
+ * one queue: a client sees the events of different kinds in the order in which they happened, also while one is paced.
  */
+import { setImmediate } from 'node:timers';
 import type { Clock } from '../../../base/clock.ts';
 
-/** The longest that an event waits for others; the first one never does. */
+/** Interval between the writes of a paced connection. */
 const PAUSE_MS = 5;
+/** Writes of one watch that need no pause: so many at once, and so many a second. */
+const BURST = 50;
+const WRITES_PER_SECOND = 100;
+/**
+ * Changes of the kind that may wait for a turn of their own. HTTP/2 orders the frames of one turn by its own scheduler;
+ * a longer queue is sent at once, so that it cannot grow.
+ */
+const MAX_SEGMENTS = 32;
 
 export interface PacedWatch {
-  /** Sends what was held back since the last time; false when there was nothing. */
-  sendHeld(): boolean;
+  /** Identity of the client's connection. */
+  readonly connection: object;
+  /** Identity of the kind: lines of one kind in a row may be joined. */
+  readonly source: object;
+  /** Writes that the watch may still make without a pause, as of `creditedMs`. Maintained by the pace. */
+  credits: number;
+  creditedMs: number;
+  put(lines: Buffer): void;
+}
+
+/** Lines of one kind in a row, by watch. */
+interface Segment {
+  readonly source: object;
+  readonly lines: Map<PacedWatch, Buffer[]>;
 }
 
 export class WatchPace {
   readonly #clock: Clock;
-  /** Written to since the last pause began. */
-  readonly #recent = new Set<PacedWatch>();
+  readonly #defer: (run: () => void) => void;
+  /** What each connection has not been sent yet, oldest first. */
+  readonly #queues = new Map<object, Segment[]>();
+  /** Connections that are written to at the end of this turn. */
+  #due = new Set<object>();
+  /** Connections that wait for the end of the pause. */
+  #paced = new Set<object>();
   #resting = false;
   #lines: readonly Buffer[] = [];
   #joined: Buffer = Buffer.alloc(0);
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, defer: (run: () => void) => void = (run) => void setImmediate(run)) {
     this.#clock = clock;
+    this.#defer = defer;
   }
 
-  /**
-   * True when the watch may be written to now. Else it is to hold back what there is: it is asked for it when the pause
-   * is over.
-   */
-  mayWrite(watch: PacedWatch): boolean {
-    if (this.#recent.has(watch)) return false;
-    this.#recent.add(watch);
-    this.#rest();
-    return true;
+  write(watch: PacedWatch, line: Buffer): void {
+    const queue = this.#queues.get(watch.connection);
+    if (queue === undefined) {
+      this.#queues.set(watch.connection, [{ source: watch.source, lines: new Map([[watch, [line]]]) }]);
+      if (this.#credits(watch) >= 1) this.#writeSoon(watch.connection);
+      else this.#writeAfterPause(watch.connection);
+      return;
+    }
+    const last = queue.at(-1);
+    if (last?.source !== watch.source) {
+      queue.push({ source: watch.source, lines: new Map([[watch, [line]]]) });
+      return;
+    }
+    const lines = last.lines.get(watch);
+    if (lines === undefined) last.lines.set(watch, [line]);
+    else lines.push(line);
   }
 
-  forget(watch: PacedWatch): void {
-    this.#recent.delete(watch);
+  /** Writes what the watch has not been sent yet, without the other watches of its connection. */
+  finish(watch: PacedWatch): void {
+    for (const { lines } of this.#queues.get(watch.connection) ?? []) {
+      const held = lines.get(watch);
+      lines.delete(watch);
+      if (held !== undefined) watch.put(this.#join(held));
+    }
   }
 
-  /** Lines as one piece: the same piece for all who hold the same lines. */
-  join(lines: readonly Buffer[]): Buffer {
+  #writeSoon(connection: object): void {
+    if (this.#due.size === 0) this.#defer(() => this.#endTurn());
+    this.#due.add(connection);
+  }
+
+  #writeAfterPause(connection: object): void {
+    this.#paced.add(connection);
+    if (this.#resting) return;
+    this.#resting = true;
+    this.#clock.setTimer(PAUSE_MS, () => {
+      this.#resting = false;
+      const paced = this.#paced;
+      this.#paced = new Set();
+      for (const each of paced) this.#send(each);
+      this.#forgetJoined();
+    });
+  }
+
+  #endTurn(): void {
+    const due = this.#due;
+    this.#due = new Set();
+    for (const connection of due) this.#send(connection);
+    this.#forgetJoined();
+  }
+
+  #send(connection: object): void {
+    const queue = this.#queues.get(connection);
+    if (queue === undefined) return;
+    for (const segment of queue.splice(0, queue.length > MAX_SEGMENTS ? queue.length : 1)) this.#put(segment);
+    if (queue.length === 0) this.#queues.delete(connection);
+    else this.#writeSoon(connection);
+  }
+
+  #put({ lines }: Segment): void {
+    for (const [watch, held] of lines) {
+      watch.credits = this.#credits(watch) - 1;
+      watch.creditedMs = this.#clock.monotonicMs();
+      watch.put(this.#join(held));
+    }
+  }
+
+  /** A paced watch makes more writes than it earns, and stays paced until its rate falls. */
+  #credits({ credits, creditedMs }: PacedWatch): number {
+    const earned = ((this.#clock.monotonicMs() - creditedMs) * WRITES_PER_SECOND) / 1_000;
+    return Math.max(-1, Math.min(BURST, credits + earned));
+  }
+
+  /** Lines as one piece: the same piece for all watches with the same lines. */
+  #join(lines: readonly Buffer[]): Buffer {
     const [first] = lines;
     if (lines.length === 1 && first !== undefined) return first;
     if (!sameLines(lines, this.#lines)) {
@@ -51,16 +138,9 @@ export class WatchPace {
     return this.#joined;
   }
 
-  #rest(): void {
-    if (this.#resting) return;
-    this.#resting = true;
-    this.#clock.setTimer(PAUSE_MS, () => {
-      this.#resting = false;
-      for (const watch of this.#recent) if (!watch.sendHeld()) this.#recent.delete(watch);
-      this.#lines = [];
-      this.#joined = Buffer.alloc(0);
-      if (this.#recent.size > 0) this.#rest();
-    });
+  #forgetJoined(): void {
+    this.#lines = [];
+    this.#joined = Buffer.alloc(0);
   }
 }
 

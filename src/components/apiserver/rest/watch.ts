@@ -116,8 +116,8 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #expand: Expansion | undefined;
   #definitionsSent = false;
   #ended = false;
-  /** What waits for the end of a pause. */
-  #held: Buffer[] | undefined;
+  credits = Number.POSITIVE_INFINITY;
+  creditedMs = 0;
   #turn: Promise<void> | undefined;
   #waiting = 0;
   #finish: (() => void) | undefined;
@@ -148,6 +148,14 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       this.#readable = new ReadableObjects(context, cache, this.#matches);
     if (!LINES.has(form.as)) throw new ApiError('NotAcceptable', `${form.as} is not a form of a watch`);
     this.#include = form.as === 'Table' ? includeObjectOf(info.query) : undefined;
+  }
+
+  get connection(): object {
+    return this.#exchange.connection;
+  }
+
+  get source(): object {
+    return this.#cache;
   }
 
   get #plain(): boolean {
@@ -396,21 +404,10 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 
   #write(line: Buffer): void {
-    if (this.#ended || line.length === 0) return;
-    if (this.#held !== undefined) this.#held.push(line);
-    else if (openWatches(this.#context).pace.mayWrite(this)) this.#put(line);
-    else this.#held = [line];
+    if (!this.#ended && line.length > 0) openWatches(this.#context).pace.write(this, line);
   }
 
-  sendHeld(): boolean {
-    const held = this.#held;
-    if (held === undefined) return false;
-    this.#held = undefined;
-    this.#put(openWatches(this.#context).pace.join(held));
-    return true;
-  }
-
-  #put(lines: Buffer): void {
+  put(lines: Buffer): void {
     if (this.#response.destroyed) return;
     if (this.#response.writableLength > MAX_UNREAD) {
       this.#context.log.v(2, 'watch closed: the client is too slow', {
@@ -470,8 +467,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#readable?.end();
     const watches = openWatches(this.#context);
     watches.remove(this);
-    watches.pace.forget(this);
-    this.sendHeld();
+    watches.pace.finish(this);
     this.#response.end();
     this.#finish?.();
   }

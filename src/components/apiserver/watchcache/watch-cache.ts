@@ -223,9 +223,17 @@ export class WatchCache {
 
   #apply(events: readonly WatchEvent[], upTo: number): void {
     const touched = new Set<KindCache>();
+    let last = 0;
     for (const event of events) {
       const kind = this.#kindOfKey(event.kv.key);
       if (kind === undefined) continue;
+      // Subscribers of different kinds receive their events in the order of the revisions, each revision as a whole.
+      if (event.kv.modRevision !== last && (touched.size > 1 || (touched.size === 1 && !touched.has(kind)))) {
+        this.#revision = Math.max(this.#revision, last);
+        for (const each of touched) each.flush(this.#revision);
+        touched.clear();
+      }
+      last = event.kv.modRevision;
       const joining = this.#joining.get(kind);
       if (joining !== undefined) {
         joining.push(event);

@@ -1,20 +1,28 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { WatchPace } from '../../../../src/components/apiserver/rest/watch-pace.ts';
+import { type PacedWatch, WatchPace } from '../../../../src/components/apiserver/rest/watch-pace.ts';
 
-/** A clock whose timers run when it is told. */
-class Clock {
+/** Time and turns of the event loop, both of which pass when the test says so. */
+class Loop {
   now = 0;
   #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+  #deferred: (() => void)[] = [];
   readonly nowMs = (): number => this.now;
   readonly monotonicMs = (): number => this.now;
   readonly setTimer = (delayMs: number, callback: () => void) => {
     this.#timers.push({ atMs: this.now + delayMs, callback });
-    return { cancel: () => assert.fail('nothing is cancelled') };
+    return { cancel: () => assert.fail('no timer is cancelled') };
+  };
+  readonly defer = (run: () => void): void => {
+    this.#deferred.push(run);
   };
 
   get waiting(): number {
-    return this.#timers.length;
+    return this.#timers.length + this.#deferred.length;
+  }
+
+  endTurn(): void {
+    for (const run of this.#deferred.splice(0)) run();
   }
 
   advanceTo(ms: number): void {
@@ -25,82 +33,105 @@ class Clock {
   }
 }
 
-/** Writes as a watch does, and notes when what left. */
-class Watch {
-  readonly sent: { readonly atMs: number; readonly bytes: Buffer }[] = [];
-  readonly #clock: Clock;
-  readonly #pace: WatchPace;
-  #held: Buffer[] = [];
+const sent: { readonly watch: string; readonly bytes: Buffer }[] = [];
+const texts = (): string[] => sent.splice(0).map(({ watch, bytes }) => `${watch}:${bytes.toString()}`);
+const watchOf = (name: string, connection: object, source: object): PacedWatch => ({
+  connection,
+  source,
+  credits: Number.POSITIVE_INFINITY,
+  creditedMs: 0,
+  put: (bytes) => sent.push({ watch: name, bytes }),
+});
+const setUp = () => {
+  const loop = new Loop();
+  sent.length = 0;
+  return { loop, pace: new WatchPace(loop, loop.defer), connection: {} };
+};
+const line = (text: string): Buffer => Buffer.from(text);
 
-  constructor(clock: Clock, pace: WatchPace) {
-    this.#clock = clock;
-    this.#pace = pace;
-  }
-
-  write(line: Buffer): void {
-    if (this.#held.length > 0 || !this.#pace.mayWrite(this)) this.#held.push(line);
-    else this.sent.push({ atMs: this.#clock.now, bytes: line });
-  }
-
-  sendHeld(): boolean {
-    if (this.#held.length === 0) return false;
-    this.sent.push({ atMs: this.#clock.now, bytes: this.#pace.join(this.#held) });
-    this.#held = [];
-    return true;
-  }
-
-  get texts(): string[] {
-    return this.sent.map(({ bytes }) => bytes.toString());
-  }
-}
-
-it('sends the first event at once, what follows in its pause together, and rests when nothing comes', () => {
-  const clock = new Clock();
-  const pace = new WatchPace(clock);
-  const watch = new Watch(clock, pace);
-  watch.write(Buffer.from('a'));
-  assert.deepEqual(watch.texts, ['a']);
-  clock.advanceTo(2);
-  watch.write(Buffer.from('b'));
-  watch.write(Buffer.from('c'));
-  assert.deepEqual(watch.texts, ['a']);
-  clock.advanceTo(5);
-  assert.deepEqual(watch.texts, ['a', 'bc']);
-  watch.write(Buffer.from('d'));
-  clock.advanceTo(10);
-  assert.deepEqual(watch.texts, ['a', 'bc', 'd']);
-  clock.advanceTo(15);
-  assert.equal(clock.waiting, 0);
-  watch.write(Buffer.from('e'));
-  assert.deepEqual(watch.texts, ['a', 'bc', 'd', 'e']);
+it('sends the lines of one turn together at its end, without a timer', () => {
+  const { loop, pace, connection } = setUp();
+  const watch = watchOf('w', connection, {});
+  for (const text of ['a', 'b', 'c']) pace.write(watch, line(text));
+  loop.endTurn();
+  assert.deepEqual(texts(), ['w:abc']);
+  assert.equal(loop.waiting, 0);
+  pace.write(watch, line('d'));
+  loop.endTurn();
+  assert.deepEqual(texts(), ['w:d']);
 });
 
-it('joins the same lines once for all who hold them, and others for those who hold others', () => {
-  const clock = new Clock();
-  const pace = new WatchPace(clock);
-  const [one, two, other] = [new Watch(clock, pace), new Watch(clock, pace), new Watch(clock, pace)];
-  const lines = ['a', 'b', 'c'].map((text) => Buffer.from(text));
-  for (const line of lines) for (const watch of [one, two]) watch.write(line);
-  for (const line of lines.toReversed()) other.write(line);
-  clock.advanceTo(5);
+it('sends the kinds of one connection in the order of the changes, each run of a kind in a turn of its own', () => {
+  const { loop, pace, connection } = setUp();
+  const [namespaces, jobs] = [watchOf('ns', connection, {}), watchOf('job', connection, {})];
+  pace.write(namespaces, line('1'));
+  pace.write(namespaces, line('2'));
+  pace.write(jobs, line('3'));
+  pace.write(namespaces, line('4'));
+  loop.endTurn();
+  assert.deepEqual(texts(), ['ns:12']);
+  loop.endTurn();
+  assert.deepEqual(texts(), ['job:3']);
+  loop.endTurn();
+  assert.deepEqual(texts(), ['ns:4']);
+  assert.equal(loop.waiting, 0);
+});
+
+it('sends a queue that has grown long at once, still in order', () => {
+  const { loop, pace, connection } = setUp();
+  const watches = [watchOf('a', connection, {}), watchOf('b', connection, {})];
+  for (let at = 0; at < 40; at++) pace.write(watches[at % 2] as PacedWatch, line(`${at}`));
+  loop.endTurn();
   assert.deepEqual(
-    [one.texts, two.texts, other.texts],
-    [
-      ['a', 'bc'],
-      ['a', 'bc'],
-      ['c', 'ba'],
-    ],
+    texts(),
+    Array.from({ length: 40 }, (_, at) => `${at % 2 === 0 ? 'a' : 'b'}:${at}`),
   );
-  assert.equal(one.sent[1]?.bytes, two.sent[1]?.bytes);
 });
 
-it('does not ask those who have gone', () => {
-  const clock = new Clock();
-  const pace = new WatchPace(clock);
-  const watch = new Watch(clock, pace);
-  watch.write(Buffer.from('a'));
-  watch.write(Buffer.from('b'));
-  pace.forget(watch);
-  clock.advanceTo(5);
-  assert.deepEqual(watch.texts, ['a']);
+it('paces a watch far above the usual rate, and the other watches of its connection wait behind it', () => {
+  const { loop, pace, connection } = setUp();
+  const [busy, idle] = [watchOf('busy', connection, {}), watchOf('idle', connection, {})];
+  const other = watchOf('other', {}, {});
+  for (let at = 0; at < 50; at++) {
+    pace.write(busy, line('.'));
+    loop.endTurn();
+  }
+  assert.equal(texts().length, 50);
+  pace.write(busy, line('1'));
+  pace.write(busy, line('2'));
+  pace.write(idle, line('3'));
+  pace.write(other, line('4'));
+  loop.endTurn();
+  assert.deepEqual(texts(), ['other:4']);
+  loop.advanceTo(5);
+  loop.endTurn();
+  assert.deepEqual(texts(), ['busy:12', 'idle:3']);
+  loop.advanceTo(1_000);
+  pace.write(busy, line('5'));
+  loop.endTurn();
+  assert.deepEqual(texts(), ['busy:5']);
+});
+
+it('joins the same lines once for all watches that have them', () => {
+  const { loop, pace, connection } = setUp();
+  const kind = {};
+  const [one, two, other] = [watchOf('1', connection, kind), watchOf('2', connection, kind), watchOf('3', {}, kind)];
+  const lines = ['a', 'b', 'c'].map(line);
+  for (const each of lines) for (const watch of [one, two]) pace.write(watch, each);
+  for (const each of lines.toReversed()) pace.write(other, each);
+  loop.endTurn();
+  assert.equal(sent[0]?.bytes, sent[1]?.bytes);
+  assert.deepEqual(texts(), ['1:abc', '2:abc', '3:cba']);
+});
+
+it('writes what a watch that ends has not been sent, once', () => {
+  const { loop, pace, connection } = setUp();
+  const [ending, other] = [watchOf('ending', connection, {}), watchOf('other', connection, {})];
+  pace.write(ending, line('a'));
+  pace.write(other, line('b'));
+  pace.write(ending, line('c'));
+  pace.finish(ending);
+  assert.deepEqual(texts(), ['ending:a', 'ending:c']);
+  for (let turn = 0; turn < 3; turn++) loop.endTurn();
+  assert.deepEqual(texts(), ['other:b']);
 });
