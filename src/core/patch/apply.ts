@@ -173,7 +173,7 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
     );
   }
   yield;
-  return yield* encodeManagedFields(managed);
+  return yield* encodeManagedFields(managed, identity);
 }
 
 function exists(live: JsonObject | undefined): boolean {
@@ -322,7 +322,7 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
     if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
     else managed.set(identity, { ...now, time: before?.time });
   }
-  return withManagedFields(object, yield* encodeManagedFields(managed));
+  return withManagedFields(object, yield* encodeManagedFields(managed, identity));
 }
 
 /** What this end of the API does not write is no difference: it will be put back. */

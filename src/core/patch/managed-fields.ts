@@ -167,13 +167,15 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
 }
 
 /**
- * The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone; unchanged ones are
- * those read.
+ * The entries as they are stored: bounded and sorted. Entries without fields are left out; unchanged ones are those that
+ * were read. The entry of `writer` alone is stripped: clients seed entries of other managers with `metadata.name`.
+ * Source: k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go.
  */
-export function* encodeManagedFields(managed: ManagedFields): Steps<JsonValue[]> {
+export function* encodeManagedFields(managed: ManagedFields, writer?: string): Steps<JsonValue[]> {
   const entries: ManagedEntry[] = [];
-  for (const entry of managed.values()) {
-    const kept = entry.read === undefined ? withFields(entry, stripped(entry.fields)) : entry;
+  for (const [identity, entry] of managed) {
+    const isWritten = identity === writer && entry.read === undefined;
+    const kept = isWritten ? withFields(entry, stripped(entry.fields)) : entry;
     if (!isEmpty(kept.fields)) entries.push(kept);
   }
   const encoded: JsonValue[] = [];

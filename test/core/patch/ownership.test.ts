@@ -272,3 +272,38 @@ it('whoever writes again what they own keeps the fields of their entry as they w
     return { ...SUBJECT, metadata: { name: 'x', annotations: { n: value }, labels: { l: 'm' } } };
   }
 });
+
+it('an entry of another manager that holds only the name stays until that manager applies', () => {
+  const seed = (manager: string): JsonObject => ({
+    manager,
+    operation: 'Apply',
+    apiVersion: 'v1',
+    fieldsType: 'FieldsV1',
+    fieldsV1: { 'f:metadata': { 'f:name': {} } },
+  });
+  const pod = (more: JsonObject = {}): JsonObject => ({ ...SUBJECT, metadata: { name: 'x', uid: 'u', ...more } });
+  const created = trackUpdate({ ...facts('creator'), live: undefined, updated: pod({ labels: { a: '1' } }) });
+  const seeded = trackUpdate({
+    ...facts('janitor'),
+    live: created,
+    updated: pod({ labels: { a: '1' }, managedFields: [seed('controller')] }),
+  });
+  assert.deepEqual((seeded['metadata'] as JsonObject)['managedFields'], [seed('controller')]);
+  const touched = trackUpdate({ ...facts('other'), live: seeded, updated: pod({ labels: { a: '1', b: '1' } }) });
+  assert.deepEqual(
+    owners(touched),
+    new Map([
+      ['controller Apply', new Set(['f:metadata f:name'])],
+      ['other Update', new Set(['f:metadata f:labels f:b'])],
+    ]),
+  );
+  const applied = applyServerSide({
+    ...facts('controller'),
+    live: seeded,
+    applied: pod({ labels: { c: '1' } }),
+    force: true,
+  });
+  assert.deepEqual([...owners(applied).keys()], ['controller Apply']);
+  assert.equal(owners(applied).get('controller Apply')?.has('f:metadata f:name'), false);
+  assert.equal(owners(applied).get('controller Apply')?.has('f:metadata f:labels f:c'), true);
+});
