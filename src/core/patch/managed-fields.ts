@@ -167,8 +167,8 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
 }
 
 /**
- * The entries as they are stored: bounded and sorted. Entries without fields are left out; unchanged ones are those that
- * were read. The entry of `writer` alone is stripped: clients seed entries of other managers with `metadata.name`.
+ * The entries as they are stored: bounded and sorted. Entries without fields are left out; unchanged ones are those
+ * that were read. Only the entry of `writer` is stripped: clients seed those of other managers with `metadata.name`.
  * Source: k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go.
  */
 export function* encodeManagedFields(managed: ManagedFields, writer?: string): Steps<JsonValue[]> {

@@ -1,8 +1,8 @@
 /**
  * Sends the events of watches in the order of their revisions. Lines that one turn of the event loop produces are sent
- * together at its end; only a watch far above the usual rate waits a few milliseconds, because a write costs both ends a
- * system call, a TLS record and a turn of the event loop for one event as for twenty. The watches of a connection share
- * one queue: a client sees the events of different kinds in the order in which they happened, also while one is paced.
+ * together at its end. Only a watch far above the usual rate waits a few milliseconds: a write costs both ends a system
+ * call, a TLS record and a turn of the event loop, for one event as for twenty. The watches of a connection share one
+ * queue: a client sees the events of different kinds in the order of the changes, also while one watch is paced.
  */
 import { setImmediate } from 'node:timers';
 import type { Clock } from '../../../base/clock.ts';
@@ -38,7 +38,7 @@ interface Segment {
 export class WatchPace {
   readonly #clock: Clock;
   readonly #defer: (run: () => void) => void;
-  /** What each connection has not been sent yet, oldest first. */
+  /** Unsent lines of each connection, oldest first. */
   readonly #queues = new Map<object, Segment[]>();
   /** Connections that are written to at the end of this turn. */
   #due = new Set<object>();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { type PacedWatch, WatchPace } from '../../../../src/components/apiserver/rest/watch-pace.ts';
 
-/** Time and turns of the event loop, both of which pass when the test says so. */
+/** Time and turns of the event loop, both of which the test controls. */
 class Loop {
   now = 0;
   #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
