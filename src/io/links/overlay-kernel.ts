@@ -26,7 +26,7 @@ const VXLAN_PORT = 4789;
 /** The same on every host of a cluster. */
 const VXLAN_ID = 26_725;
 /** Static routes of an administrator have a smaller one and are preferred. */
-const METRIC = 178;
+export const METRIC = 178;
 /** Several thousand routes. */
 const MAX_LISTING = 16 * 1024 * 1024;
 

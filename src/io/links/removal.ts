@@ -1,25 +1,18 @@
-/** Takes from the host what the pod network and the service proxy have put on it. */
+/** Removes from the host the links, routes and packet filter tables of one record. */
 import { messageOf } from '../../base/errors.ts';
 import { command } from './command.ts';
+import type { HostNetworkRecord } from './network-record.ts';
+import { METRIC } from './overlay-kernel.ts';
 import { contains } from './ranges.ts';
 
-export interface HostNetwork {
-  /** Links with this name, or with this name and a suffix, are removed. */
-  readonly bridge: string;
-  /** Tables with this name, or with this name and a suffix, are removed. */
-  readonly nftTable: string;
-  /** Routes to these ranges, and addresses of services, are removed. */
-  readonly clusterCidrs: readonly string[];
-  readonly serviceCidrs: readonly string[];
+interface ListedRoute {
+  readonly dst?: string;
+  readonly type?: string;
+  readonly metric?: number;
 }
 
-interface LinkAddresses {
-  readonly ifname: string;
-  readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
-}
-
-/** Resolves with one line for each thing that could not be removed. */
-export async function removeHostNetwork(network: HostNetwork): Promise<string[]> {
+/** Resolves with one line for each object that could not be removed. Objects outside the record are left alone. */
+export async function removeHostNetwork(record: HostNetworkRecord): Promise<string[]> {
   const left: string[] = [];
   const attempt = async (what: string, act: () => Promise<unknown>): Promise<void> => {
     try {
@@ -31,36 +24,28 @@ export async function removeHostNetwork(network: HostNetwork): Promise<string[]>
   await attempt('packet filter', async () => {
     const tables = await command('nft', ['list', 'tables']);
     for (const [, family = '', name = ''] of tables.matchAll(/^table (\S+) (\S+)$/gm))
-      if (isOwn(name, network.nftTable)) await command('nft', ['delete', 'table', family, name]);
+      if (record.tables.includes(name))
+        await attempt(`table ${family} ${name}`, () => command('nft', ['delete', 'table', family, name]));
   });
-  const links: LinkAddresses[] = [];
+  const present = new Set<string>();
   await attempt('links', async () => {
-    links.push(...(JSON.parse(await command('ip', ['-j', 'address', 'show'])) as LinkAddresses[]));
+    const links = JSON.parse(await command('ip', ['-j', 'link', 'show'])) as { readonly ifname?: string }[];
+    for (const { ifname = '' } of links) present.add(ifname);
   });
-  for (const { ifname, addr_info: addresses = [] } of links) {
-    if (isOwn(ifname, network.bridge)) {
-      await attempt(`link ${ifname}`, () => command('ip', ['link', 'delete', ifname]));
-      continue;
-    }
-    for (const { local, prefixlen } of addresses)
-      if (local !== undefined && network.serviceCidrs.some((cidr) => contains(cidr, local)))
-        await attempt(`address ${local}`, () =>
-          command('ip', ['address', 'delete', `${local}/${prefixlen}`, 'dev', ifname]),
-        );
-  }
-  for (const family of ['-4', '-6'])
-    await attempt('routes', async () => {
-      const routes = JSON.parse((await command('ip', [family, '-j', 'route', 'show'])) || '[]') as { dst?: string }[];
-      for (const { dst = '' } of routes) {
-        const address = dst.split('/')[0] ?? '';
-        if ([...network.clusterCidrs, ...network.serviceCidrs].some((cidr) => contains(cidr, address)))
-          await command('ip', [family, 'route', 'delete', dst]);
-      }
-    });
+  for (const link of record.links)
+    if (present.has(link)) await attempt(`link ${link}`, () => command('ip', ['link', 'delete', link]));
+  for (const protocol of record.routeProtocols)
+    for (const family of ['-4', '-6'])
+      await attempt('routes', () => removeRoutes(family, String(protocol), record.clusterCidrs));
   return left;
 }
 
-/** Six hexadecimal digits are the suffix of another instance on this machine. */
-function isOwn(name: string, own: string): boolean {
-  return name === own || (name.startsWith(`${own}-`) && !/^[0-9a-f]{6}(-|$)/.test(name.slice(own.length + 1)));
+async function removeRoutes(family: string, protocol: string, clusterCidrs: readonly string[]): Promise<void> {
+  const listed = await command('ip', [family, '-j', 'route', 'show', 'proto', protocol]);
+  for (const { dst = '', type, metric } of JSON.parse(listed.trim() || '[]') as ListedRoute[]) {
+    const isOwn = metric === METRIC && clusterCidrs.some((cidr) => contains(cidr, dst.split('/')[0] ?? ''));
+    if (!isOwn) continue;
+    const route = [...(type === undefined ? [] : [type]), dst, 'proto', protocol, 'metric', String(METRIC)];
+    await command('ip', [family, 'route', 'delete', ...route]);
+  }
 }

@@ -198,6 +198,8 @@ export interface Paths {
   readonly catalogs: string;
   readonly containers: string;
   readonly networkState: string;
+  /** The record of the links, tables and routes of this instance. */
+  readonly networkRecord: string;
   /** Configurations of CNI plug-ins. */
   readonly cniConfig: string;
   /** The file with the node's last pod CIDRs. */
@@ -253,6 +255,7 @@ export function pathsBelow(root: string): Paths {
     catalogs: at('var/lib/origin/catalogs'),
     containers: at('var/lib/origin/containers'),
     networkState: at('var/lib/origin/network'),
+    networkRecord: at('var/lib/origin/host-network.json'),
     cniConfig: at('etc/cni/net.d'),
     podCidr: at('var/lib/origin/pod-cidr'),
     masters: at('var/lib/origin/masters'),

@@ -2,14 +2,26 @@
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { Log } from '../../base/log.ts';
 import { createCniNetwork, readNetworkConfig } from '../../io/cni/index.ts';
-import { createBridgeNetwork } from '../../io/links/index.ts';
+import { createBridgeNetwork, type HostNetworkRecord } from '../../io/links/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
+import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
 
 export interface HostNetwork extends PodNetwork {
   /** Undefined: CNI plug-ins set the MTU, and lead to pods of other hosts. */
   readonly setMtu?: (mtu: number) => Promise<void>;
   destroy(): Promise<void>;
+}
+
+/** Names and numbers of everything that this instance creates on the host's network. */
+export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNetworkRecord {
+  const { bridge, nftTable, clusterCidrs } = network;
+  return {
+    links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link])],
+    tables: [nftTable, `${nftTable}-pods`, `${nftTable}-policy`, `${nftTable}-idle`],
+    routeProtocols: [podNetwork.routeProtocol],
+    clusterCidrs,
+  };
 }
 
 /** Where plug-ins are: upstream's directory, then Debian's. */

@@ -91,6 +91,13 @@ export async function placeFiles(root: string, source: string): Promise<Placed> 
   return { changed, foreign, executable };
 }
 
+/** True when a unit of an installation is below the root; the executable alone is none. */
+export async function hasFiles(root: string): Promise<boolean> {
+  for (const name of FILES.keys())
+    if ((await lstat(join(root, name)).catch(() => undefined)) !== undefined) return true;
+  return false;
+}
+
 /** Removes what belongs to the installation; resolves with what was there. */
 export async function removeFiles(root: string): Promise<string[]> {
   const removed: string[] = [];

@@ -1,22 +1,34 @@
 /** Stops the host process with all its pods, and takes what they used from the host: links, rules, mounts, cgroups. */
+import { existsSync } from 'node:fs';
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import {
+  type CgroupPath,
+  directoryName,
+  kubepodsPath,
+  podPath,
+  qosPath,
+  rootComponents,
+  sliceName,
+} from '../../core/cgroup/names.ts';
 import { createMounter } from '../../io/host/index.ts';
-import { removeHostNetwork } from '../../io/links/index.ts';
+import { readHostNetworkRecord, removeHostNetwork } from '../../io/links/index.ts';
 import { createServiceManager } from '../../io/systemd/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { useHelpers } from '../helpers.ts';
 import { chooseCgroupDriver } from '../host/cgroup-driver.ts';
 import { askControl } from '../host/control.ts';
+import { networkRecordOf } from '../host/host-network.ts';
 import type { Progress } from '../host/progress.ts';
 import { startRuntime } from '../host/runtime.ts';
 import { SERVICE } from './layout.ts';
 import { systemctl, systemdRuns } from './service.ts';
 
 const GRACE_S = 10;
+const QOS = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
 const EXIT_MS = 60_000;
 
 /** Throws CodedErrors; what cannot be removed is a note. */
@@ -32,6 +44,8 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   const driver = (await chooseCgroupDriver(settings)).name;
   const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;
   const note = (what: string) => (error: unknown) => progress.note(`${what}: ${messageOf(error)}`);
+  // Only pods with a directory below this root are its own: other instances share the levels of kubepods.
+  const uids = await readdir(join(settings.paths.volumes, 'pods')).catch(() => []);
   try {
     const host = await startRuntime(settings, driver, serviceManager, () => [], helpers, silentLog);
     const sandboxes = await host.runtime.listPodSandboxes();
@@ -46,19 +60,20 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   } catch (error) {
     note('pods')(error);
   }
-  const { network } = settings;
-  const left = await removeHostNetwork({
-    bridge: network.bridge,
-    nftTable: network.nftTable,
-    clusterCidrs: network.clusterCidrs,
-    serviceCidrs: network.serviceCidrs,
-  });
-  for (const each of left) progress.note(each);
-  progress.step('links, routes and packet filter rules are removed');
+  await removeNetwork(settings, progress).catch(note('network'));
   const mounter = createMounter();
   for (const path of [settings.paths.containers, settings.paths.volumes, settings.paths.run])
     await unmountBelow(mounter, path).catch(note(path));
-  await removeCgroups(settings, driver, serviceManager).catch(note('cgroups'));
+  await removeCgroups(settings, uids, driver, serviceManager).catch(note('cgroups'));
+}
+
+/** A start of an earlier release left no record, only the state of its pod network. */
+async function removeNetwork(settings: Settings, progress: Progress): Promise<void> {
+  const { networkRecord, networkState } = settings.paths;
+  const record = await readHostNetworkRecord(networkRecord);
+  if (record === undefined && !existsSync(networkState)) return;
+  for (const each of await removeHostNetwork(record ?? networkRecordOf(settings))) progress.note(each);
+  progress.step('links, routes and packet filter rules are removed');
 }
 
 /** The unit's process, or one that was started by hand; it ends its pods in their order. */
@@ -96,18 +111,32 @@ async function unmountBelow(mounter: ReturnType<typeof createMounter>, path: str
   for (const name of await readdir(path).catch(() => [])) await mounter.unmountTree(join(path, name));
 }
 
-/** The levels above the pods: kubepods and its QoS levels. */
+/** Cgroups of this root's pods, then kubepods and its QoS levels where no pod of another instance is left in them. */
 async function removeCgroups(
   { cgroup }: Settings,
+  uids: readonly string[],
   driver: 'systemd' | 'cgroupfs',
   serviceManager: ReturnType<typeof createServiceManager> | undefined,
 ): Promise<void> {
-  if (serviceManager !== undefined && cgroup.root === '/') {
-    for (const slice of ['kubepods-besteffort.slice', 'kubepods-burstable.slice', 'kubepods.slice'])
-      await serviceManager.stop(slice);
+  const mounts = await cgroupMounts();
+  const root = rootComponents(cgroup.root);
+  const at = (path: CgroupPath): string[] => mounts.map((mount) => join(mount, directoryName(driver, path)));
+  for (const uid of uids)
+    for (const path of QOS.map((qos) => podPath(root, qos, uid))) {
+      if (at(path).some((each) => existsSync(each))) await serviceManager?.stop(sliceName(path));
+      for (const directory of at(path)) await removeEmpty(directory);
+    }
+  for (const path of [qosPath(root, 'BestEffort'), qosPath(root, 'Burstable'), kubepodsPath(root)]) {
+    const inUse = await Promise.all(at(path).map(hasChildren));
+    if (inUse.includes(true)) continue;
+    await serviceManager?.stop(sliceName(path));
+    for (const directory of at(path)) await rmdir(directory).catch(() => {});
   }
-  const name = driver === 'systemd' ? 'kubepods.slice' : 'kubepods';
-  for (const mount of await cgroupMounts()) await removeEmpty(join(mount, cgroup.root, name));
+}
+
+async function hasChildren(directory: string): Promise<boolean> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  return entries.some((entry) => entry.isDirectory());
 }
 
 async function cgroupMounts(): Promise<string[]> {

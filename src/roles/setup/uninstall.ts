@@ -1,15 +1,16 @@
 /**
  * `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: nothing of the installation is left.
  */
-import { rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { cacheDirectory } from '../assets.ts';
-import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
+import { canonicalRoot, loadSettings, pathsBelow, type Settings } from '../config/settings.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
 import { unlinkDriverRoot } from '../host/volumes.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { putAside } from './keep-aside.ts';
-import { disableService, removeFiles } from './layout.ts';
+import { disableService, hasFiles, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';
 import { systemctl, systemdRuns } from './service.ts';
 import { stopEverything } from './stop.ts';
@@ -51,7 +52,8 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
     const removed = await removeFiles(settings.root);
     await unlinkDriverRoot(settings.root, settings.paths.volumes);
-    await rm(cacheDirectory(), { recursive: true, force: true });
+    if (settings.root === '/' && !(await isInUse(cacheDirectory())))
+      await rm(cacheDirectory(), { recursive: true, force: true });
     await removeOfferKeys(settings.root);
     if (systemd) {
       await systemctl('daemon-reload').catch(() => {});
@@ -80,10 +82,31 @@ async function begin(
   const root = await canonicalRoot(options.root);
   const terminal = process.stdout.isTTY === true;
   const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  if (!(await hasInstallation(root)))
+    throw new CodedError(
+      'not-found',
+      `${command}: ${root} contains no installation; give --root as for hyperedge install or run`,
+    );
   return { settings: await loadSettings({ root }), progress };
+}
+
+/** True when an install or a start has written its files below the root. */
+async function hasInstallation(root: string): Promise<boolean> {
+  const { networkRecord, networkState, pidFile, nodeConfig, etcdData } = pathsBelow(root);
+  return [networkRecord, networkState, pidFile, nodeConfig, etcdData].some(existsSync) || (await hasFiles(root));
 }
 
 async function removeData(settings: Settings, { purge }: RemovalOptions, progress: Progress): Promise<void> {
   const kept = await putAside(settings, purge, Date.now());
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
+}
+
+/** True while another process runs a file below the directory or has one mapped: instances share the cache. */
+async function isInUse(directory: string): Promise<boolean> {
+  const others = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  for (const pid of others) {
+    const maps = await readFile(`/proc/${pid}/maps`, 'latin1').catch(() => '');
+    if (maps.includes(` ${directory}/`)) return true;
+  }
+  return false;
 }

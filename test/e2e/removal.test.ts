@@ -1,0 +1,81 @@
+/** Removals beside a running appliance: another root takes nothing of it, its own root takes everything. */
+import assert from 'node:assert/strict';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Appliance, projectRoot } from './harness.ts';
+
+let appliance: Appliance;
+let other: string;
+
+before(
+  async () => {
+    other = await mkdtemp(join(tmpdir(), 'he-other-'));
+    appliance = await Appliance.create();
+    await appliance.start();
+  },
+  { timeout: 120_000 },
+);
+after(async () => {
+  await appliance.stop();
+  await rm(other, { recursive: true, force: true });
+});
+
+/** Addresses, routes, rules, links and tables of the host. */
+async function network(): Promise<Record<'addresses' | 'routes' | 'links' | 'tables', string[]>> {
+  const lines = async (file: string, ...args: string[]): Promise<string[]> =>
+    (await appliance.inside(file, args)).stdout
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')
+      .sort();
+  const [routes, routes6, links] = await Promise.all([
+    lines('ip', 'route'),
+    lines('ip', '-6', 'route', 'show', 'proto', 'static'),
+    lines('ip', '-brief', 'link'),
+  ]);
+  return {
+    addresses: (await lines('ip', '-oneline', 'address', 'show', 'scope', 'global')).map((line) => line.slice(0, 60)),
+    routes: [...routes, ...routes6],
+    links: links.map((line) => line.split(/[ @]/)[0] ?? ''),
+    tables: await lines('nft', 'list', 'tables'),
+  };
+}
+
+test('uninstall and reset refuse a root without an installation and change nothing', { timeout: 60_000 }, async () => {
+  const before = await network();
+  assert.ok(before.tables.length > 0 && before.routes.some((route) => route.startsWith('172.30.0.0/16')));
+  for (const [command, root] of [
+    ['uninstall', '/never/existed'],
+    ['reset', '/never/existed'],
+    ['uninstall', other],
+  ] as const) {
+    const ran = await appliance.hyperedge([command, '--root', root]);
+    assert.equal(ran.code, 1, ran.stdout + ran.stderr);
+    assert.match(ran.stderr, new RegExp(`^hyperedge: ${command}: ${root} contains no installation; give --root`));
+  }
+  assert.deepEqual(await network(), before);
+});
+
+test('uninstall of another installation leaves the running appliance alone', { timeout: 90_000 }, async () => {
+  const unit = join(other, 'etc/systemd/system/hyperedge.service');
+  await mkdir(dirname(unit), { recursive: true });
+  await cp(join(projectRoot, 'systemd/hyperedge.service'), unit);
+  const before = await network();
+  const ran = await appliance.hyperedge(['uninstall', '--purge', '--root', other]);
+  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+  assert.deepEqual(await network(), before);
+  await appliance.must(['get', 'nodes']);
+});
+
+test('uninstall of its own root removes its links, routes and tables', { timeout: 120_000 }, async () => {
+  await appliance.inside('nft', ['add', 'table', 'ip', 'of-the-administrator']);
+  const ran = await appliance.hyperedge(['uninstall', '--purge', '--root', appliance.root]);
+  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+  const { links, routes, tables } = await network();
+  assert.deepEqual(
+    { links, routes: routes.filter((route) => !route.includes('dev lo')), tables },
+    { links: ['lo'], routes: [], tables: ['table ip of-the-administrator'] },
+  );
+});
