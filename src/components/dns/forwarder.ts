@@ -39,9 +39,10 @@ export interface ForwardQuestion {
 const ATTEMPT_MS = 1_500;
 /** Below the 5 s of glibc's resolver. */
 const TOTAL_MS = 4_500;
-/** A server that did not answer is asked last for this long. */
-const DOWN_MS = 5_000;
-const FAILURE_CACHE_MS = 2_000;
+/** A server that did not answer an attempt, which sends several datagrams, is queried last for this long. */
+const LAST_MS = 5_000;
+/** Attempts in a row without an answer after which a server counts as down. */
+const FAILURES_UNTIL_DOWN = 3;
 const MAX_UNDER_WAY = 1_024;
 const MAX_UNDER_WAY_PER_SOURCE = 256;
 /** With so many under way a client starts few more: some pods cannot take all of them from the others. */
@@ -54,10 +55,11 @@ const UDP_BYTES = 1_232;
 export class Forwarder {
   readonly #deps: ForwarderDeps;
   readonly #cache = new ResponseCache();
-  readonly #failures = new Map<string, number>();
   readonly #underWay = new Map<string, Promise<Forwarded>>();
   readonly #waiting = new Map<string, number>();
-  readonly #downUntil = new Map<string, number>();
+  readonly #lastUntil = new Map<string, number>();
+  /** Attempts in a row that a server did not answer. */
+  readonly #failures = new Map<string, number>();
   /** When a server has answered last, whatever the question. */
   readonly #answeredMs = new Map<string, number>();
   #probing = new Set<string>();
@@ -71,7 +73,7 @@ export class Forwarder {
     this.#table = table;
     this.#cache.clear();
     this.#failures.clear();
-    this.#downUntil.clear();
+    this.#lastUntil.clear();
     this.#answeredMs.clear();
   }
 
@@ -84,7 +86,6 @@ export class Forwarder {
     const nowMs = this.#deps.clock.monotonicMs();
     const cached = this.#cache.get(key, nowMs);
     if (cached !== undefined) return cached;
-    if ((this.#failures.get(key) ?? 0) > nowMs) return 'failed';
     const waiting = this.#waiting.get(asked.source) ?? 0;
     if (waiting >= MAX_UNDER_WAY_PER_SOURCE) return 'failed';
     let running = this.#underWay.get(key);
@@ -118,38 +119,42 @@ export class Forwarder {
   async #ask(key: string, servers: readonly UpstreamServer[], asked: ForwardQuestion): Promise<Forwarded> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
-    const isDown = (server: UpstreamServer): boolean => (this.#downUntil.get(nameOf(server)) ?? 0) > startMs;
-    const up = servers.filter((server) => !isDown(server));
+    const isLast = (server: UpstreamServer): boolean => (this.#lastUntil.get(nameOf(server)) ?? 0) > startMs;
+    const isDown = (server: UpstreamServer): boolean =>
+      isLast(server) && (this.#failures.get(nameOf(server)) ?? 0) >= FAILURES_UNTIL_DOWN;
     const group = `${asked.source} ${servers.map(nameOf).join()}`;
     // With every server down, one question of a client at a time finds out whether one is back; the others fail at
     // once. A client that asks for names whose own servers are silent does not keep the others from it.
-    const isProbe = up.length === 0;
+    const isProbe = servers.every(isDown);
     if (isProbe && this.#probing.has(group)) return 'failed';
     if (isProbe) this.#probing.add(group);
     try {
       let last: CachedResponse | undefined;
-      for (const server of isProbe ? servers : [...up, ...servers.filter(isDown)]) {
-        const leftMs = TOTAL_MS - (clock.monotonicMs() - startMs);
-        if (leftMs <= 0) break;
-        const response = await this.#askOne(server, asked, Math.min(ATTEMPT_MS, leftMs));
-        if (response === undefined) continue;
-        last = response;
-        if (response.shape.rcode === RCODE.noError || response.shape.rcode === RCODE.nxDomain) break;
+      let round: readonly UpstreamServer[] = [
+        ...servers.filter((server) => !isLast(server)),
+        ...servers.filter(isLast),
+      ];
+      while (round.length > 0) {
+        const silent: UpstreamServer[] = [];
+        for (const server of round) {
+          const attemptMs = Math.min(ATTEMPT_MS, TOTAL_MS - (clock.monotonicMs() - startMs));
+          if (attemptMs <= 0) break;
+          const beganMs = clock.monotonicMs();
+          const response = await this.#askOne(server, asked, attemptMs);
+          // A server that refuses at once would refuse again.
+          if (response === undefined && clock.monotonicMs() - beganMs >= attemptMs / 2) silent.push(server);
+          if (response === undefined) continue;
+          last = response;
+          if (response.shape.rcode === RCODE.noError || response.shape.rcode === RCODE.nxDomain) break;
+        }
+        round = isProbe || last !== undefined ? [] : silent;
       }
-      if (last === undefined) {
-        this.#remember(key);
-        return 'failed';
-      }
+      if (last === undefined) return 'failed';
       if (last.shape.ttl > 0) this.#cache.set(key, last);
       return last;
     } finally {
       if (isProbe) this.#probing.delete(group);
     }
-  }
-
-  #remember(key: string): void {
-    if (this.#failures.size >= MAX_UNDER_WAY) this.#failures.clear();
-    this.#failures.set(key, this.#deps.clock.monotonicMs() + FAILURE_CACHE_MS);
   }
 
   /** Undefined: the server did not answer, or not to this question. */
@@ -172,12 +177,15 @@ export class Forwarder {
       const lacksEdns = rcode === RCODE.formErr || rcode === RCODE.notImp;
       if (lacksEdns) response = await exchange('udp', false);
       if (response.shape.truncated) response = await exchange('tcp', !lacksEdns);
-      this.#downUntil.delete(name);
+      this.#lastUntil.delete(name);
+      this.#failures.delete(name);
       return response;
     } catch (error) {
       // One that has answered others meanwhile is up: what is silent is the server of this name.
-      if ((this.#answeredMs.get(name) ?? Number.NEGATIVE_INFINITY) < beganMs)
-        this.#downUntil.set(name, clock.monotonicMs() + DOWN_MS);
+      if ((this.#answeredMs.get(name) ?? Number.NEGATIVE_INFINITY) < beganMs) {
+        this.#failures.set(name, (this.#failures.get(name) ?? 0) + 1);
+        this.#lastUntil.set(name, clock.monotonicMs() + LAST_MS);
+      }
       log.v(4, 'upstream server did not answer', { server: name, error: messageOf(error) });
       return undefined;
     }

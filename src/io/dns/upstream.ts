@@ -3,6 +3,9 @@ import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import type { UpstreamExchange, UpstreamServer } from '../../components/dns/port.ts';
 
+/** A lost datagram is sent again after these times, with the same identifier and from the same port. */
+const RETRANSMIT_MS = [250, 700];
+
 type Accept = (message: Uint8Array) => boolean;
 
 export function createUpstreamExchange(): UpstreamExchange {
@@ -21,12 +24,12 @@ function overUdp(server: UpstreamServer, message: Uint8Array, timeoutMs: number,
     const end = (error: Error | undefined, response?: Uint8Array): void => {
       if (ended) return;
       ended = true;
-      clearTimeout(timer);
+      for (const each of timers) clearTimeout(each);
       socket.close();
       if (response === undefined) reject(error ?? new Error('no answer'));
       else resolve(response);
     };
-    const timer = setTimeout(() => end(timedOut(timeoutMs)), timeoutMs);
+    const timers = [setTimeout(() => end(timedOut(timeoutMs)), timeoutMs)];
     socket.on('error', (error) => end(error));
     socket.on('message', (response) => {
       if (accept(response)) end(undefined, response);
@@ -34,7 +37,10 @@ function overUdp(server: UpstreamServer, message: Uint8Array, timeoutMs: number,
     // A connected socket takes datagrams of its server alone, and learns of an unreachable one at once.
     socket.connect(server.port, server.address, (error?: Error) => {
       if (error !== undefined && error !== null) end(error);
-      else if (!ended) socket.send(message);
+      else if (!ended) {
+        socket.send(message);
+        for (const ms of RETRANSMIT_MS) if (ms < timeoutMs) timers.push(setTimeout(() => socket.send(message), ms));
+      }
     });
   });
 }

@@ -45,7 +45,7 @@ test('names whose servers are silent do not take those of other clients away', a
     const found = await forwarder.resolve(question(name, source));
     return typeof found === 'string' ? found : found.shape.counts.answers;
   };
-  assert.equal(await outcome('a.silent.example', '10.128.0.2'), 'failed');
+  for (const name of ['a', 'd', 'e']) assert.equal(await outcome(`${name}.silent.example`, '10.128.0.2'), 'failed');
   silence = () => silent.promise;
   const held = outcome('b.silent.example', '10.128.0.2');
   assert.equal(await outcome('c.silent.example', '10.128.0.2'), 'failed');
