@@ -52,6 +52,8 @@ export interface DnsCodec {
 /** Addresses that this host holds for its name server alone. */
 export interface ServiceLink {
   bind(addresses: readonly string[]): Promise<void>;
+  /** True when the link has all of them. */
+  isBound(addresses: readonly string[]): Promise<boolean>;
   /** Removes the link with its addresses. */
   remove(): Promise<void>;
 }

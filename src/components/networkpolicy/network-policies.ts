@@ -8,7 +8,7 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
@@ -41,6 +41,8 @@ export interface NetworkPolicies {
   admit(namespace: string, name: string, ips: readonly string[]): Promise<void>;
   /** The pod has given its addresses back. */
   release(namespace: string, name: string): void;
+  /** Compares the rules with the kernel's and restores what others have removed. */
+  verify(): void;
   /** `keepRules` leaves the rules in force, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
@@ -51,6 +53,7 @@ export interface NetworkPolicies {
  */
 const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
+const REMEMBER_MS = 300;
 
 const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
 const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
@@ -69,14 +72,46 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   let pods: Promise<void> | undefined;
   let isComplete = false;
 
+  /** Outline of the table, read shortly after a change. */
+  let outline: string | undefined;
+  let applied = 0;
+  let reading: Timer | undefined;
+  const remember = async (): Promise<void> => {
+    const before = applied;
+    const present = await packetFilter.outline('inet', table);
+    if (applied === before) outline ??= present;
+  };
+  let isDue = false;
+  const compare = async (): Promise<void> => {
+    isDue = false;
+    try {
+      const present = await packetFilter.outline('inet', table);
+      if (present !== undefined && (outline === undefined || outline === present)) {
+        outline = present;
+        return;
+      }
+      log.warn('network policy rules changed by another program; they are restored', { table });
+      planner.reset();
+    } catch (error) {
+      log.v(2, 'network policy rules not compared', { table, error: messageOf(error) });
+    }
+  };
   const apply = async (): Promise<void> => {
     // With half of the pods the rules would deny what policies allow.
     if (!isComplete) return;
+    if (isDue) await compare();
     const program = planner.program();
     if (program === '') return;
+    outline = undefined;
+    applied++;
     await packetFilter.apply(program).catch((error: unknown) => {
       planner.reset();
       throw error;
+    });
+    reading?.cancel();
+    // Changes that follow each other are read once.
+    reading = clock.setTimer(REMEMBER_MS, () => {
+      remember().catch((error: unknown) => log.v(2, 'network policy rules not read', { error: messageOf(error) }));
     });
     log.v(4, 'network policies applied', { policies: planner.policies });
   };
@@ -160,8 +195,13 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
       planner.detach(namespace, name);
       loop?.touch();
     },
+    verify() {
+      isDue = true;
+      loop?.touch();
+    },
     async stop(options) {
       stopped = true;
+      reading?.cancel();
       for (const each of unsubscribe) each();
       await loop?.stop();
       if (options?.keepRules === true || loop === undefined) return;

@@ -44,7 +44,7 @@ const COALESCE_MS = 50;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
 /** Against changes that the monitor missed. */
-const RESYNC_MS = 60_000;
+const RESYNC_MS = 5_000;
 /** Half of what the kernel keeps a learnt path MTU for. */
 const PROBE_EVERY_MS = 300_000;
 
@@ -101,6 +101,7 @@ class NodePodRoutes implements PodRoutes {
     try {
       const none = { links: [], neighbors: [], forwards: [], routes: [] };
       await kernel.apply(overlayChanges(none, await kernel.observe()));
+      await kernel.guard(undefined);
     } catch (error) {
       log.warn('routes to pods of other hosts not removed', { error: messageOf(error) });
     }
@@ -174,6 +175,7 @@ class NodePodRoutes implements PodRoutes {
       this.#mtu = plan.podMtu;
       this.#deps.onMtu(plan.podMtu);
     }
+    await kernel.guard(plan.overlay.links.length === 0 ? undefined : addresses);
     if (changes.length === 0) return;
     await kernel.apply(changes);
     log.info('routes to pods of other hosts', {

@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
@@ -14,8 +15,11 @@ import type { ProxyConfig, ProxyMode } from './mode.ts';
 interface Deps {
   readonly packetFilter: PacketFilter;
   readonly log: Log;
+  readonly clock: Clock;
   readonly config: ProxyConfig;
 }
+
+const REMEMBER_MS = 300;
 
 const familyOf = (cidr: string): Family => (cidr.includes(':') ? 6 : 4);
 const TABLE_FAMILIES: Readonly<Record<Family, string>> = { 4: 'ip', 6: 'ip6' };
@@ -34,8 +38,34 @@ export function createFilterMode(deps: Deps): ProxyMode {
   );
   const tables = options.map((each) => new NftTable(each));
   const routed = new Set<string>();
+  /** Outlines of the tables, read shortly after a change. */
+  let outlines: readonly (string | undefined)[] | undefined;
+  let isDue = false;
+  let applied = 0;
+  let timer: Timer | undefined;
+  const read = (): Promise<(string | undefined)[]> =>
+    Promise.all(options.map(({ family }) => deps.packetFilter.outline(family, table)));
+  const remember = async (): Promise<void> => {
+    const before = applied;
+    const present = await read();
+    if (applied === before) outlines ??= present;
+  };
   const apply = (program: (options: NftOptions) => string): Promise<void> =>
     deps.packetFilter.apply(options.map(program).join(''));
+  /** Without a table, or with other rules than at the last comparison, the whole table is replaced. */
+  const compare = async (): Promise<void> => {
+    routed.clear();
+    const present = await read();
+    const differs = (outline: string | undefined, index: number): boolean =>
+      outline === undefined || (outlines !== undefined && outline !== outlines[index]);
+    if (!present.some(differs)) {
+      outlines = present;
+      return;
+    }
+    deps.log.warn('service rules changed by another program; they are restored', { table });
+    outlines = undefined;
+    for (const each of tables) each.reset();
+  };
   return {
     name: 'nftables',
     async prepare() {
@@ -47,7 +77,16 @@ export function createFilterMode(deps: Deps): ProxyMode {
     change(services) {
       for (const [service, ports] of services) for (const each of tables) each.set(service, ports);
     },
+    verify() {
+      isDue = true;
+    },
     async sync() {
+      if (isDue) {
+        isDue = false;
+        await compare().catch((error: unknown) =>
+          deps.log.v(2, 'service rules not compared', { table, error: messageOf(error) }),
+        );
+      }
       for (const cidr of serviceCidrs) {
         if (routed.has(cidr)) continue;
         await deps.packetFilter.routeServices(cidr).then(
@@ -61,14 +100,22 @@ export function createFilterMode(deps: Deps): ProxyMode {
         .filter((each) => each !== '')
         .join('\n');
       if (program === '') return;
+      outlines = undefined;
+      applied++;
       await deps.packetFilter.apply(program).catch((error: unknown) => {
         // What the kernel holds is not known any more.
         for (const each of tables) each.reset();
         throw error;
       });
+      timer?.cancel();
+      // Changes that follow each other are read once.
+      timer = deps.clock.setTimer(REMEMBER_MS, () => {
+        remember().catch((error: unknown) => deps.log.v(2, 'service rules not read', { error: messageOf(error) }));
+      });
       deps.log.v(4, 'service rules applied', { lines: program.split('\n').length });
     },
     async stop() {
+      timer?.cancel();
       for (const each of tables) each.reset();
       await apply(({ family }) => {
         const name = `table ${TABLE_FAMILIES[family]} ${table}`;

@@ -27,6 +27,8 @@ export interface IdlingDeps {
 }
 
 export interface Idling {
+  /** Applies the table again where it was deleted. */
+  verify(): void;
   /** The proxy has planned services again. */
   planned(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
@@ -117,6 +119,17 @@ export function startIdling(deps: IdlingDeps): Idling {
   ];
   loop.touch();
   return {
+    verify: () => {
+      if (!holdsAny()) return;
+      const lost = async ([family, keys]: readonly [Family, ReadonlyMap<string, string>]): Promise<void> => {
+        if (keys.size === 0 || (await packetFilter.outline(family, table)) !== undefined) return;
+        isKnown = false;
+        loop.touch();
+      };
+      Promise.all([...held].map(lost)).catch((error: unknown) =>
+        log.v(2, 'rules of idled services not compared', { error: messageOf(error) }),
+      );
+    },
     planned: () => {
       if (idled.size > 0) loop.touch();
     },

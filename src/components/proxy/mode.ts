@@ -27,6 +27,8 @@ export interface ProxyMode {
   prepare(): Promise<void>;
   /** These services, by `namespace/name`, have these ports from the next `sync` on; without ports: none. */
   change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
+  /** The next `sync` compares with the kernel first and restores what others have removed. */
+  verify?(): void;
   /** `all` has the ports of all services. */
   sync(all: () => readonly ServicePort[]): Promise<void>;
   /** Removes everything it made. */

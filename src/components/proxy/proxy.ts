@@ -36,6 +36,8 @@ export interface ProxyDeps {
 export interface Proxy {
   /** Resolves once the first complete state is in force. */
   start(): Promise<void>;
+  /** Compares rules and routes with the kernel's and restores what others have removed. */
+  verify(): void;
   /** `keepRules` leaves traffic flowing, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
@@ -128,6 +130,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
         deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
         loop?.touch();
       });
+    },
+    verify() {
+      if (loop === undefined) return;
+      mode?.verify?.();
+      idling?.verify();
+      loop.touch();
     },
     async stop(options) {
       stopped = true;

@@ -75,6 +75,11 @@ export interface OverlayKernel {
   observe(): Promise<Overlay>;
   /** Applies every change that it can. Throws the first complaint. */
   apply(changes: readonly OverlayChange[]): Promise<void>;
+  /**
+   * Keeps tunnel frames from other senders than these hosts out; undefined: there are no tunnels. Idempotent: restores
+   * what was deleted.
+   */
+  guard(hosts: readonly string[] | undefined): Promise<void>;
   /** Reports changes of the host's own addresses and routes. Returns the function that stops it. */
   watch(changed: () => void): () => void;
 }

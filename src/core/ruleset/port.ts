@@ -8,6 +8,8 @@ export interface PacketFilter {
   apply(program: string): Promise<void>;
   /** Members of a set of addresses, protocols and ports, each as `ADDRESS . PROTOCOL . PORT`. */
   elements(family: 4 | 6, table: string, set: string): Promise<string[]>;
+  /** Chains and rules of a table without the elements of its sets; undefined: there is no such table. */
+  outline(family: 4 | 6 | 'inet', table: string): Promise<string | undefined>;
   /** Sends service traffic of this host into the filter even where there is no default route (an air-gapped host). */
   routeServices(serviceCidr: string): Promise<void>;
 }

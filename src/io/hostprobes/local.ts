@@ -8,12 +8,17 @@ import type { Probe } from '../../components/openshift/clusteroperators/port.ts'
  */
 const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
 
-/** The link is up and has an address, with or without carrier. */
+const UP = 1;
+
+/** The link is up and has a route or an address, with or without carrier. */
 export function probeLink(name: string): Probe {
   return async () => {
+    const flags = `/sys/class/net/${name}/flags`;
+    if (!existsSync(flags)) throw new Error(`link ${name} is missing`);
+    if ((Number(readFileSync(flags, 'utf8')) & UP) === 0) throw new Error(`link ${name} is down`);
     const texts = TABLES.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''));
     const words = texts.flatMap((text) => text.split('\n').flatMap((line) => line.trim().split(/\s+/)));
-    if (!words.includes(name)) throw new Error(`link ${name} is missing or has no address`);
+    if (!words.includes(name)) throw new Error(`link ${name} has no route`);
   };
 }
 

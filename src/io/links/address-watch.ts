@@ -7,12 +7,15 @@ export interface AddressWatchOptions {
   /** Protocol number of routes that are not reported: this program's own. */
   readonly protocol: number;
   readonly changed: () => void;
+  /** Called with each line about a deleted address, route or link, those of this program included. */
+  readonly lost?: (line: string) => void;
   readonly log: Log;
   /** util-linux's program that binds the monitor's life to this process; without it a SIGKILL leaves the monitor. */
   readonly setpriv?: string;
 }
 
 const RESTART_MS = 5_000;
+const DELETED = 'Deleted ';
 /** Links of pods come and go all the time and have no address that matters to other hosts. */
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 
@@ -31,6 +34,7 @@ export function watchAddresses(options: AddressWatchOptions): () => void {
     monitor.stdout.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n');
       rest = (lines.pop() ?? '').slice(-4096);
+      if (options.lost !== undefined) for (const line of lines) if (line.startsWith(DELETED)) options.lost(line);
       if (lines.some((line) => matters(line, options.protocol))) options.changed();
     });
     let ended = false;
@@ -59,5 +63,7 @@ export function watchAddresses(options: AddressWatchOptions): () => void {
 /** Whether a line of `ip -oneline monitor` is about what other hosts reach this host by. */
 export function matters(line: string, protocol: number): boolean {
   if (line.trim() === '' || POD_LINK.test(line)) return false;
+  // Own deletions are followed by one comparison that finds no difference.
+  if (line.startsWith(DELETED)) return true;
   return !new RegExp(`\\bproto ${protocol}\\b`).test(line);
 }

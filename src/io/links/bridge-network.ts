@@ -7,20 +7,22 @@
  * sees all pod traffic. The bridge holds the gateway's address and whatever else joins the pods' network
  * (docs/decisions/0004).
  */
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { addressText, addressValue, type Network, networkText, parseNetwork } from '../../base/networks.ts';
-import type { PortMapping } from '../../core/podplan/port.ts';
+import { addressValue, type Network, networkText, parseNetwork } from '../../base/networks.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { PodEndpoint, PodNetwork } from '../oci/port.ts';
-import { AddressBook, gatewayOf } from './addresses.ts';
+import { AddressBook } from './addresses.ts';
 import { type Attachment, AttachmentFiles } from './attachments.ts';
+import { gatewayText, setUpBridge } from './bridge-link.ts';
 import { command } from './command.ts';
-import { collides, isReserved, podTable } from './filter.ts';
+import { podTable } from './filter.ts';
+import { checkHostPorts, firstInUse, nameOf } from './host-ports.ts';
 import { forwardIpv6, setKernel } from './kernel-setting.ts';
-import { isInUse } from './sockets.ts';
+import { type DesiredLink, type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './upkeep.ts';
 
 export interface BridgeNetworkOptions {
   /** Records of attached sandboxes; survives restarts of the host process. */
@@ -46,6 +48,15 @@ export interface BridgeNetwork extends PodNetwork {
   readonly gateway: string | undefined;
   /** Sets the MTU of pods' links, those of running pods included. Never rejects. */
   setMtu(mtu: number): Promise<void>;
+  /**
+   * Compares links, addresses, routes, kernel settings and filter tables with the desired state and restores what is
+   * missing. Never rejects.
+   */
+  reconcile(): Promise<void>;
+  /** The fault that the last `reconcile` could not repair. */
+  readonly problem: string | undefined;
+  /** True when pods of this host have the address. */
+  holds(address: string): boolean;
   /** Removes the bridge, all pod links and the filter tables. */
   destroy(): Promise<void>;
 }
@@ -54,12 +65,11 @@ export interface BridgeNetwork extends PodNetwork {
 const LINK_GATEWAY = 'fe80::1';
 /** Processes at a time that set the MTU of running pods. */
 const MTU_BATCH = 8;
+const MAX_LISTING = 16 * 1024 * 1024;
 
 export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwork {
   return new NftBridgeNetwork(options);
 }
-
-const gatewayText = (range: Network): string => addressText(gatewayOf(range), range.family);
 
 class NftBridgeNetwork implements BridgeNetwork {
   readonly #options: BridgeNetworkOptions;
@@ -81,6 +91,13 @@ class NftBridgeNetwork implements BridgeNetwork {
   /** Changes of the filter tables are applied one after the other, always from the newest state. */
   #filtering: Promise<void> = Promise.resolve();
   readonly #unfiltered = new Set<4 | 6>();
+  /** Sandboxes whose links stand: only these are repaired. */
+  readonly #plugged = new Set<string>();
+  readonly #repairing = new Map<string, Promise<void>>();
+  /** The listing of a family's table after it was applied. */
+  readonly #listings = new Map<4 | 6, string>();
+  #reconciling: Promise<void> | undefined;
+  #problem: string | undefined;
 
   constructor(options: BridgeNetworkOptions) {
     this.#options = options;
@@ -104,15 +121,11 @@ class NftBridgeNetwork implements BridgeNetwork {
       return range;
     });
     if (next.length === 0 || next.map(networkText).join() === this.#ranges.map(networkText).join()) return;
-    await this.#setUpBridge(next);
-    await Promise.all([
-      setKernel('net/ipv4/ip_forward', '1', this.#log),
-      // Pods reach each other through the gateway on purpose; the kernel would report a shorter way to them.
-      setKernel('net/ipv4/conf/all/send_redirects', '0', this.#log),
-      setKernel(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
-      next.some(({ family }) => family === 6) ? forwardIpv6(this.#log) : undefined,
-    ]);
+    await setUpBridge(this.#ip, this.#bridge, next);
+    await this.#setKernel(next);
     this.#ranges = next;
+    for (const { sandboxId, link, ips } of this.#attachments.values())
+      if (this.#plugged.has(sandboxId)) await this.#guardLink(link, ips);
     await this.#applyFilter((family, error) => {
       this.#unfiltered.add(family);
       this.#log.warn(
@@ -127,33 +140,14 @@ class NftBridgeNetwork implements BridgeNetwork {
     });
   }
 
-  async #setUpBridge(ranges: readonly Network[]): Promise<void> {
-    const [first] = ranges;
-    if (first === undefined) return;
-    // The address of its own keeps the bridge's from changing with its ports, which would break neighbor caches.
-    const low = Number(gatewayOf(first) & 0xffffffffn);
-    const mac = ['0a', '58', ...[24, 16, 8, 0].map((shift) => ((low >>> shift) & 255).toString(16).padStart(2, '0'))];
-    await command(this.#ip, ['link', 'add', this.#bridge, 'address', mac.join(':'), 'type', 'bridge']).catch(
-      (error: unknown) => {
-        if (!/File exists/.test(messageOf(error))) throw error;
-      },
-    );
-    const wanted = ranges.map((range) => `${gatewayText(range)}/${range.bits}`);
-    const present = await command(this.#ip, ['-o', 'addr', 'show', 'dev', this.#bridge, 'scope', 'global']);
-    const found = [...present.matchAll(/inet6? (\S+)/g)].map((match) => match[1] ?? '');
-    const isPodGateway = (each: string): boolean => !each.endsWith('/32') && !each.endsWith('/128');
-    await command(
-      this.#ip,
-      ['-batch', '-'],
-      [
-        ...found
-          .filter((each) => !wanted.includes(each) && isPodGateway(each))
-          .map((each) => `addr del ${each} dev ${this.#bridge}`),
-        ...wanted.map((each) => `addr replace ${each} dev ${this.#bridge}${each.includes(':') ? ' nodad' : ''}`),
-        `link set ${this.#bridge} up`,
-        '',
-      ].join('\n'),
-    );
+  async #setKernel(ranges: readonly Network[]): Promise<void> {
+    await Promise.all([
+      setKernel('net/ipv4/ip_forward', '1', this.#log),
+      // Pods reach each other through the gateway on purpose; the kernel would report a shorter way to them.
+      setKernel('net/ipv4/conf/all/send_redirects', '0', this.#log),
+      setKernel(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
+      ranges.some(({ family }) => family === 6) ? forwardIpv6(this.#log) : undefined,
+    ]);
   }
 
   async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: readonly string[] }> {
@@ -164,6 +158,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     if (attachment === undefined || ranges === undefined) return { ips };
     try {
       await this.#plug(attachment, ranges, netnsPath);
+      this.#plugged.add(pod.sandboxId);
     } catch (error) {
       await this.#forget(attachment).catch((again: unknown) =>
         this.#log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
@@ -233,18 +228,16 @@ class NftBridgeNetwork implements BridgeNetwork {
       ['-batch', '-'],
       [
         `link add ${link} type veth peer name eth0 netns ${netnsPath}`,
+        `link set ${link} group ${POD_LINK_GROUP}`,
         ...sized(link),
         `link set ${link} up`,
         ...(hasV6 ? [`addr add ${LINK_GATEWAY}/64 dev ${link} nodad`] : []),
-        ...pairs.map(({ ip, range }) =>
-          range.family === 4
-            ? `route add ${ip}/32 dev ${link} src ${gatewayText(range)}`
-            : `route add ${ip}/128 dev ${link} src ${gatewayText(range)}`,
-        ),
+        ...pairs.map(({ ip, range }) => `route add ${ip} dev ${link} src ${gatewayText(range)}`),
         '',
       ].join('\n'),
     );
     await Promise.all([
+      this.#guardLink(link, ips),
       command(
         this.#nsenter,
         [`--net=${netnsPath}`, this.#ip, '-batch', '-'],
@@ -268,6 +261,105 @@ class NftBridgeNetwork implements BridgeNetwork {
       ),
       portMappings.length > 0 ? this.#openHostPorts(link) : undefined,
     ]);
+  }
+
+  /** Router advertisements of a pod configure no address or route of the host (CVE-2020-10749). */
+  async #guardLink(link: string, ips: readonly string[]): Promise<void> {
+    const at = `net/ipv6/conf/${link}`;
+    if (!existsSync(`/proc/sys/${at}`)) return;
+    await setKernel(`${at}/accept_ra`, '0', this.#log);
+    if (!ips.some((ip) => isIP(ip) === 6)) await setKernel(`${at}/disable_ipv6`, '1', this.#log);
+  }
+
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  holds(address: string): boolean {
+    return [...this.#attachments.values()].some(({ ips }) => ips.includes(address));
+  }
+
+  reconcile(): Promise<void> {
+    this.#reconciling ??= this.#repairAll()
+      .then(
+        (repaired) => {
+          this.#problem = undefined;
+          if (repaired.length > 0) this.#log.warn('pod network repaired', { repaired: repaired.join('; ') });
+        },
+        (error: unknown) => {
+          const problem = messageOf(error);
+          if (problem !== this.#problem) this.#log.error('pod network not repaired', { error: problem });
+          this.#problem = problem;
+        },
+      )
+      .finally(() => {
+        this.#reconciling = undefined;
+      });
+    return this.#reconciling;
+  }
+
+  /** Resolves with the changes that were made. */
+  async #repairAll(): Promise<string[]> {
+    const ranges = this.#ranges;
+    if (ranges.length === 0) return [];
+    await this.#setKernel(ranges);
+    const observed = await observeNetwork(
+      this.#ip,
+      ranges.map(({ family }) => family),
+    );
+    const done: string[] = [];
+    const bridge = {
+      name: this.#bridge,
+      addresses: ranges.map((range) => `${gatewayText(range)}/${range.bits}`),
+      routes: ranges.map((range) => ({
+        destination: networkText(range),
+        options: range.family === 4 ? `proto kernel scope link src ${gatewayText(range)}` : 'proto kernel metric 256',
+      })),
+    };
+    const lines = repairs(bridge, observed);
+    if (lines === undefined) await setUpBridge(this.#ip, this.#bridge, ranges);
+    if (lines === undefined) done.push(`link ${this.#bridge} added`);
+    else if (lines.length > 0) done.push(...(await this.#runLines(lines)));
+    for (const attachment of [...this.#attachments.values()]) done.push(...(await this.#repair(attachment, observed)));
+    for (const { family } of ranges) {
+      if (this.#unfiltered.has(family) || (await this.#listing(family)) === this.#listings.get(family)) continue;
+      await this.#applyFilter();
+      done.push(`table ${this.#options.nftTable} applied`);
+    }
+    return done;
+  }
+
+  async #repair(attachment: Attachment, observed: ObservedNetwork): Promise<readonly string[]> {
+    const { sandboxId, link, ips, netnsPath } = attachment;
+    if (!this.#plugged.has(sandboxId)) return [];
+    const ranges = ips.flatMap((ip) => this.#ranges.find((range) => range.family === isIP(ip)) ?? []);
+    const lines = repairs(desiredLink(link, ips, ranges), observed);
+    if (lines?.length === 0) return [];
+    let done: readonly string[] = [];
+    const work = (async () => {
+      if (lines !== undefined) done = await this.#runLines(lines);
+      else if (netnsPath !== undefined && ranges.length === ips.length) {
+        await this.#plug(attachment, ranges, netnsPath);
+        done = [`link ${link} added`];
+      }
+    })();
+    this.#repairing.set(sandboxId, work);
+    await work.finally(() => this.#repairing.delete(sandboxId));
+    return done;
+  }
+
+  async #runLines(lines: readonly string[]): Promise<readonly string[]> {
+    await command(this.#ip, ['-batch', '-'], `${lines.join('\n')}\n`);
+    return lines;
+  }
+
+  /** Undefined: there is no such table. */
+  async #listing(family: 4 | 6): Promise<string | undefined> {
+    const words = [family === 4 ? 'ip' : 'ip6', this.#options.nftTable];
+    return command(this.#nft, ['-s', 'list', 'table', ...words], '', MAX_LISTING).catch((error: unknown) =>
+      // After another failure the state of the table is unknown.
+      /No such file or directory/.test(messageOf(error)) ? undefined : this.#listings.get(family),
+    );
   }
 
   async setMtu(mtu: number): Promise<void> {
@@ -309,20 +401,23 @@ class NftBridgeNetwork implements BridgeNetwork {
 
   async destroy(): Promise<void> {
     await this.#load();
+    const ranges = this.#ranges;
+    this.#ranges = [];
+    await this.#reconciling;
     for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
     await command(this.#ip, ['link', 'del', this.#bridge]).catch(() => {});
-    for (const { family } of this.#ranges) {
+    for (const { family } of ranges) {
       if (this.#unfiltered.has(family)) continue;
       const table = `table ${family === 4 ? 'ip' : 'ip6'} ${this.#options.nftTable}`;
       await command(this.#nft, ['-f', '-'], `add ${table}\ndelete ${table}\n`).catch(() => {});
     }
-    this.#ranges = [];
   }
 
   #load(): Promise<void> {
     this.#loaded ??= (async () => {
       for (const attachment of await this.#files.load()) {
         this.#attachments.set(attachment.sandboxId, attachment);
+        this.#plugged.add(attachment.sandboxId);
         for (const ip of attachment.ips) this.#addresses.hold(ip);
       }
     })();
@@ -340,6 +435,7 @@ class NftBridgeNetwork implements BridgeNetwork {
         ]);
         try {
           await command(this.#nft, ['-f', '-'], text);
+          this.#listings.set(range.family, (await this.#listing(range.family)) ?? '');
         } catch (error) {
           if (onError === undefined) throw error;
           onError(range.family, error);
@@ -357,6 +453,8 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 
   async #forget(attachment: Attachment): Promise<void> {
+    this.#plugged.delete(attachment.sandboxId);
+    await this.#repairing.get(attachment.sandboxId)?.catch(() => {});
     await command(this.#ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
       // The namespace that held the other end may have taken the pair with it.
       if (!/Cannot find device/.test(messageOf(error))) throw error;
@@ -372,30 +470,17 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 }
 
-const nameOf = ({ hostPort, protocol }: PortMapping): string => `${hostPort}/${protocol}`;
-
-/** Throws RuntimeErrors for what is no host port to have. */
-function checkHostPorts(
-  wanted: readonly PortMapping[],
-  others: readonly Attachment[],
-  reservedPorts: readonly ReservedPort[],
-): void {
-  for (const mapping of wanted) {
-    if (mapping.hostIp !== '' && isIP(mapping.hostIp) === 0)
-      throw new RuntimeError('network', `host port address "${mapping.hostIp}" is not an IP address`);
-    if (isReserved(mapping, reservedPorts))
-      throw new RuntimeError('network', `host port ${nameOf(mapping)} is a port of this host itself`);
-    if (others.some(({ portMappings }) => portMappings.some((each) => collides(each, mapping))))
-      throw new RuntimeError('network', `host port ${nameOf(mapping)} is taken by another pod`);
-  }
-}
-
-async function firstInUse(
-  mappings: readonly PortMapping[],
-  serviceCidrs: readonly string[],
-): Promise<PortMapping | undefined> {
-  for (const mapping of mappings) if (await isInUse(mapping, serviceCidrs)) return mapping;
-  return undefined;
+/** The host's end of a pod's link. */
+function desiredLink(link: string, ips: readonly string[], ranges: readonly Network[]): DesiredLink {
+  return {
+    name: link,
+    addresses: ips.some((ip) => isIP(ip) === 6) ? [`${LINK_GATEWAY}/64`] : [],
+    routes: ips.map((ip) => {
+      const range = ranges.find(({ family }) => family === isIP(ip));
+      return { destination: ip, options: range === undefined ? '' : `src ${gatewayText(range)}` };
+    }),
+    group: POD_LINK_GROUP,
+  };
 }
 
 /**

@@ -2,9 +2,14 @@ import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { type Network, networkText } from '../../base/networks.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
+import { POD_LINK_GROUP } from './upkeep.ts';
 
 /** Pods whose traffic to a host port came from this node's own pods are answered through this node. */
 const HOST_PORT_MARK = '0x2000';
+/** IANA's port of VXLAN. */
+export const VXLAN_PORT = 4789;
+/** The network identifier is the same on every host of a cluster. */
+export const VXLAN_ID = 26_725;
 /** Of the machine config server; the second one is OpenShift's without TLS. */
 const CONFIG_SERVER_PORTS = '22623, 22624';
 
@@ -66,6 +71,7 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
           '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
         ]
       : []),
+    ...podLinkGuards(range.family, cluster),
     // Configurations of hosts hold their secrets: pods reach no machine config server, as in OpenShift.
     ...['forward', 'input'].map(
       (hook) =>
@@ -100,6 +106,41 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
   add('host_ports', open);
   add('bound_host_ports', bound);
   return `${lines.join('\n')}\n`;
+}
+
+/**
+ * Pods send by their own addresses only: the route back to a source leads to the pod's link or the packet is dropped.
+ * They reach no VXLAN device of a host, also not through a service, whose frames would arrive behind all policies.
+ */
+function podLinkGuards(family: 4 | 6, cluster: string): string[] {
+  const pods = `iifgroup ${POD_LINK_GROUP}`;
+  const ip = family === 4 ? 'ip' : 'ip6';
+  const own =
+    family === 4
+      ? [`${pods} icmp type redirect drop`]
+      : [
+          `${pods} icmpv6 type { nd-router-advert, nd-redirect } drop`,
+          // Duplicate address detection and multicast reports.
+          `${pods} ip6 saddr :: ip6 daddr ff02::/16 accept`,
+        ];
+  const tunnel = `udp dport ${VXLAN_PORT}`;
+  const guard = (hook: string, rules: readonly string[]): string =>
+    `  chain overlay_guard_${hook} { type filter hook ${hook} priority -5; ${rules.join('; ')}; }`;
+  const translated = `ct status dnat ${tunnel} drop`;
+  return [
+    '  chain source_guard {',
+    '    type filter hook prerouting priority -310',
+    ...own.map((rule) => `    ${rule}`),
+    `    ${pods} fib saddr . iif oif missing drop`,
+    '  }',
+    guard('forward', [`${pods} ${tunnel} drop`, translated]),
+    guard('input', [
+      `${pods} ${tunnel} drop`,
+      ...(cluster === '' ? [] : [`${ip} saddr { ${cluster} } ${tunnel} drop`]),
+      translated,
+    ]),
+    guard('output', [translated]),
+  ];
 }
 
 export function isAnyAddress(hostIp: string): boolean {

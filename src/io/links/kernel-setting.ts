@@ -16,13 +16,17 @@ export async function setKernel(name: string, value: string, log: Log): Promise<
   }
 }
 
+const isPodLink = (name: string): boolean => /^ve[0-9a-f]{11}$/.test(name);
+
 /**
  * Turns on IPv6 forwarding. A link that takes its address from router advertisements has to accept them in spite of it,
  * or the host loses its default route. Source: ip-sysctl, accept_ra.
  */
 export async function forwardIpv6(log: Log): Promise<void> {
   const at = 'net/ipv6/conf';
+  // `all` and `default` stay: links of pods, which are added later, must not accept advertisements.
   for (const link of await readdir(`/proc/sys/${at}`).catch((): string[] => [])) {
+    if (link === 'all' || link === 'default' || isPodLink(link)) continue;
     const accepts = (await readFile(`/proc/sys/${at}/${link}/accept_ra`, 'utf8').catch(() => '')).trim();
     if (accepts === '1') await setKernel(`${at}/${link}/accept_ra`, '2', log);
   }

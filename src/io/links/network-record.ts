@@ -1,6 +1,6 @@
 /**
  * Record of the links, packet filter tables and routes that the instance of one root creates on its host. A removal
- * reads it: names and ranges alone do not tell apart the instances of one machine.
+ * reads it: names and ranges alone do not identify the instance of a machine.
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

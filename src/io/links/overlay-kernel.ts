@@ -19,12 +19,10 @@ import type {
 } from '../../core/podroutes/port.ts';
 import { watchAddresses } from './address-watch.ts';
 import { command, firstLine, output } from './command.ts';
+import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 import { createPathProbe } from './path-probe.ts';
+import { createTunnelGuard } from './tunnel-guard.ts';
 
-/** IANA's port of VXLAN. */
-const VXLAN_PORT = 4789;
-/** The same on every host of a cluster. */
-const VXLAN_ID = 26_725;
 /** Static routes of an administrator have a smaller one and are preferred. */
 export const METRIC = 178;
 /** Several thousand routes. */
@@ -36,6 +34,11 @@ export interface OverlayKernelOptions {
   readonly tunnelNames: Readonly<Record<Family, string>>;
   readonly ipPath?: string;
   readonly bridgePath?: string;
+  /** Name of the packet filter table that keeps foreign senders from the VXLAN devices. */
+  readonly guardTable: string;
+  readonly nftPath?: string;
+  /** Called with each line of `ip monitor` about a deleted address, route or link. */
+  readonly lost?: (line: string) => void;
   readonly log: Log;
 }
 
@@ -162,7 +165,12 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
     },
     observe,
     apply: (changes) => apply(changes, { ip, bridge, protocol: options.protocol }),
-    watch: (changed) => watchAddresses({ ip, protocol: options.protocol, changed, log: options.log }),
+    watch: (changed) =>
+      watchAddresses({
+        ...{ ip, protocol: options.protocol, changed, log: options.log },
+        ...(options.lost === undefined ? {} : { lost: options.lost }),
+      }),
+    guard: createTunnelGuard(options.nftPath ?? 'nft', options.guardTable),
   };
 }
 

@@ -9,6 +9,7 @@ export function createServiceLink(options: { readonly link: string; readonly ipP
   const exists = (error: unknown): void => {
     if (!/File exists/.test(messageOf(error))) throw error;
   };
+  const withBits = (address: string): string => `${address}/${address.includes(':') ? 128 : 32}`;
   return {
     async bind(addresses) {
       await command(ip, ['link', 'add', link, 'type', 'dummy']).catch((error: unknown) => {
@@ -17,7 +18,6 @@ export function createServiceLink(options: { readonly link: string; readonly ipP
       });
       const held = (networkInterfaces()[link] ?? []).map(({ address }) => address);
       const stale = held.filter((address) => !addresses.includes(address) && !address.startsWith('fe80:'));
-      const withBits = (address: string): string => `${address}/${address.includes(':') ? 128 : 32}`;
       await command(
         ip,
         ['-batch', '-'],
@@ -29,6 +29,11 @@ export function createServiceLink(options: { readonly link: string; readonly ipP
           '',
         ].join('\n'),
       );
+    },
+    async isBound(addresses) {
+      const held = await command(ip, ['-oneline', 'address', 'show', 'dev', link]).catch(() => '');
+      const words = held.split(/\s+/);
+      return addresses.every((address) => words.includes(withBits(address)));
     },
     async remove() {
       await command(ip, ['link', 'del', link]).catch((error: unknown) => {

@@ -43,8 +43,17 @@ export function createNftFilter(options: NftOptions): PacketFilter {
       const text = await run(nft, ['-j', 'list', 'set', family === 6 ? 'ip6' : 'ip', table, set], '');
       return elementsOf(text);
     },
+    async outline(family, table) {
+      const name = family === 'inet' ? 'inet' : family === 6 ? 'ip6' : 'ip';
+      return run(nft, ['-s', '-t', 'list', 'table', name, table], '').catch((error: unknown) => {
+        if (/No such file or directory/.test(messageOf(error))) return undefined;
+        throw error;
+      });
+    },
     async routeServices(serviceCidr) {
       const family = serviceCidr.includes(':') ? '-6' : '-4';
+      const present = await run(ip, [family, 'route', 'show', 'exact', serviceCidr], '');
+      if (present.split('\n').some((line) => line.includes(` dev ${options.serviceRouteLink} `))) return;
       await run(ip, [family, 'route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
     },
   };

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createDnsServer, type DnsServer, keepDnsService, parseServer } from '../../components/dns/index.ts';
@@ -28,10 +29,28 @@ export interface ClusterDnsOptions {
   readonly log: Log;
 }
 
-export function hostDns({ settings, informers, clock, random, log }: ClusterDnsOptions): DnsServer {
+export interface HostDns extends DnsServer {
+  /** Binds the address of the service again where it was removed. */
+  verify(): void;
+}
+
+export function hostDns({ settings, informers, clock, random, log }: ClusterDnsOptions): HostDns {
   const { network, dns } = settings;
   const addresses = [network.dnsIp];
   const servers = (texts: readonly string[]) => texts.flatMap((text) => parseServer(text) ?? []);
+  const link = createServiceLink({ link: dns.link });
+  let isStarted = false;
+  const verify = (): void => {
+    if (!isStarted) return;
+    const bindAgain = async (): Promise<void> => {
+      if (await link.isBound(addresses)) return;
+      log.warn('address of the DNS service bound again', { link: dns.link });
+      await link.bind(addresses);
+    };
+    bindAgain().catch((error: unknown) =>
+      log.warn('address of the DNS service not bound', { error: messageOf(error) }),
+    );
+  };
   const server = createDnsServer({
     config: {
       zone: network.clusterDomain.toLowerCase(),
@@ -48,7 +67,7 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
     sockets: createDnsSockets(),
     exchange: createUpstreamExchange(),
     codec: createDnsCodec(),
-    link: createServiceLink({ link: dns.link }),
+    link,
     hostServers: {
       read: async () => servers(await hostServers()),
       onChange: (listener) => onResolverChange(listener, clock),
@@ -57,7 +76,19 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
     random,
     log,
   });
-  if (!settings.roles.has('master')) return server;
+  const started = async (): Promise<void> => {
+    await server.start();
+    isStarted = true;
+  };
+  if (!settings.roles.has('master')) {
+    return {
+      ...{ verify, start: started },
+      stop: (options) => {
+        isStarted = false;
+        return server.stop(options);
+      },
+    };
+  }
   const { adminKubeconfig } = masterFiles(settings.root);
   const stopService = keepDnsService({
     informers,
@@ -67,8 +98,9 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
     log,
   });
   return {
-    start: () => server.start(),
+    ...{ verify, start: started },
     stop: (options) => {
+      isStarted = false;
       stopService();
       return server.stop(options);
     },

@@ -12,6 +12,7 @@ import { keepLocalVolumes } from './local-volumes.ts';
 import { startMachineConfig } from './machine-config.ts';
 import { startMachineConfigServer } from './machine-config-server.ts';
 import { deployManifests } from './manifests.ts';
+import type { NetworkUpkeep } from './network-upkeep.ts';
 import { publishImages } from './published-images.ts';
 import { releaseVerifier } from './release-trust.ts';
 import type { RestartableKubelet } from './restartable-kubelet.ts';
@@ -21,6 +22,7 @@ import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
+  readonly upkeep: Pick<NetworkUpkeep, 'problem'>;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
     readonly runtime: Pick<HostRuntime, 'network'>;
@@ -32,7 +34,7 @@ const STOP_MS = 3_000;
 
 /** The function that ends all of it. */
 export async function startEmbedded(
-  { settings, recorder, log, api, kubelet, prepared }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet, prepared, upkeep }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -55,7 +57,7 @@ export async function startEmbedded(
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
   const verify = releaseVerifier(settings, informers, log.named('updates'));
   const operators = await startClusterOperators({
-    ...{ settings, ...prepared, ownBridge, nodeName, api, informers, verify, log },
+    ...{ settings, ...prepared, ownBridge, networkProblem: upkeep.problem, nodeName, api, informers, verify, log },
   });
   const { prober } = operators;
   const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });

@@ -10,6 +10,12 @@ import type { Settings } from '../config/settings.ts';
 export interface HostNetwork extends PodNetwork {
   /** Undefined: CNI plug-ins set the MTU, and lead to pods of other hosts. */
   readonly setMtu?: (mtu: number) => Promise<void>;
+  /** Undefined: CNI plug-ins maintain their own links. */
+  readonly reconcile?: () => Promise<void>;
+  /** The fault that the last `reconcile` could not repair. */
+  readonly problem?: () => string | undefined;
+  /** True when pods of this host have the address. */
+  readonly holds?: (address: string) => boolean;
   destroy(): Promise<void>;
 }
 
@@ -18,7 +24,7 @@ export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNet
   const { bridge, nftTable, clusterCidrs } = network;
   return {
     links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link])],
-    tables: [nftTable, `${nftTable}-pods`, `${nftTable}-policy`, `${nftTable}-idle`],
+    tables: [nftTable, `${nftTable}-pods`, `${nftTable}-policy`, `${nftTable}-idle`, `${nftTable}-overlay`],
     routeProtocols: [podNetwork.routeProtocol],
     clusterCidrs,
   };
@@ -57,6 +63,9 @@ export async function createHostNetwork(
     retain: (alive) => bridge.retain(alive),
     setPodCidrs: (cidrs) => bridge.setPodCidrs(cidrs),
     setMtu: (mtu) => bridge.setMtu(mtu),
+    reconcile: () => bridge.reconcile(),
+    problem: () => bridge.problem,
+    holds: (address) => bridge.holds(address),
     destroy: () => bridge.destroy(),
   };
 }

@@ -20,6 +20,8 @@ export interface ProbedHost {
   readonly driver: CgroupDriver;
   /** CNI plug-ins have links of their own. */
   readonly ownBridge: boolean;
+  /** The fault of the pod network that could not be repaired. */
+  readonly networkProblem: () => string | undefined;
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -29,7 +31,7 @@ const SERVICE_PORT = 443;
 /** A server that does not show its health to anonymous clients answers. */
 const answers = (status: number): boolean => status < 400 || status === 401 || status === 403;
 
-export function hostProbes({ settings, cgroups, driver, ownBridge }: ProbedHost): HostProbes {
+export function hostProbes({ settings, cgroups, driver, ownBridge, networkProblem }: ProbedHost): HostProbes {
   const { roles, ports, network, router, root } = settings;
   const { clientCa } = nodeFiles(root);
   const ca = (): Promise<string | undefined> => readFile(clientCa, 'utf8').catch(() => undefined);
@@ -46,6 +48,8 @@ export function hostProbes({ settings, cgroups, driver, ownBridge }: ProbedHost)
   const service = probeTcp(network.apiServiceIp, SERVICE_PORT);
   const link = ownBridge ? probeLink(network.bridge) : undefined;
   probes.set('network', async (signal) => {
+    const problem = networkProblem();
+    if (problem !== undefined) throw new CodedError('pod-network', problem);
     await link?.(signal);
     await service(signal).catch((error: unknown) => {
       throw new CodedError('no-service', `service kubernetes at ${network.apiServiceIp} does not answer`, {

@@ -57,6 +57,7 @@ import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
 import { replayMachineConfig } from './machine-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
+import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
@@ -160,7 +161,20 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
-  const parts = { settings, log, prepared, api, lastKnown, recorder, network, streaming, certificates, versions };
+  const upkeep = createNetworkUpkeep(runtime.network, clock);
+  const parts = {
+    settings,
+    log,
+    prepared,
+    api,
+    lastKnown,
+    recorder,
+    network,
+    streaming,
+    certificates,
+    versions,
+    upkeep,
+  };
   const kubelet = await restartableKubelet((isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }), log);
   await kubelet.start();
   certificates.start(kubelet);
@@ -170,7 +184,10 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const sharedAddress = holdAddresses(settings, informers, nodeName, log);
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
   addresses.onChange(() => kubelet.addressesChanged());
-  const podRoutes = startPodRoutes({ settings, informers, nodeName, network: runtime.network, addresses, log });
+  const podRoutes = startPodRoutes({
+    ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
+    lost: upkeep.lost,
+  });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   void network.synced.then(() => progress.step('API server answers'));
   // The proxy waits for the API server and the pod bridge.
@@ -180,6 +197,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   let endPods = false;
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
+  upkeep.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
   const stopGroups = await followHostGroup({
     ...{ settings, nodeName, informers, client: api.client, cgroupDriver: driver.name, clock, random },
     restartKubelet: () => kubelet.restart(),
@@ -209,6 +227,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
+    upkeep.stop();
     stopRoleLabels();
     stopPublishing();
     // Before the API server of this host stops: the next holder announces it at once.
@@ -350,6 +369,7 @@ interface KubeletParts {
   readonly addresses: NodeAddresses;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
+  readonly upkeep: NetworkUpkeep;
   readonly time: TrustedTime;
   /** The host starts whatever its pool says. */
   readonly isFirst: boolean;
@@ -368,6 +388,7 @@ async function hostKubelet({
   addresses,
   certificates,
   versions,
+  upkeep,
   time,
   isFirst,
 }: KubeletParts): Promise<Kubelet> {
@@ -404,7 +425,8 @@ async function hostKubelet({
     clientCa: () => readFile(files.clientCa, 'utf8'),
     // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
     notReady: () =>
-      versions.notReady() ?? (prepared.runtime.network.setMtu === undefined ? undefined : network.notReady()),
+      versions.notReady() ??
+      (prepared.runtime.network.setMtu === undefined ? undefined : (network.notReady() ?? upkeep.problem())),
     conditions: async (present) => [
       ...(await time.conditions(present)),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),

@@ -15,6 +15,8 @@ export interface PolicyGate {
   guard(network: PodAttachments): PodAttachments;
   /** Starts to enforce policies. */
   open(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): void;
+  /** Restores rules that others have removed. */
+  verify(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ export function createPolicyGate(): PolicyGate {
         log.error('network policies are not enforced', { error: messageOf(error) });
       });
     },
+    verify: () => policies?.verify(),
     stop: async (options) => policies?.stop(options),
   };
 }

@@ -14,6 +14,8 @@ export interface PodRoutesParts {
   readonly nodeName: string;
   readonly network: HostNetwork;
   readonly addresses: NodeAddresses;
+  /** A line of `ip monitor` about a deleted address, route or link. */
+  readonly lost: (line: string) => void;
   readonly log: Log;
 }
 
@@ -22,11 +24,14 @@ export interface PodRoutesParts {
  * hosts: beside them only this host's addresses are followed.
  */
 export function startPodRoutes(parts: PodRoutesParts): PodRoutes {
-  const { settings, informers, nodeName, network, addresses, log } = parts;
+  const { settings, informers, nodeName, network, addresses, lost, log } = parts;
   const { podNetwork } = settings;
   const named = log.named('pod-routes');
   const { tunnelNames } = podNetwork;
-  const kernel = createOverlayKernel({ protocol: podNetwork.routeProtocol, tunnelNames, log: named });
+  const kernel = createOverlayKernel({
+    ...{ protocol: podNetwork.routeProtocol, tunnelNames, lost, log: named },
+    guardTable: `${settings.network.nftTable}-overlay`,
+  });
   const { setMtu } = network;
   if (setMtu === undefined) {
     const stop = kernel.watch(() => void addresses.refresh());

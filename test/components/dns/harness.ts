@@ -128,6 +128,7 @@ export async function startDns(
     codec: createDnsCodec(),
     link: {
       bind: async (addresses) => void bound.push(...addresses),
+      isBound: async (addresses) => addresses.every((each) => bound.includes(each)),
       remove: async () => void bound.splice(0),
     },
     hostServers: {

@@ -7,6 +7,7 @@ import type { ChangeHandler, InformerFactory } from '../../../src/client/types.t
 import { createPodRoutes } from '../../../src/components/podnetwork/index.ts';
 import { createBridgeNetwork, createOverlayKernel } from '../../../src/io/links/index.ts';
 import { chooseNodeIps, podLinksOf } from '../../../src/roles/config/node-addresses.ts';
+import { createNetworkUpkeep } from '../../../src/roles/host/network-upkeep.ts';
 import { systemClock } from '../../../src/roles/process.ts';
 import type { HostOptions, HostRequest } from './lab.ts';
 
@@ -58,13 +59,32 @@ async function ownAddresses(): Promise<readonly string[]> {
   return addresses;
 }
 
+const upkeep = createNetworkUpkeep(
+  {
+    attach: (netnsPath, pod) => network.attach(netnsPath, pod),
+    detach: (sandboxId) => network.detach(sandboxId),
+    retain: (alive) => network.retain(alive),
+    setPodCidrs: (cidrs) => network.setPodCidrs(cidrs),
+    destroy: () => network.destroy(),
+    reconcile: () => network.reconcile(),
+    problem: () => network.problem,
+    holds: (address) => network.holds(address),
+  },
+  systemClock,
+);
 const log = {
   ...silentLog,
   warn: (message: string, fields: object = {}) => process.send?.({ warning: `${message} ${JSON.stringify(fields)}` }),
 };
 const routes = createPodRoutes({
   informers: { informer: () => informer } as unknown as InformerFactory,
-  kernel: createOverlayKernel({ protocol: 178, tunnelNames, log: silentLog }),
+  kernel: createOverlayKernel({
+    protocol: 178,
+    tunnelNames,
+    guardTable: 'hyperedge-overlay',
+    lost: upkeep.lost,
+    log: silentLog,
+  }),
   config: { ...options, tunnelNames, podLinks, mtu: undefined },
   ownAddresses,
   onMtu: (mtu) => void network.setMtu(mtu),
@@ -78,6 +98,7 @@ async function answer(request: HostRequest): Promise<unknown> {
       await network.setPodCidrs(options.podCidrs);
       await ownAddresses();
       routes.start();
+      upkeep.start([]);
       return addresses;
     case 'nodes':
       replaceNodes(request.nodes);
@@ -92,6 +113,7 @@ async function answer(request: HostRequest): Promise<unknown> {
         })
       ).ips;
     case 'stop':
+      upkeep.stop();
       await routes.stop({ keepRoutes: false });
       await network.destroy();
       return undefined;

@@ -1,0 +1,64 @@
+/** Routes, addresses and tables that another program removes are restored while the appliance runs. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Appliance, eventually, sleep } from './harness.ts';
+
+let appliance: Appliance;
+
+before(
+  async () => {
+    appliance = await Appliance.create();
+    await appliance.start();
+  },
+  { timeout: 120_000 },
+);
+after(() => appliance.stop());
+
+const inside = async (file: string, ...args: string[]): Promise<string> => {
+  const ran = await appliance.inside(file, args);
+  assert.equal(ran.code, 0, ran.stderr);
+  return ran.stdout;
+};
+const routes = async (): Promise<string[]> =>
+  (await inside('ip', 'route'))
+    .trim()
+    .split('\n')
+    .map((each) => each.trim())
+    .sort();
+const tables = async (): Promise<string[]> => (await inside('nft', 'list', 'tables')).trim().split('\n').sort();
+
+test('routes, addresses and tables that are deleted are restored within seconds', { timeout: 120_000 }, async () => {
+  await eventually('service rules', 30_000, async () => ((await tables()).length >= 3 ? true : undefined));
+  await eventually('service route', 30_000, async () =>
+    (await routes()).some((route) => route.startsWith('172.30.0.0/16')) ? true : undefined,
+  );
+  const [expectedRoutes, expectedTables] = [await routes(), await tables()];
+  const [, bridge = ''] = /^172\.30\.0\.0\/16 dev (\S+)/m.exec(await inside('ip', 'route')) ?? [];
+  const dnsLink = `${bridge.slice(0, 11)}-dns`;
+  const service = expectedTables.find((each) => /^table ip \S*hyperedge-[0-9a-f]{6}$/.test(each)) ?? '';
+  const rules = async (): Promise<string> => inside('nft', '-t', 'list', ...service.split(' '));
+  const expectedRules = (await rules()).length;
+  const damages: readonly (readonly [string, readonly string[]])[] = [
+    ['service route', ['ip', 'route', 'del', '172.30.0.0/16']],
+    ['address of the DNS service', ['ip', 'addr', 'del', '172.30.0.10/32', 'dev', dnsLink]],
+    ['addresses of the bridge', ['ip', 'addr', 'flush', 'dev', bridge]],
+    ['bridge', ['ip', 'link', 'del', bridge]],
+    ['service rules', ['nft', 'delete', ...service.split(' ')]],
+    ['all rules', ['nft', 'flush', 'ruleset']],
+    ['one chain', ['nft', 'flush', 'chain', ...service.split(' ').slice(1), 'nat_prerouting']],
+  ];
+  for (const [what, [file = '', ...args]] of damages) {
+    // The rules that were restored are read a moment later.
+    await sleep(1_000);
+    await inside(file, ...args);
+    await eventually(`${what} restored`, 20_000, async () => {
+      const addresses = await inside('ip', 'addr');
+      assert.deepEqual(await routes(), expectedRoutes);
+      assert.deepEqual(await tables(), expectedTables);
+      assert.ok(addresses.includes('172.30.0.10/32'));
+      assert.equal((await rules()).length, expectedRules);
+      return true;
+    });
+  }
+  await appliance.must(['get', '--raw', '/readyz']);
+});
