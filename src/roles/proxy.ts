@@ -4,7 +4,7 @@ import { nodeFiles } from '../io/pki/index.ts';
 import { openClient } from './api-access.ts';
 import { loadSettings } from './config/settings.ts';
 import { useHelpers } from './helpers.ts';
-import { hostProxy } from './host/host.ts';
+import { hostProxy } from './host/network-services.ts';
 import { allPorts, ownPorts } from './host/own-ports.ts';
 import {
   systemClock as clock,

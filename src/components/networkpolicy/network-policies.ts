@@ -8,9 +8,10 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { createReadBack, type ReadBack } from '../../base/read-back.ts';
 import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
 import { PolicyPlanner, policyPodOf } from '../../core/netpolicy/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
@@ -53,7 +54,6 @@ export interface NetworkPolicies {
  */
 const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
-const REMEMBER_MS = 300;
 
 const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
 const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
@@ -72,64 +72,29 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   let pods: Promise<void> | undefined;
   let isComplete = false;
 
-  /** Outline of the table, read shortly after a change. */
-  let outline: string | undefined;
-  let applied = 0;
-  let reading: Timer | undefined;
-  const remember = async (): Promise<void> => {
-    const before = applied;
-    const present = await packetFilter.outline('inet', table);
-    if (applied === before) outline ??= present;
-  };
+  const readBack = createTableReadBack(deps);
   let isDue = false;
-  const compare = async (): Promise<void> => {
-    isDue = false;
-    try {
-      const present = await packetFilter.outline('inet', table);
-      if (present !== undefined && (outline === undefined || outline === present)) {
-        outline = present;
-        return;
-      }
-      log.warn('network policy rules changed by another program; they are restored', { table });
-      planner.reset();
-    } catch (error) {
-      log.v(2, 'network policy rules not compared', { table, error: messageOf(error) });
-    }
-  };
   const apply = async (): Promise<void> => {
     // With half of the pods the rules would deny what policies allow.
     if (!isComplete) return;
-    if (isDue) await compare();
+    if (isDue && (await isChangedByOthers(readBack, deps))) planner.reset();
+    isDue = false;
     const program = planner.program();
     if (program === '') return;
-    outline = undefined;
-    applied++;
+    readBack.applying();
     await packetFilter.apply(program).catch((error: unknown) => {
       planner.reset();
       throw error;
     });
-    reading?.cancel();
-    // Changes that follow each other are read once.
-    reading = clock.setTimer(REMEMBER_MS, () => {
-      remember().catch((error: unknown) => log.v(2, 'network policy rules not read', { error: messageOf(error) }));
-    });
+    readBack.applied();
     log.v(4, 'network policies applied', { policies: planner.policies });
   };
   const follow = <T extends KubeObject>(
     informer: Informer<T>,
     set: (object: T) => void,
     remove: (key: string) => void,
-  ) => {
-    const changed = (object: T): void => {
-      set(object);
-      loop?.touch();
-    };
-    const deleted = (object: T): void => {
-      remove(objectKey(object));
-      loop?.touch();
-    };
-    unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
-    informer.start();
+  ): void => {
+    unsubscribe.push(followInformer(informer, set, remove, () => loop?.touch()));
   };
   const followPods = async (): Promise<void> => {
     if (isComplete) complete = Promise.withResolvers();
@@ -201,7 +166,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
     },
     async stop(options) {
       stopped = true;
-      reading?.cancel();
+      readBack.stop();
       for (const each of unsubscribe) each();
       await loop?.stop();
       if (options?.keepRules === true || loop === undefined) return;
@@ -210,6 +175,44 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
         .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
     },
   };
+}
+
+const createTableReadBack = ({ packetFilter, clock, log, config }: NetworkPolicyDeps): ReadBack =>
+  createReadBack({
+    read: async () => [await packetFilter.outline('inet', config.table)],
+    onError: (error) => log.v(2, 'network policy rules not read', { error: messageOf(error) }),
+    clock,
+  });
+
+async function isChangedByOthers(readBack: ReadBack, { log, config }: NetworkPolicyDeps): Promise<boolean> {
+  try {
+    const differs = await readBack.differs();
+    if (differs) log.warn('network policy rules changed by another program; they are restored', { ...config });
+    return differs;
+  } catch (error) {
+    log.v(2, 'network policy rules not compared', { ...config, error: messageOf(error) });
+    return false;
+  }
+}
+
+/** Starts the informer; returns the function that ends the subscription. */
+function followInformer<T extends KubeObject>(
+  informer: Informer<T>,
+  set: (object: T) => void,
+  remove: (key: string) => void,
+  touch: () => void,
+): () => void {
+  const changed = (object: T): void => {
+    set(object);
+    touch();
+  };
+  const deleted = (object: T): void => {
+    remove(objectKey(object));
+    touch();
+  };
+  const unsubscribe = informer.onChange({ added: changed, updated: changed, deleted });
+  informer.start();
+  return unsubscribe;
 }
 
 /** False when `ms` passed first. */

@@ -1,6 +1,7 @@
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { createReadBack } from '../../base/read-back.ts';
 import {
   emptyNftState,
   type Family,
@@ -19,8 +20,6 @@ interface Deps {
   readonly config: ProxyConfig;
 }
 
-const REMEMBER_MS = 300;
-
 const familyOf = (cidr: string): Family => (cidr.includes(':') ? 6 : 4);
 const TABLE_FAMILIES: Readonly<Record<Family, string>> = { 4: 'ip', 6: 'ip6' };
 
@@ -38,32 +37,19 @@ export function createFilterMode(deps: Deps): ProxyMode {
   );
   const tables = options.map((each) => new NftTable(each));
   const routed = new Set<string>();
-  /** Outlines of the tables, read shortly after a change. */
-  let outlines: readonly (string | undefined)[] | undefined;
+  const readBack = createReadBack({
+    read: () => Promise.all(options.map(({ family }) => deps.packetFilter.outline(family, table))),
+    onError: (error) => deps.log.v(2, 'service rules not read', { error: messageOf(error) }),
+    clock: deps.clock,
+  });
   let isDue = false;
-  let applied = 0;
-  let timer: Timer | undefined;
-  const read = (): Promise<(string | undefined)[]> =>
-    Promise.all(options.map(({ family }) => deps.packetFilter.outline(family, table)));
-  const remember = async (): Promise<void> => {
-    const before = applied;
-    const present = await read();
-    if (applied === before) outlines ??= present;
-  };
   const apply = (program: (options: NftOptions) => string): Promise<void> =>
     deps.packetFilter.apply(options.map(program).join(''));
-  /** Without a table, or with other rules than at the last comparison, the whole table is replaced. */
+  /** Without a table, or with other rules than were applied, the whole table is replaced. */
   const compare = async (): Promise<void> => {
     routed.clear();
-    const present = await read();
-    const differs = (outline: string | undefined, index: number): boolean =>
-      outline === undefined || (outlines !== undefined && outline !== outlines[index]);
-    if (!present.some(differs)) {
-      outlines = present;
-      return;
-    }
+    if (!(await readBack.differs())) return;
     deps.log.warn('service rules changed by another program; they are restored', { table });
-    outlines = undefined;
     for (const each of tables) each.reset();
   };
   return {
@@ -100,22 +86,17 @@ export function createFilterMode(deps: Deps): ProxyMode {
         .filter((each) => each !== '')
         .join('\n');
       if (program === '') return;
-      outlines = undefined;
-      applied++;
+      readBack.applying();
       await deps.packetFilter.apply(program).catch((error: unknown) => {
         // What the kernel holds is not known any more.
         for (const each of tables) each.reset();
         throw error;
       });
-      timer?.cancel();
-      // Changes that follow each other are read once.
-      timer = deps.clock.setTimer(REMEMBER_MS, () => {
-        remember().catch((error: unknown) => deps.log.v(2, 'service rules not read', { error: messageOf(error) }));
-      });
+      readBack.applied();
       deps.log.v(4, 'service rules applied', { lines: program.split('\n').length });
     },
     async stop() {
-      timer?.cancel();
+      readBack.stop();
       for (const each of tables) each.reset();
       await apply(({ family }) => {
         const name = `table ${TABLE_FAMILIES[family]} ${table}`;

@@ -4,23 +4,17 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
-import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
-import { createNeedPods } from '../../client/need-pods.ts';
 import { storeConditions } from '../../components/etcd/administration/fallback.ts';
 import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
 import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
-import { createProxy } from '../../components/proxy/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
-import { createStreamForwarder } from '../../io/forwarding/index.ts';
-import { createHealthPorts } from '../../io/healthports/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
 import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
 import { recordHostNetwork } from '../../io/links/index.ts';
-import { createNftFilter } from '../../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { probeNetwork } from '../../io/probing/index.ts';
 import { createStreamingServer } from '../../io/streaming/index.ts';
@@ -40,7 +34,6 @@ import { systemClock as clock, systemRandom as random, within } from '../process
 import { holdAddresses } from './balanced-addresses.ts';
 import { followApiServers, isOwnAddress, isPortKept, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
-import { hostDns } from './cluster-dns.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { credentialProviders } from './credentials.ts';
@@ -50,6 +43,7 @@ import { startEmbedded } from './embedded.ts';
 import { startGossip } from './gossip.ts';
 import { hostLogsOf } from './host-logs.ts';
 import { networkRecordOf } from './host-network.ts';
+import { machineGoesDown, stopInTime } from './host-stop.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -57,15 +51,15 @@ import { kubeletConfigOf } from './kubelet-config.ts';
 import { openLastKnown } from './last-known.ts';
 import { replayMachineConfig } from './machine-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
+import { startNetworkServices } from './network-services.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
 import { settingsOnceJoined } from './once-joined.ts';
 import { followOwnAddress } from './own-address.ts';
-import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
+import { allPorts, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
-import { startPodRoutes } from './pod-routes.ts';
 import { checkPorts, runningComponents } from './port-check.ts';
 import { checkPrivateFiles } from './private-files.ts';
 import type { Progress } from './progress.ts';
@@ -103,10 +97,6 @@ export interface HostOptions {
   readonly signal: AbortSignal;
 }
 
-/** More than a pod's default grace period of 30 s. */
-const STOP_TIMEOUT_MS = 45_000;
-const KILL_TIMEOUT_MS = 10_000;
-const SYSTEMD_ANSWER_MS = 2_000;
 const SHARED_ADDRESS_MS = 2_000;
 /** A pod's start needs the processors that the events about it would take. */
 const EVENTS_MS = 200;
@@ -184,20 +174,11 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const sharedAddress = holdAddresses(settings, informers, nodeName, log);
   addresses.onChange(() => balancer.addressesChanged(isOwnAddress));
   addresses.onChange(() => kubelet.addressesChanged());
-  const podRoutes = startPodRoutes({
-    ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
-    lost: upkeep.lost,
-  });
-  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   void network.synced.then(() => progress.step('API server answers'));
-  // The proxy waits for the API server and the pod bridge.
-  const proxyStarted = proxy.start().catch((error: unknown) => {
-    log.error('service proxy not started', { error: messageOf(error) });
+  const services = startNetworkServices({
+    ...{ settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, log },
   });
   let endPods = false;
-  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
-  const dnsStarted = dns.start();
-  upkeep.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
   const stopGroups = await followHostGroup({
     ...{ settings, nodeName, informers, client: api.client, cgroupDriver: driver.name, clock, random },
     restartKubelet: () => kubelet.restart(),
@@ -242,10 +223,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     // The leave message is sent first: gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
-    const rules = { keepRules: keepPods };
-    const routed = podRoutes.stop({ keepRoutes: keepPods });
-    await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed, streaming.stop()]);
-    await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
+    await Promise.all([services.stop(keepPods), streaming.stop()]);
     // Once the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
@@ -261,13 +239,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     endsPods: () => endPods,
     goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
-      const stopping = stopAll(keepPods, hurry.signal);
-      if (await within(stopping, STOP_TIMEOUT_MS)) return;
-      log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
-      hurry.abort();
-      if (await within(stopping, KILL_TIMEOUT_MS)) return;
-      log.warn('host not stopped in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
-      await lock.release();
+      if (!(await stopInTime(stopAll(keepPods, hurry.signal), hurry, log))) await lock.release();
     },
   };
 }
@@ -435,57 +407,6 @@ async function hostKubelet({
     random,
     log: log.named('kubelet'),
   });
-}
-
-/** The service proxy with this host's packet filter. */
-export function hostProxy(
-  settings: Settings,
-  informers: InformerFactory,
-  nodeName: string,
-  reservedPorts: readonly ReservedPort[],
-  recorder: EventRecorder,
-  log: Log,
-): ReturnType<typeof createProxy> {
-  const { network } = settings;
-  const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
-  // Ports of this host are not reserved at addresses of load balancers.
-  const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
-  return createProxy({
-    informers,
-    packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
-    forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
-    healthPorts: createHealthPorts(),
-    needPods: createNeedPods(recorder, clock),
-    log: log.named('proxy'),
-    clock,
-    random,
-    config: {
-      nodeName,
-      serviceCidrs: network.serviceCidrs,
-      clusterCidrs: network.clusterCidrs,
-      mode: network.proxyMode,
-      table: network.nftTable,
-      reservedPorts,
-      hostServices: [network.dnsIp],
-      poolRanges: settings.serviceLoadBalancer.addresses,
-      hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
-    },
-  });
-}
-
-/**
- * Asks systemd whether the machine shuts down. False without an answer in time: systemd waits for this unit to stop.
- */
-async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
-  const answer = serviceManager.goingDown();
-  try {
-    if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
-    answer.catch(() => {});
-    log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
-  } catch (error) {
-    log.warn('systemd shutdown state unknown', { error: messageOf(error) });
-  }
-  return false;
 }
 
 function scheduledSnapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {

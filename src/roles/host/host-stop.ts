@@ -1,0 +1,35 @@
+/** The end of the host process: its time limits, and whether the machine ends too. */
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ServiceManager } from '../../io/systemd/index.ts';
+import { within } from '../process.ts';
+
+/** More than a pod's default grace period of 30 s. */
+const STOP_TIMEOUT_MS = 45_000;
+const KILL_TIMEOUT_MS = 10_000;
+const SYSTEMD_ANSWER_MS = 2_000;
+
+/** Kills the pods when the time is up; false when that took too long as well. */
+export async function stopInTime(stopping: Promise<void>, hurry: AbortController, log: Log): Promise<boolean> {
+  if (await within(stopping, STOP_TIMEOUT_MS)) return true;
+  log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
+  hurry.abort();
+  if (await within(stopping, KILL_TIMEOUT_MS)) return true;
+  log.warn('host not stopped in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
+  return false;
+}
+
+/**
+ * True while systemd shuts the machine down. False without an answer in time: systemd waits for this unit to stop.
+ */
+export async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
+  const answer = serviceManager.goingDown();
+  try {
+    if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
+    answer.catch(() => {});
+    log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
+  } catch (error) {
+    log.warn('systemd shutdown state unknown', { error: messageOf(error) });
+  }
+  return false;
+}
