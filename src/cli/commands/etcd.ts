@@ -10,7 +10,7 @@ import {
 } from '../command.ts';
 
 /** This project's flags; all others are etcd's. */
-const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots'] as const;
+const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots', 'update-record'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
   const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/etcd/run.ts');
@@ -27,6 +27,7 @@ const run = async (argv: readonly string[], own: { flags: FlagValues } | undefin
               envFile: stringFlag(own.flags, 'env'),
               logLevel: integerFlag(own.flags, 'loglevel', 0, 10),
               snapshots: stringFlag(own.flags, 'snapshots'),
+              updateRecord: stringFlag(own.flags, 'update-record'),
             },
     });
     if (plan.kind === 'run') return await runEtcd(plan);
@@ -69,6 +70,9 @@ Without flags and ETCD_ variables, the host's configuration is used. Flags of hy
     root of all paths (default /)
   --snapshots DIR
     restore a damaged single-member store from the newest intact snapshot in DIR (default: it does not start)
+  --update-record FILE
+    the update of this host: formats that the former release cannot read wait until it is committed on all hosts, and
+    the store of a rolled back update is restored (default: the log level rises once all members support it)
   --verbose
     print the stack of an error
 `;

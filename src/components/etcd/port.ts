@@ -130,7 +130,8 @@ export interface SnapshotHead {
 export interface StoreLog {
   /**
    * Locks the data directory. Throws CodedError 'in-use' naming the pid of the process that holds it, 'unsupported'
-   * when this SQLite is unsafe, 'corrupt' when the file is damaged.
+   * when this SQLite is unsafe, 'schema-too-new' when a newer build has changed the tables, 'corrupt' when the file is
+   * damaged.
    */
   open(onFatal: (error: Error) => void): Promise<LogState>;
   /** Writes a new store's identity and first state durably. */
@@ -163,6 +164,8 @@ export interface StoreLog {
    */
   scrub(after: number): Promise<number>;
   size(): Promise<LogSize>;
+  /** Makes the changes of the stored format that wait for this level of the cluster's log, see log-level.ts. */
+  changeSchema(level: number): Promise<void>;
   /** Returns free pages to the file system, in small steps. */
   defragment(): Promise<void>;
   /**

@@ -155,6 +155,7 @@ function replicated({
       clock,
       log,
       own: settings.logLevel,
+      onRequest: deps.levelOnRequest === true,
       ask: (member) => open.connectedPeers.members(member, ASK_MS),
     }),
     corruption: new Corruption({ engine, storage, clock, log, peers, command, compareMs: deps.compareMs ?? 0 }),

@@ -35,6 +35,8 @@ export interface EtcdServerDeps {
    * The fallback of a single member whose data are damaged; undefined: it does not start until an operator intervenes.
    */
   readonly fallback?: Fallback;
+  /** The state before an update that this host has rolled back; resolves with undefined when there was none. */
+  readonly beforeUpdate?: () => Promise<Fallback | undefined>;
   /**
    * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is the initial
    * value.
@@ -97,6 +99,8 @@ export interface EtcdServerDeps {
    * The log level that this member supports, see log-level.ts; lower than this build's: it behaves as an older build.
    */
   readonly logLevel?: number;
+  /** The log level rises on request only, as on hosts whose updates may be rolled back. Default false. */
+  readonly levelOnRequest?: boolean;
   /**
    * This member listens, a quorum answers, and its name and client URLs are published. Called again after a recovery.
    */

@@ -43,6 +43,7 @@ class Server implements StoreServer {
   readonly #damage: () => CodedError | undefined;
   #loggedLeader: NodeId | undefined;
   #loggedTerm = 0;
+  #schemaLevel = 0;
   #savedPeers = Promise.resolve();
   #stopped = false;
 
@@ -79,6 +80,7 @@ class Server implements StoreServer {
     try {
       await engine.load(state, this.#parts.auth);
       requireLevel(engine.cluster.level, this.#settings.logLevel);
+      await this.#changeSchema();
       const { memberId } = engine.identity;
       const isRemoved = engine.cluster.wasRemoved(hex(memberId));
       await this.#savePeers();
@@ -111,7 +113,7 @@ class Server implements StoreServer {
   /** Creates the parts that need the store's identity. */
   #serve(): RpcService {
     const { clock, log, extensiveMetrics = false } = this.#deps;
-    const { engine, auth, metrics, guard, requireLeader, leaseQuorum } = this.#parts;
+    const { engine, auth, metrics, levels, guard, requireLeader, leaseQuorum } = this.#parts;
     const { settings, open } = { settings: this.#settings, open: this.#open };
     const { clusterId, memberId } = engine.identity;
     const peers = (): Peers | undefined => open.peers;
@@ -137,6 +139,7 @@ class Server implements StoreServer {
       requireLeader,
       leaseQuorum,
       metrics,
+      levels,
       peers,
       bytes: settings.random.bytes,
       defer: settings.defer,
@@ -304,6 +307,22 @@ class Server implements StoreServer {
       requireLevel(cluster.level, this.#settings.logLevel);
     } catch (error) {
       this.#deps.onFatal(error as CodedError);
+      return;
+    }
+    void this.#changeSchema();
+  }
+
+  /** Formats that older builds cannot read follow the level of the log. */
+  async #changeSchema(): Promise<void> {
+    const { level } = this.#engine.cluster;
+    if (level === this.#schemaLevel) return;
+    this.#schemaLevel = level;
+    try {
+      await this.#deps.storage.changeSchema(level);
+    } catch (error) {
+      if (this.#stopped) return;
+      // With the former tables the store works as well; the next start tries it again.
+      this.#deps.log.warn('tables of the store not changed', { level, cause: messageOf(error) });
     }
   }
 

@@ -9,7 +9,15 @@ export interface SwitchRecord {
   readonly message: string;
   /** How long the new executable may take to confirm, in milliseconds. */
   readonly timeoutMs: number;
+  /**
+   * Name of the snapshot of the store beside the record. After a rollback the former executable restores it when it
+   * cannot read the store. Absent: none was taken, or the host has been healthy since the rollback.
+   */
+  readonly snapshot?: string;
 }
+
+/** A name in the directory of the record. */
+const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 
 /** Undefined: not such a record. */
 export function parseSwitchRecord(text: string): SwitchRecord | undefined {
@@ -19,7 +27,7 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
   } catch {
     return undefined;
   }
-  const { id, from, to, message, timeoutMs } = given ?? {};
+  const { id, from, to, message, timeoutMs, snapshot } = given ?? {};
   const phase = (['trying', 'rollingBack', 'done', 'failed'] as const).find((each) => each === given?.phase);
   const whole =
     typeof id === 'string' &&
@@ -27,5 +35,7 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
     typeof to === 'string' &&
     typeof message === 'string' &&
     typeof timeoutMs === 'number';
-  return whole && phase !== undefined ? { id, from, to, phase, message, timeoutMs } : undefined;
+  if (!whole || phase === undefined) return undefined;
+  const record = { id, from, to, phase, message, timeoutMs };
+  return typeof snapshot === 'string' && SNAPSHOT_NAME.test(snapshot) ? { ...record, snapshot } : record;
 }

@@ -89,6 +89,18 @@ class Admin implements EtcdAdmin {
     return decodeLogEnd(await this.#call('/hyperedge.Recovery/LogEnd', Buffer.alloc(0), timeoutMs));
   }
 
+  async raiseLevel(timeoutMs?: number): Promise<{ readonly level: number; readonly supported: number }> {
+    const answer = await this.#call('/hyperedge.Cluster/RaiseLevel', Buffer.alloc(0), timeoutMs);
+    const reader = new Reader(answer);
+    const numbers: number[] = [];
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === 2 || field === 3) numbers[field] = reader.int();
+      else reader.skip();
+    }
+    const [, , level = 0, supported = 0] = numbers;
+    return { level, supported };
+  }
+
   async snapshot(piece: (bytes: Buffer) => void): Promise<number> {
     const token = await this.#authenticated(CALL_MS);
     return new Promise((resolve, reject) => {

@@ -7,6 +7,11 @@ export function keepPrivate(path: string): void {
   chmodSync(path, 0o600);
 }
 
+/** Throws when there is such a file. */
+export function createPrivate(path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
+}
+
 /** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */
 export function noteOwner(directory: string): void {
   try {

@@ -30,6 +30,7 @@ export type WorkerRequest =
   | { readonly kind: 'scrub'; readonly after: number }
   | { readonly kind: 'size' }
   | { readonly kind: 'defragment' }
+  | { readonly kind: 'changeSchema'; readonly level: number }
   | { readonly kind: 'snapshot'; readonly upTo: number }
   | { readonly kind: 'summarize'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'snapshotRevision'; readonly path: string; readonly nativeBinding: string }
@@ -68,6 +69,7 @@ export interface WorkerAnswers {
   readonly scrub: number;
   readonly size: LogSize;
   readonly defragment: undefined;
+  readonly changeSchema: number;
   /** The path of the copy; the owner removes it. */
   readonly snapshot: string;
   readonly summarize: SnapshotSummary;

@@ -4,15 +4,34 @@ import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 
-export const SCHEMA_VERSION = 3;
+/** Version of the tables of a new file, before later changes. */
+export const FIRST_SCHEMA = 3;
+
 /**
- * The same tables, but not all there is: what is missing is in the journal, which programs of version 3 know nothing
- * of.
+ * A change of the tables that older programs cannot read. It is made when the level of the cluster's log, see
+ * log-level.ts, has reached `level`: an update that is rolled back before finds its tables as they were.
  */
-const WITH_JOURNAL = 4;
+export interface SchemaChange {
+  /** Odd; a file whose journal is in use has the version behind it. */
+  readonly to: number;
+  readonly level: number;
+  readonly make: (db: Database.Database) => void;
+}
+
+/** Oldest first. No program of today reads tables before `FIRST_SCHEMA`, so these changes need no level. */
+const SCHEMA_CHANGES: readonly SchemaChange[] = [
+  { to: 2, level: 0, make: addLog },
+  { to: FIRST_SCHEMA, level: 0, make: addChecksums },
+];
+
+const versionOf = (db: Database.Database): number => Number(db.pragma('user_version', { simple: true }));
+
+/** Programs without a journal must not open a file that lacks what is in its journal. */
+const withoutJournal = (version: number): number =>
+  version > FIRST_SCHEMA && version % 2 === 0 ? version - 1 : version;
 
 export function setJournalInUse(db: Database.Database, inUse: boolean): void {
-  db.pragma(`user_version = ${inUse ? WITH_JOURNAL : SCHEMA_VERSION}`);
+  db.pragma(`user_version = ${withoutJournal(versionOf(db)) + (inUse ? 1 : 0)}`);
 }
 
 /** Checksums cover the place of an entry in the log too. */
@@ -33,18 +52,40 @@ export function leaseChecksum(id: bigint, ttl: number | bigint, remaining: numbe
   return crc32(`${id} ${ttl} ${remaining ?? ''}`);
 }
 
-export function createSchema(db: Database.Database, path: string): void {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version === SCHEMA_VERSION || version === WITH_JOURNAL) return;
-  if (version > WITH_JOURNAL) {
-    throw new CodedError('unsupported', `${path}: schema ${version} is of a newer version of this program`);
+/**
+ * Creates missing tables and makes the changes that need no level. Throws CodedError 'schema-too-new' for tables of a
+ * newer program.
+ */
+export function createSchema(db: Database.Database, path: string, changes = SCHEMA_CHANGES): void {
+  const version = versionOf(db);
+  const newest = Math.max(FIRST_SCHEMA, ...changes.map(({ to }) => to));
+  if (withoutJournal(version) > newest) {
+    throw new CodedError(
+      'schema-too-new',
+      `${path}: schema ${version} is of a newer version of this program; start the newer version again`,
+    );
   }
-  db.transaction(() => {
-    if (version === 0) db.exec(`${REVISION('revision')}; ${ENTRY}; ${DOCUMENT}; ${LEASE}; ${META}`);
-    if (version === 1) addLog(db);
-    if (version === 1 || version === 2) addChecksums(db);
-    db.pragma(`user_version = ${SCHEMA_VERSION}`);
-  }).immediate();
+  if (version === 0) {
+    db.transaction(() => {
+      db.exec(`${REVISION('revision')}; ${ENTRY}; ${DOCUMENT}; ${LEASE}; ${META}`);
+      db.pragma(`user_version = ${FIRST_SCHEMA}`);
+    }).immediate();
+  }
+  changeSchema(db, 0, changes);
+}
+
+/** Makes the changes that this level of the cluster's log permits. Returns the version of the tables. */
+export function changeSchema(db: Database.Database, level: number, changes = SCHEMA_CHANGES): number {
+  for (const change of changes) {
+    const version = versionOf(db);
+    if (change.level > level || change.to <= withoutJournal(version)) continue;
+    db.transaction(() => {
+      const inUse = version !== withoutJournal(version);
+      change.make(db);
+      db.pragma(`user_version = ${change.to + (inUse ? 1 : 0)}`);
+    }).immediate();
+  }
+  return withoutJournal(versionOf(db));
 }
 
 const REVISION = (name: string): string => `

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
-import { checksum, SCHEMA_VERSION, setJournalInUse } from './schema.ts';
+import { checksum, FIRST_SCHEMA, setJournalInUse } from './schema.ts';
 import { checkKind } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
@@ -80,7 +80,7 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
       }
     }
     // Those of older versions have no more checksums.
-    if (Number(db.pragma('user_version', { simple: true })) >= SCHEMA_VERSION) checkState(db, path);
+    if (Number(db.pragma('user_version', { simple: true })) >= FIRST_SCHEMA) checkState(db, path);
     const compacted = meta(db, 'compacted');
     return {
       revision: Math.max(FIRST_REVISION, last, compacted),

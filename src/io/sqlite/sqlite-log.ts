@@ -81,6 +81,8 @@ class SqliteLog implements StoreLog {
   #looking: NodeJS.Timeout | undefined;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #prepared = false;
+  /** The level of the cluster's log, as far as it was reported. */
+  #level = 0;
   #exited: Promise<void> | undefined;
   #lastId = 0;
   #onFatal: (error: Error) => void = () => {};
@@ -324,6 +326,19 @@ class SqliteLog implements StoreLog {
     return this.#ask('size', { kind: 'size' });
   }
 
+  changeSchema(level: number): Promise<void> {
+    this.#level = level;
+    return this.#inOrder(async () => {
+      await this.#absorb();
+      await this.#changeSchema();
+    });
+  }
+
+  async #changeSchema(): Promise<void> {
+    const schema = await this.#ask('changeSchema', { kind: 'changeSchema', level: this.#level });
+    this.#options.log.v(2, 'schema of the store', { schema, level: this.#level });
+  }
+
   async defragment(): Promise<void> {
     await this.#absorb();
     await this.#ask('defragment', { kind: 'defragment' });
@@ -348,7 +363,9 @@ class SqliteLog implements StoreLog {
     return this.#inOrder(async () => {
       await this.#absorb();
       const { sequence } = this.#opened();
-      return this.#begin(await this.#ask('install', { kind: 'install', id, head, hardState, sequence }));
+      const state = this.#begin(await this.#ask('install', { kind: 'install', id, head, hardState, sequence }));
+      await this.#changeSchema();
+      return state;
     });
   }
 

@@ -13,13 +13,14 @@ import {
   type StoredHardState,
   type StoreIdentity,
 } from '../../components/etcd/port.ts';
+import { createPrivate } from './data-directory.ts';
 import { FileSpace } from './file-space.ts';
 import { LogMap } from './log-map.ts';
 import { openDatabase } from './open-database.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
 import { fromEntry, fromRevision } from './rows.ts';
-import { checksum, setJournalInUse } from './schema.ts';
+import { changeSchema, checksum, setJournalInUse } from './schema.ts';
 import { StateTables } from './state-tables.ts';
 import { prepare, type Statements } from './statements.ts';
 
@@ -59,8 +60,8 @@ export class StoreFile {
   }
 
   /**
-   * Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. `flush`: false trusts that the
-   * power stays on.
+   * Throws CodedError 'in-use', 'unsupported', 'schema-too-new', 'corrupt', 'no-space', 'unwritable'. `flush`: false
+   * trusts that the power stays on.
    */
   static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = STORE_FILE_NAME): StoreFile {
     return openDatabase({ directory, name, nativeBinding, flush }, (db) => new StoreFile(db));
@@ -213,7 +214,14 @@ export class StoreFile {
     }
   }
 
+  /** Makes the changes of the tables that wait for this level of the cluster's log. */
+  changeSchema(level: number): number {
+    return changeSchema(this.#db, level);
+  }
+
+  /** The copy is private from its first byte. */
   async copyTo(path: string): Promise<void> {
+    createPrivate(path);
     await this.#db.backup(path);
   }
 

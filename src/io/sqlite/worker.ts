@@ -1,6 +1,6 @@
 /** The thread that owns the SQLite file. A disk flush takes milliseconds, which only the log waits for. */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -21,6 +21,9 @@ if (port === null) throw new Error('this is the entry of a worker thread');
 const INCOMING = 'incoming.db';
 const STORE = 'revisions.db';
 const JOURNAL = 'revisions.db-log';
+/** Names of copies for snapshots begin and end with these; SQLite's journals of them have a longer name. */
+const COPY = 'snapshot-';
+const COPY_SUFFIX = '.tmp';
 /** Of the journal, for one transaction. */
 const ABSORB_BYTES = 2 << 20;
 
@@ -153,10 +156,21 @@ async function defragment(): Promise<undefined> {
 
 async function snapshot(upTo: number): Promise<string> {
   snapshots += 1;
-  const path = join(directory, `snapshot-${process.pid}-${snapshots}.tmp`);
-  await opened().copyTo(path);
-  sealCopy(path, upTo, binding);
-  return path;
+  const path = join(directory, `${COPY}${process.pid}-${snapshots}${COPY_SUFFIX}`);
+  try {
+    await opened().copyTo(path);
+    sealCopy(path, upTo, binding);
+    return path;
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+/** Copies that a crash has left behind; their owner holds the lock no longer. */
+function removeCopies(): void {
+  for (const name of readdirSync(directory))
+    if (name.startsWith(COPY) && name.includes(COPY_SUFFIX)) rmSync(join(directory, name), { force: true });
 }
 
 /** Of what can still be read. */
@@ -231,6 +245,7 @@ async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<
   flush = request.flush;
   const path = join(directory, JOURNAL);
   file = StoreFile.open(directory, binding, flush);
+  removeCopies();
   ballast = new Ballast(directory);
   try {
     const { journalId } = file;
@@ -328,6 +343,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return opened().space.size();
     case 'defragment':
       return defragment();
+    case 'changeSchema':
+      return opened().changeSchema(request.level);
     case 'snapshot':
       return snapshot(request.upTo);
     case 'summarize':

@@ -36,6 +36,7 @@ export interface EtcdInvocation {
         readonly envFile: string | undefined;
         readonly logLevel: number | undefined;
         readonly snapshots: string | undefined;
+        readonly updateRecord: string | undefined;
       }
     | undefined;
 }
@@ -50,14 +51,21 @@ export type EtcdPlan =
       readonly agentSocket?: string;
       /** The directory of snapshots that a damaged store is restored from. */
       readonly snapshots?: string;
+      /** The record of the host's update. */
+      readonly updateRecord?: string;
       readonly logLevel: number | undefined;
     };
 
 /** Throws EtcdUsageProblem with flag, variable or field, and the fix. */
 export async function planEtcd(invocation: EtcdInvocation): Promise<EtcdPlan> {
   const plan = await planned(invocation);
-  const snapshots = invocation.own?.snapshots;
-  return plan.kind === 'run' && snapshots !== undefined ? { ...plan, snapshots } : plan;
+  const { snapshots, updateRecord } = invocation.own ?? {};
+  if (plan.kind !== 'run') return plan;
+  return {
+    ...plan,
+    ...(snapshots === undefined ? {} : { snapshots }),
+    ...(updateRecord === undefined ? {} : { updateRecord }),
+  };
 }
 
 async function planned({ argv, environment, own }: EtcdInvocation): Promise<EtcdPlan> {
@@ -143,6 +151,7 @@ export async function runEtcd({
   fromHost,
   agentSocket,
   snapshots,
+  updateRecord,
   logLevel,
 }: EtcdPlan & { kind: 'run' }): Promise<number> {
   const { settings, warnings } = parsed;
@@ -152,7 +161,15 @@ export async function runEtcd({
   keepYoungGenerationSmall(YOUNG_BYTES.store);
   const running = runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./server.ts');
-    const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, snapshots, onFatal });
+    const component = await startEtcd({
+      settings,
+      strictKeys: fromHost,
+      log,
+      agentSocket,
+      snapshots,
+      updateRecord,
+      onFatal,
+    });
     await tellReady(process.env, log);
     return component;
   });

@@ -1,8 +1,9 @@
 /** `hyperedge etcd`: etcd's API on SQLite. */
-import { access, mkdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { PRODUCT_VERSION } from '../../base/version.ts';
 import {
   createFallback,
   type FallbackOptions,
@@ -10,6 +11,7 @@ import {
 } from '../../components/etcd/administration/fallback.ts';
 import { recoverMark } from '../../components/etcd/administration/recover.ts';
 import { createEtcdServer, createTokens, type EtcdServerDeps, type Fallback } from '../../components/etcd/index.ts';
+import { parseSwitchRecord } from '../../core/updates/port.ts';
 import { createGossipHints } from '../../io/agent/index.ts';
 import {
   atTurnEnd,
@@ -39,6 +41,8 @@ export interface EtcdStart {
   readonly agentSocket: string | undefined;
   /** The snapshot directory that a damaged store is restored from; undefined: no fallback. */
   readonly snapshots: string | undefined;
+  /** The record of this host's update; undefined: the host process manages no store. */
+  readonly updateRecord: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -60,6 +64,7 @@ export async function startEtcd({
   log,
   agentSocket,
   snapshots,
+  updateRecord,
   onFatal,
 }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
@@ -89,6 +94,9 @@ export async function startEtcd({
     storage,
     listener,
     ...(snapshots === undefined ? {} : { fallback: fallbackOf(settings, { storage, snapshots, log }) }),
+    ...(updateRecord === undefined
+      ? {}
+      : { levelOnRequest: true, beforeUpdate: () => beforeUpdate(settings, updateRecord, { storage, log }) }),
     ...(await peering(settings, { strictKeys, joins: strictKeys, directory, log })),
     timing: settings.raft,
     ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
@@ -154,6 +162,18 @@ function fallbackOf(
     token: cluster.token,
     nowMs: clock.nowMs,
   });
+}
+
+/** The snapshot of an update that was rolled back to this release; undefined: there is none. */
+async function beforeUpdate(
+  settings: EtcdSettings,
+  recordFile: string,
+  context: Pick<FallbackOptions, 'storage' | 'log'>,
+): Promise<Fallback | undefined> {
+  const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => ''));
+  const isRolledBack = record?.phase === 'rollingBack' || record?.phase === 'failed';
+  if (record?.snapshot === undefined || !isRolledBack || record.from !== PRODUCT_VERSION) return undefined;
+  return fallbackOf(settings, { ...context, snapshots: { only: join(dirname(recordFile), record.snapshot) } });
 }
 
 async function beginDirectory(settings: EtcdSettings): Promise<void> {

@@ -14,7 +14,7 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { balancerUrl } from './balancer-url.ts';
 import { followCatalogs } from './catalog-copies.ts';
-import { hostProbes, type ProbedHost, storeProbe } from './host-probes.ts';
+import { hostProbes, type ProbedHost, storeCommit, storeProbe } from './host-probes.ts';
 import { mastersOf } from './updates.ts';
 
 export interface OperatedHost extends ProbedHost {
@@ -87,6 +87,7 @@ async function leadWhenElected(
     competition,
     recorder,
     probeStore: storeProbe(root),
+    commitStore: storeCommit(root),
     verify,
     own,
     wanted: { storage: localVolumes, metrics: embedded.metrics },

@@ -4,7 +4,7 @@ import type { HostProbe } from '../../api/kinds/nodes/host-report.ts';
 import { CodedError } from '../../base/errors.ts';
 import { clusterReport } from '../../components/etcd/administration/members.ts';
 import type { EtcdAdmin } from '../../components/etcd/administration/port.ts';
-import type { HostProbes, Probe, ProbeStore } from '../../components/openshift/clusteroperators/port.ts';
+import type { CommitStore, HostProbes, Probe, ProbeStore } from '../../components/openshift/clusteroperators/port.ts';
 import { directoryName, kubepodsPath, qosPath, rootComponents } from '../../core/cgroup/names.ts';
 import type { CgroupFileSystem } from '../../core/cgroup/port.ts';
 import { httpProbe, probeDirectories, probeDns, probeLink, probeTcp } from '../../io/hostprobes/index.ts';
@@ -27,6 +27,7 @@ export interface ProbedHost {
 const LOOPBACK = '127.0.0.1';
 const DNS_PORT = 53;
 const STORE_MS = 900;
+const COMMIT_MS = 10_000;
 const SERVICE_PORT = 443;
 /** A server that does not show its health to anonymous clients answers. */
 const answers = (status: number): boolean => status < 400 || status === 401 || status === 403;
@@ -112,4 +113,17 @@ export const storeProbe =
       leader: members.find(({ role }) => role === 'leader')?.name ?? '',
       members: members.map(({ name, state, role, errors }) => ({ name, state, learner: role === 'learner', errors })),
     };
+  };
+
+/** Through any member: it forwards the request to the leader. */
+export const storeCommit =
+  (root: string): CommitStore =>
+  async () => {
+    const admin = (await etcdAccess({ root })).open();
+    try {
+      const { level, supported } = await admin.raiseLevel(COMMIT_MS);
+      return level >= supported;
+    } finally {
+      admin.close();
+    }
   };

@@ -109,6 +109,7 @@ function etcdPod(
     args: [
       ...['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
       ...(snapshots === undefined ? [] : ['--snapshots', snapshots]),
+      ...['--update-record', settings.paths.updateRecord],
     ],
     directories: [
       // The directory instead of the socket: each host process creates a new socket.
@@ -121,6 +122,7 @@ function etcdPod(
       },
       { name: 'etcd-data', path: settings.paths.etcdData, writable: true },
       ...(snapshots === undefined ? [] : [{ name: 'snapshots', path: snapshots, orCreate: true }]),
+      { name: 'update', path: dirname(settings.paths.updateRecord), orCreate: true },
     ],
     livenessProbe: { tcpSocket: { host: '127.0.0.1', port: settings.ports.etcd } },
     requests: { cpu: '50m', memory: '48Mi' },

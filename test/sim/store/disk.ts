@@ -279,6 +279,10 @@ export class SimulatedLog implements StoreLog {
     return this.#read(() => this.#disk.others);
   }
 
+  changeSchema(): Promise<void> {
+    return Promise.resolve();
+  }
+
   defragment(): Promise<void> {
     return this.#write(() => {});
   }

@@ -1,10 +1,11 @@
 /**
- * The fallback of a damaged store without other members: the newest intact snapshot of this host. It is prepared beside
+ * The fallback of a store without other members that is damaged, or that this build does not read after an update was
+ * rolled back: the newest intact snapshot of this host, or the one before the update. It is prepared beside
  * the store and renamed into place, so that a power cut leaves either the old or the new one. The damaged database is
  * kept.
  */
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { type Fallback, lostOf, type WentBack } from '../index.ts';
@@ -12,7 +13,7 @@ import type { StoreLog } from '../port.ts';
 import { flushDirectory, writeDurably } from './durable-files.ts';
 import type { StoreFiles } from './port.ts';
 import { restoreSnapshot } from './restore.ts';
-import { type ListedSnapshot, scheduledSnapshots } from './snapshots.ts';
+import { type ListedSnapshot, listSnapshots, scheduledSnapshots } from './snapshots.ts';
 
 export interface FallbackOptions {
   readonly dataDirectory: string;
@@ -21,8 +22,8 @@ export interface FallbackOptions {
   readonly name: string;
   readonly peerUrls: readonly string[];
   readonly token: string;
-  /** The snapshot directory of this host. */
-  readonly snapshots: string;
+  /** The snapshot directory of this host, or the one snapshot that is restored. */
+  readonly snapshots: string | { readonly only: string };
   readonly files: StoreFiles;
   readonly nowMs: () => number;
   readonly log: Log;
@@ -79,7 +80,7 @@ async function goBack(lastSeen: number, options: FallbackOptions): Promise<WentB
   // On disk before any client sees the new revisions: the next fallback must start above them.
   const history: FallbackHistory = { ...back, times: [...times, now] };
   await writeDurably(join(dataDirectory, HISTORY), `${JSON.stringify(history, undefined, 2)}\n`, 0o644);
-  await writeDurably(join(dataDirectory, MARKER), `${markerText(history, dataDirectory)}\n`, 0o644);
+  await writeDurably(join(dataDirectory, MARKER), `${markerText(history, options)}\n`, 0o644);
   await rename(restoring, join(dataDirectory, READY));
   return { ...back, kept: (await finishGoingBack(dataDirectory, storage)) ?? dataDirectory };
 }
@@ -93,7 +94,7 @@ async function restoredFrom(
   const { name, peerUrls, token, files, log } = options;
   const target = { dataDirectory: restoring, name, members: [{ name, peerUrls }], token };
   const problems: string[] = [];
-  for (const snapshot of await scheduledSnapshots(options.snapshots, files)) {
+  for (const snapshot of await candidates(options)) {
     await rm(restoring, { recursive: true, force: true });
     try {
       if (snapshot.problem !== '') throw new CodedError('corrupt', snapshot.problem);
@@ -119,8 +120,17 @@ async function restoredFrom(
   }
   throw new CodedError(
     'not-found',
-    problems.length === 0 ? `${options.snapshots} has no snapshots` : problems.join('; '),
+    problems.length === 0 ? `${whereOf(options)} has no snapshots` : problems.join('; '),
   );
+}
+
+const whereOf = ({ snapshots }: FallbackOptions): string =>
+  typeof snapshots === 'string' ? snapshots : dirname(snapshots.only);
+
+async function candidates(options: FallbackOptions): Promise<ListedSnapshot[]> {
+  const { snapshots, files } = options;
+  if (typeof snapshots === 'string') return scheduledSnapshots(snapshots, files);
+  return (await listSnapshots(whereOf(options), false, files)).filter(({ file }) => file === snapshots.only);
 }
 
 /**
@@ -156,9 +166,13 @@ export async function storeConditions(
   return [{ type: CONDITION, status: 'False', reason: 'Acknowledged', message: 'the restored store serves' }];
 }
 
-function markerText({ snapshot, from, to, times }: FallbackHistory, dataDirectory: string): string {
+function markerText(
+  { snapshot, from, to, times }: FallbackHistory,
+  { snapshots, dataDirectory }: FallbackOptions,
+): string {
   const at = new Date(times.at(-1) ?? 0).toISOString().replace(/\.\d+Z$/, 'Z');
-  return `at ${at} the store was damaged and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
+  const why = typeof snapshots === 'string' ? 'was damaged' : 'was of a newer release after the rollback of an update';
+  return `at ${at} the store ${why} and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
 }
 
 /** Undefined before the first fallback. */

@@ -65,6 +65,8 @@ export interface EtcdAdmin {
   promoteMember(id: string): Promise<void>;
   status(timeoutMs?: number): Promise<EtcdStatus>;
   logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;
+  /** Raises the level of the log to the one that all members support, see log-level.ts. */
+  raiseLevel(timeoutMs?: number): Promise<{ readonly level: number; readonly supported: number }>;
   /** Streams a snapshot to `piece`; the last piece is the SHA-256 of the others. Resolves with the store's revision. */
   snapshot(piece: (bytes: Buffer) => void): Promise<number>;
   range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse>;

@@ -1,15 +1,18 @@
 /**
  * Automatic recovery: when the store is damaged or has lost acknowledged data, its file is quarantined and the member
  * rejoins its cluster without data under a new id; see replacement.ts. A single member falls back to its last snapshot;
- * without a fallback its store is left as it is and the error names the fix.
+ * without a fallback its store is left as it is and the error names the fix. After an update of this host was rolled
+ * back, the same holds for data that this build does not read.
  */
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Member } from '../membership/cluster.ts';
 import type { PeerUrls } from '../port.ts';
-import type { EtcdServer, EtcdServerDeps, WentBack } from '../server-port.ts';
+import type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from '../server-port.ts';
 
 /** Errors that make a member with peers rejoin; a single member cannot recover from them without a fallback. */
 const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
+/** Errors of a build that is older than the data. They end the store, unless an update of this host was rolled back. */
+const TOO_NEW: ReadonlySet<string> = new Set(['schema-too-new', 'too-old']);
 /** More recoveries than this in the window indicate a failing disk or machine. */
 const MAX_RECOVERIES = 3;
 const RECOVERY_WINDOW_MS = 3600_000;
@@ -123,8 +126,11 @@ export class RecoveringServer implements EtcdServer {
    */
   async #quarantine(damage: CodedError): Promise<PeerUrls | undefined> {
     const { storage, log, clock, name } = this.#deps;
-    if (!isDamage(damage)) throw damage;
+    const beforeUpdate = TOO_NEW.has(damage.code) ? await this.#deps.beforeUpdate?.() : undefined;
+    if (!isDamage(damage) && beforeUpdate === undefined) throw damage;
     const others = await this.#others();
+    // The entries that this build does not support are in the logs of the others too.
+    if (damage.code === 'too-old' && others.length > 0) throw damage;
     const now = clock.monotonicMs();
     this.#recoveries = [...this.#recoveries.filter((at) => now - at < RECOVERY_WINDOW_MS), now];
     if (this.#recoveries.length > MAX_RECOVERIES)
@@ -133,7 +139,10 @@ export class RecoveringServer implements EtcdServer {
         `the store was rebuilt ${MAX_RECOVERIES} times within an hour; look at the disk: ${damage.message}`,
       );
     if (others.length === 0) {
-      await this.#restoreSnapshot(damage);
+      await this.#restoreSnapshot(
+        damage,
+        beforeUpdate ?? (damage.code === 'corrupt' ? this.#deps.fallback : undefined),
+      );
       return undefined;
     }
     const kept = await storage.quarantine();
@@ -146,11 +155,10 @@ export class RecoveringServer implements EtcdServer {
   }
 
   /** No other member has the data. */
-  async #restoreSnapshot(damage: CodedError): Promise<void> {
-    const { fallback, forceNewCluster, log, name } = this.#deps;
+  async #restoreSnapshot(damage: CodedError, fallback: Fallback | undefined): Promise<void> {
+    const { forceNewCluster, log, name } = this.#deps;
     // With force-new-cluster an operator handles the store.
-    if (damage.code !== 'corrupt' || fallback === undefined || forceNewCluster !== undefined)
-      throw beyondRepair(damage);
+    if (fallback === undefined || forceNewCluster !== undefined) throw beyondRepair(damage);
     let back: WentBack;
     try {
       back = await fallback.goBack(this.#server?.revision ?? 0);

@@ -1,8 +1,10 @@
 /**
  * Which kinds of entries the log of a cluster may hold. A member cannot apply entries behind one of a kind that it does
  * not know, so a new kind is written only after every member has reported support for it. The common level is stored in
- * the log and never decreases; a member below it stops with an error. Source: etcd server/etcdserver/server.go,
- * monitorVersions (the cluster version).
+ * the log and never decreases; a member below it stops with an error. Every change of the stored format that older
+ * builds cannot read waits for a level too, see schema.ts. On managed hosts the level rises on request only, once an
+ * update is committed on all hosts: until then each host can return to the former build. Source: etcd
+ * server/etcdserver/server.go, monitorVersions (the cluster version).
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -31,7 +33,16 @@ export interface LogLevelsDeps {
   readonly log: Log;
   /** The level that this member supports. */
   readonly own: number;
+  /** The level rises on request only. */
+  readonly onRequest: boolean;
   readonly ask: (member: NodeId) => Promise<Pick<MemberTable, 'level'>>;
+}
+
+export interface LevelReport {
+  /** The level of the log. */
+  readonly level: number;
+  /** The level that the leader supports. */
+  readonly supported: number;
 }
 
 /** On the leader, raises the level of the log to the lowest level that all members support. */
@@ -53,10 +64,18 @@ export class LogLevels {
 
   /** Membership or leadership may have changed. */
   consider(): void {
-    const { clock } = this.#deps;
-    if (!this.#isWanted || this.#asking) return;
+    const { clock, onRequest } = this.#deps;
+    if (onRequest || !this.#isWanted || this.#asking) return;
     this.#timer?.cancel();
-    this.#timer = clock.setTimer(0, () => void this.#raise());
+    this.#timer = clock.setTimer(0, () => void this.#keepRaising());
+  }
+
+  /** Raises the level to the lowest level that all members support. Throws RaftError on a follower. */
+  async raise(): Promise<LevelReport> {
+    const { engine, own } = this.#deps;
+    engine.requireLeader();
+    if (this.#isWanted) await this.#raise();
+    return { level: engine.cluster.level, supported: own };
   }
 
   get #isWanted(): boolean {
@@ -64,25 +83,29 @@ export class LogLevels {
     return !this.#stopped && engine.leads && engine.cluster.level < own;
   }
 
-  async #raise(): Promise<void> {
+  async #keepRaising(): Promise<void> {
     if (!this.#isWanted) return;
     this.#asking = true;
-    const { engine, clock, log } = this.#deps;
-    const asked = engine.cluster.members.map(({ id }) => id).join();
+    const { clock, log } = this.#deps;
     try {
-      const level = await this.#common();
-      // A member added since then has not reported its level yet.
-      const same = asked === engine.cluster.members.map(({ id }) => id).join();
-      if (same && level > engine.cluster.level) {
-        await engine.command({ type: 'version', version: String(level) });
-        log.info('raised the log level', { level });
-      }
+      await this.#raise();
     } catch (error) {
       log.v(2, 'raising the log level failed; retrying', { cause: messageOf(error) });
     } finally {
       this.#asking = false;
     }
-    if (this.#isWanted) this.#timer = clock.setTimer(RETRY_MS, () => void this.#raise());
+    if (this.#isWanted) this.#timer = clock.setTimer(RETRY_MS, () => void this.#keepRaising());
+  }
+
+  async #raise(): Promise<void> {
+    const { engine, log } = this.#deps;
+    const asked = engine.cluster.members.map(({ id }) => id).join();
+    const level = await this.#common();
+    // A member added since then has not reported its level yet.
+    const same = asked === engine.cluster.members.map(({ id }) => id).join();
+    if (!same || level <= engine.cluster.level) return;
+    await engine.command({ type: 'version', version: String(level) });
+    log.info('raised the log level', { level });
   }
 
   /** The lowest level that all members support. */

@@ -4,6 +4,7 @@ import type { AuthGuard } from '../auth/auth-guard.ts';
 import { authService } from '../auth/auth-service.ts';
 import type { RpcService } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
+import type { LogLevels } from '../replication/log-level.ts';
 import type { Peers } from '../replication/peers.ts';
 import type { Router } from '../replication/router.ts';
 import type { EtcdServerDeps } from '../server-port.ts';
@@ -16,6 +17,7 @@ import { answerHttp } from './http.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
 import type { LeaseQuorum } from './lease-quorum.ts';
 import { LeaseService } from './lease-service.ts';
+import { levelService } from './level-service.ts';
 import { LocalClient, type StreamHandlers } from './local-client.ts';
 import { lockService } from './lock-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
@@ -39,6 +41,7 @@ export interface ServiceParts {
   readonly requireLeader: RequireLeader;
   readonly leaseQuorum: LeaseQuorum;
   readonly metrics: EtcdMetrics;
+  readonly levels: LogLevels;
   readonly peers: () => Peers | undefined;
   /** Random bytes. */
   readonly bytes: (length: number) => Uint8Array;
@@ -92,6 +95,7 @@ export function createServices(parts: ServiceParts): Services {
     ...kv,
     ...leases.unary,
     ...maintenance.unary,
+    ...levelService({ levels: parts.levels, engine, encoder, log }),
     ...clusterService({
       engine,
       encoder,

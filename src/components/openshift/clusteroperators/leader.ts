@@ -7,7 +7,7 @@ import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '.
 import type { ProbeFacts } from '../../../core/clusteroperators/index.ts';
 import type { VerifyRelease } from '../releases-port.ts';
 import { Operators } from './operators.ts';
-import type { ProbeStore } from './port.ts';
+import type { CommitStore, ProbeStore } from './port.ts';
 import { Prober } from './prober.ts';
 import { Releases } from './releases.ts';
 import { Version } from './version.ts';
@@ -22,6 +22,7 @@ export interface ClusterOperatorDeps {
   readonly competition: Competition;
   readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
+  readonly commitStore: CommitStore;
   readonly verify: VerifyRelease;
   readonly own: { readonly version: string; readonly kubernetes: string };
   readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
@@ -67,7 +68,16 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   const prober = new Prober({ client, informers, probeStore: deps.probeStore, clock, kubernetes, wanted: deps.wanted });
   const operators = new Operators({ client, informers, recorder, clock, log });
   const releases = new Releases({ informers, verify: deps.verify, log });
-  const version = new Version({ client, informers, releases, recorder, own: deps.own, clock, log });
+  const version = new Version({
+    client,
+    informers,
+    releases,
+    recorder,
+    own: deps.own,
+    commitStore: deps.commitStore,
+    clock,
+    log,
+  });
   const alarm = createAlarm(clock, signal);
   const changed = (): void => alarm.ring();
   let unsubscribe: (() => void)[] = [];

@@ -10,3 +10,9 @@ export type HostProbes = ReadonlyMap<HostProbe, Probe>;
 
 /** The members of the store as they are now. Rejects when no member answers. */
 export type ProbeStore = () => Promise<EtcdFact>;
+
+/**
+ * Lets the store write what former releases cannot read: no host returns to one. Resolves with false while a member is
+ * of a former release.
+ */
+export type CommitStore = () => Promise<boolean>;

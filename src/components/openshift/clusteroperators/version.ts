@@ -7,11 +7,13 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient, EventRecorder, Informer, InformerFactory } from '../../../client/types.ts';
 import { type PoolFact, type ProbeFacts, statusDiff } from '../../../core/clusteroperators/index.ts';
 import { type GivenUp, planVersion, type RolloutHost } from '../../../core/updates/index.ts';
 import { recordTransition } from '../transition-events.ts';
+import type { CommitStore } from './port.ts';
 import type { Releases } from './releases.ts';
 
 export interface VersionDeps {
@@ -20,6 +22,7 @@ export interface VersionDeps {
   readonly releases: Releases;
   readonly recorder: EventRecorder;
   readonly own: { readonly version: string; readonly kubernetes: string };
+  readonly commitStore: CommitStore;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -30,6 +33,8 @@ const ZONE = 'topology.kubernetes.io/zone';
 const ROLE = 'node-role.kubernetes.io/';
 const FRESH_MS = 30_000;
 const DEFAULT_CHANNEL = 'stable';
+const COMMIT_RETRY_MS = 15_000;
+const COMMIT_MS = 600_000;
 
 export class Version {
   readonly #deps: VersionDeps;
@@ -38,6 +43,8 @@ export class Version {
   /** Hosts that are under way, and since when; times of another leader are not known. */
   readonly #underWay = new Map<string, { readonly id: string; readonly sinceMs: number }>();
   #updatingTo: string | undefined;
+  /** Versions of the hosts for which the store was committed, and when that is done again. */
+  #commit = { versions: '', nextMs: 0 };
 
   constructor(deps: VersionDeps) {
     this.#deps = deps;
@@ -56,6 +63,7 @@ export class Version {
   start(): void {
     this.#written = undefined;
     this.#underWay.clear();
+    this.#commit = { versions: '', nextMs: 0 };
   }
 
   async apply(facts: ProbeFacts, nodes: readonly Node[], operators: readonly ClusterOperator[]): Promise<void> {
@@ -83,6 +91,7 @@ export class Version {
         const { host, wanted } = plan.ask;
         await this.#ask(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
       }
+      if (plan.updatingTo === undefined && plan.status.history?.[0]?.state === 'Completed') this.#commitStore(nodes);
     } catch (error) {
       if (!(['Conflict', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
       this.#written = undefined;
@@ -141,6 +150,23 @@ export class Version {
     this.#deps.log.info('host is to update', { host, ...wanted });
     const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
     await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });
+  }
+
+  /** The update is committed on all hosts, or there is none. */
+  #commitStore(nodes: readonly Node[]): void {
+    const { clock, log, commitStore } = this.#deps;
+    const versions = nodes.map((node) => `${node.metadata?.name} ${hostReportOf(node)?.version}`).join();
+    const nowMs = clock.monotonicMs();
+    if (this.#commit.versions === versions && nowMs < this.#commit.nextMs) return;
+    const commit = { versions, nextMs: nowMs + COMMIT_RETRY_MS };
+    this.#commit = commit;
+    commitStore().then(
+      (isDone) => {
+        // A store that is restored later has a lower level again.
+        if (isDone) commit.nextMs = nowMs + COMMIT_MS;
+      },
+      (error: unknown) => log.v(2, 'store not committed to this release; retrying', { error: messageOf(error) }),
+    );
   }
 
   #newest(): ClusterVersion | undefined {
