@@ -5,6 +5,7 @@ export {
   type VersionInput,
   type VersionPlan,
 } from './cluster-version.ts';
+export { type PeerHost, probersOf, unreached } from './peers.ts';
 export type { SwitchRecord } from './port.ts';
 export type { RolloutHost } from './rollout.ts';
-export { nextGuardStep, nextSwitchStep } from './switch.ts';
+export { nextGuardStep, nextSwitchStep, STABLE_MS } from './switch.ts';

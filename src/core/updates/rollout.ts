@@ -45,7 +45,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate)
   if (underWay !== undefined) {
     const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'asked';
     const message = isAt(underWay, target)
-      ? `${underWay.name}: ${underWay.fault}`
+      ? `${underWay.name}: ${underWay.fault || 'the host does not confirm the update yet'}`
       : `updating ${underWay.name} (${what})`;
     return { step: 'wait', message, ...counts };
   }
@@ -58,16 +58,17 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate)
 
 const isAt = (host: RolloutHost, target: WantedUpdate): boolean => host.version === target.version;
 
-/** It was asked, and has not come to a good end: at the version, and healthy. */
+/** The host has a request for this update that it has not confirmed: a new version may still be rolled back. */
 function isUnderWay(host: RolloutHost, target: WantedUpdate): boolean {
   if (host.wanted?.id !== target.id) return false;
-  return !isAt(host, target) || !host.healthy;
+  const isConfirmed = host.update?.id === target.id && host.update.state === 'Done';
+  return !isAt(host, target) || !host.healthy || !isConfirmed;
 }
 
 function failure(host: RolloutHost, target: WantedUpdate): string | undefined {
   const { update, wanted, underWayMs } = host;
   if (update?.id === target.id && update.state === 'Failed') return update.message;
-  if (wanted?.id === target.id && underWayMs > HOST_DEADLINE_MS && (!host.healthy || !isAt(host, target)))
+  if (wanted?.id === target.id && underWayMs > HOST_DEADLINE_MS && isUnderWay(host, target))
     return `not healthy after ${HOST_DEADLINE_MS / 60_000} minutes: ${host.fault || 'no report'}`;
   return undefined;
 }

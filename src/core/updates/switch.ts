@@ -56,6 +56,9 @@ const doneWithout = (
   ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
 });
 
+/** How long a host has to be healthy, without a restart of a component, before its update is confirmed. */
+export const STABLE_MS = 60_000;
+
 /** Starts of the guard, that is boots, that a trial may take. */
 const MAX_STARTS = 4;
 
@@ -90,8 +93,8 @@ export function nextGuardStep(
   // Not swapped yet: the former executable runs and continues by itself.
   if (link !== record.to) return { step: 'wait' };
   const why =
-    elapsedMs > record.timeoutMs
-      ? `${record.to} was not healthy within ${Math.round(record.timeoutMs / 1000)} s`
+    elapsedMs > record.timeoutMs + STABLE_MS
+      ? `${record.to} was not healthy within ${Math.round(record.timeoutMs / 1000)} s, and then for ${STABLE_MS / 1000} s without a restart`
       : starts > MAX_STARTS
         ? `${record.to} was started ${starts} times without becoming healthy`
         : undefined;

@@ -25,7 +25,7 @@ interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'
   readonly upkeep: Pick<NetworkUpkeep, 'problem'>;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
-    readonly runtime: Pick<HostRuntime, 'network'>;
+    readonly runtime: Pick<HostRuntime, 'network' | 'runtime'>;
     readonly revisions: ControlPlaneRevisions;
   };
 }
@@ -60,7 +60,16 @@ export async function startEmbedded(
     ...{ settings, ...prepared, ownBridge, networkProblem: upkeep.problem, nodeName, api, informers, verify, log },
   });
   const { prober } = operators;
-  const stopUpdates = startUpdates({ settings, nodeName, api, informers, verify, prober, log });
+  const stopUpdates = startUpdates({
+    settings,
+    runtime: prepared.runtime,
+    nodeName,
+    api,
+    informers,
+    verify,
+    prober,
+    log,
+  });
   return async () => {
     const changing = [stopConfigServer(), machineConfig.stop(), operators.stop(), stopUpdates(), stopRevisions()];
     await within(Promise.all([stopImages(), stopManifests(), ...changing]), STOP_MS);

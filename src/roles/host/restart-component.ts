@@ -6,7 +6,7 @@ import type { HostRuntime } from './runtime.ts';
 
 const RESTART_GRACE_SECONDS = 15;
 
-export async function controlPlaneContainers({ runtime }: HostRuntime): Promise<ContainerStatus[]> {
+export async function controlPlaneContainers({ runtime }: Pick<HostRuntime, 'runtime'>): Promise<ContainerStatus[]> {
   return (await runtime.listContainers()).filter(
     (container) =>
       container.labels['io.kubernetes.pod.namespace'] === 'kube-system' &&

@@ -1,26 +1,42 @@
 /** Updates of this host: the agent with its files, and the guard that goes back. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Node } from 'kubernetes-types/core/v1';
 import type { Architecture } from '../../api/releases/manifest.ts';
 import { resources } from '../../api/resources.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import type { HostProber } from '../../components/openshift/clusteroperators/index.ts';
+import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
 import type { VerifyRelease } from '../../components/openshift/releases-port.ts';
-import { runGuard, UpdateAgent } from '../../components/openshift/updates/index.ts';
+import { runGuard, startPeerProbes, UpdateAgent } from '../../components/openshift/updates/index.ts';
 import type { HostExecutables, ReleaseFiles } from '../../components/openshift/updates/port.ts';
+import { lastKnownNode } from '../../core/podroutes/index.ts';
+import { httpProbe } from '../../io/hostprobes/index.ts';
+import { nodeFiles } from '../../io/pki/index.ts';
 import { createExecutables, DigestStore, download, GUARD_LINK, type Masters } from '../../io/releases/index.ts';
 import type { OpenedClient } from '../api-access.ts';
+import { selfCommand } from '../assets.ts';
 import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
 import { systemClock as clock, createProcessLog } from '../process.ts';
 import { GUARD_SERVICE, SERVICE } from '../setup/layout.ts';
 import { systemctl, systemdRuns } from '../setup/service.ts';
+import { ownsStore } from './issue-certificates.ts';
+import { controlPlaneContainers } from './restart-component.ts';
+import type { HostRuntime } from './runtime.ts';
+
+const run = promisify(execFile);
+/** Limit for a store of some gigabytes on a slow disk. */
+const SAVE_MS = 600_000;
 
 export interface UpdatedHost {
   readonly settings: Settings;
+  readonly runtime: Pick<HostRuntime, 'runtime'>;
   readonly nodeName: string;
   readonly api: OpenedClient;
   readonly informers: InformerFactory;
@@ -31,8 +47,14 @@ export interface UpdatedHost {
 
 /** The function that ends it. */
 export function startUpdates(host: UpdatedHost): () => Promise<void> {
-  const { settings, nodeName, api, informers, verify, prober } = host;
+  const { settings, runtime, nodeName, api, informers, verify, prober } = host;
   const log = host.log.named('updates');
+  // The informer of the service proxy.
+  const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
+  const peers = startPeerProbes({
+    ...{ nodeName, client: api.client, nodes, clock, log },
+    probe: peerProbe(settings),
+  });
   const agent = new UpdateAgent({
     nodeName,
     running: PRODUCT_VERSION,
@@ -49,11 +71,68 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
       const failing = Object.entries(prober.report.probes).find(([, why]) => why !== '');
       return failing === undefined ? '' : `${failing[0]}: ${failing[1]}`;
     },
+    runs: () => runsOf(runtime),
+    unreached: (id) => peers.unreached(id),
+    saveStore: ownsStore(settings) ? (version) => saveStore(settings, version) : undefined,
     clock,
     log,
   });
   agent.start();
-  return () => agent.stop();
+  return async () => {
+    await Promise.all([agent.stop(), peers.stop()]);
+  };
+}
+
+/** The running containers of the control plane. */
+async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
+  const running = (await controlPlaneContainers(runtime)).filter(({ state }) => state === 'running');
+  return running
+    .map(({ name, id }) => `${name} ${id}`)
+    .sort()
+    .join(' ');
+}
+
+/** The kubelet of another host, and its API server if it is a master. */
+function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal) => Promise<void> {
+  const ca = (): Promise<string> => readFile(nodeFiles(root).clientCa, 'utf8');
+  // A server that does not show its health to anonymous clients answers.
+  const accept = (code: number): boolean => code < 400 || code === 401 || code === 403;
+  // Each keeps its connection.
+  const probes = new Map<string, Probe>();
+  return async ({ metadata, status }, signal) => {
+    const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
+    const kubelet = status?.daemonEndpoints?.kubeletEndpoint?.Port;
+    if (address === undefined || kubelet === undefined) throw new CodedError('no-address', 'the Node has no address');
+    const master = metadata?.labels?.['node-role.kubernetes.io/master'] !== undefined;
+    const host = address.includes(':') ? `[${address}]` : address;
+    const urls = [`https://${host}:${kubelet}/healthz`, ...(master ? [`https://${host}:${ports.api}/readyz`] : [])];
+    for (const url of urls) {
+      const probe = probes.get(url) ?? httpProbe({ url, ca, identity: address, accept });
+      probes.set(url, probe);
+      await probe(signal).catch((error: unknown) => {
+        throw new CodedError('unreached', `${url}: ${messageOf(error)}`);
+      });
+    }
+  };
+}
+
+/** By a process of its own, which returns its memory when it ends. */
+async function saveStore({ root, paths }: Settings, version: string): Promise<string> {
+  const directory = dirname(paths.updateRecord);
+  const name = `store-${version}.db`;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const [file = '', ...before] = selfCommand();
+  const args = [...before, 'snapshot', 'save', join(directory, name), '--root', root];
+  try {
+    await run(file, args, { timeout: SAVE_MS });
+  } catch (error) {
+    const { stderr = '' } = error as { stderr?: string };
+    const why = stderr.trim().replace(/^hyperedge: /, '') || messageOf(error);
+    throw new CodedError('no-snapshot', `the store was not saved before the update: ${why}`);
+  }
+  for (const each of await readdir(directory))
+    if (/^store-.*\.db$/.test(each) && each !== name) await rm(join(directory, each), { force: true });
+  return name;
 }
 
 /** API servers of all masters, with the credentials of this node. */

@@ -21,6 +21,8 @@ const release = (version: string, change: Partial<KnownRelease> = {}): KnownRele
   ...change,
 });
 
+const confirmed = ({ id, version }: WantedUpdate): HostUpdate => ({ id, version, state: 'Done', message: '' });
+
 /** A cluster whose hosts do what they are asked, unless they are broken. */
 class Cluster {
   object: ClusterVersion = {
@@ -91,7 +93,10 @@ class Cluster {
       const { host, wanted } = plan.ask;
       this.asked.push(`${host} ${wanted.version}`);
       const fails = broken?.host === host && broken.version === wanted.version;
-      this.change(host, { wanted, ...(fails ? { update: failure(wanted) } : { version: wanted.version }) });
+      this.change(host, {
+        wanted,
+        ...(fails ? { update: failure(wanted) } : { version: wanted.version, update: confirmed(wanted) }),
+      });
     }
     throw new Error('does not end');
   }
@@ -167,6 +172,23 @@ test('no host is asked while another one is not healthy', () => {
   assert.match(cluster.condition('Progressing').message ?? '', /waiting for m3: api: no answer/);
   cluster.change('m3', { healthy: true, fault: '' });
   assert.equal(cluster.plan().ask?.host, 'm2');
+});
+
+test('an update that runs and is not confirmed yet is not completed', () => {
+  const cluster = new Cluster(['m1']);
+  cluster.releases = [release('0.2.0')];
+  cluster.plan();
+  cluster.want('0.2.0');
+  const wanted = cluster.plan().ask?.wanted;
+  assert.ok(wanted);
+  cluster.change('m1', { wanted, version: '0.2.0', update: { ...confirmed(wanted), state: 'Restarting' } });
+  const trying = cluster.plan();
+  assert.equal(trying.status.history?.[0]?.state, 'Partial');
+  assert.equal(trying.updatingTo, '0.2.0');
+  cluster.change('m1', { update: confirmed(wanted) });
+  const done = cluster.plan();
+  assert.equal(done.status.history?.[0]?.state, 'Completed');
+  assert.equal(done.updatingTo, undefined);
 });
 
 test('a host that does not become healthy ends the update: all go back, and it is not tried again', () => {

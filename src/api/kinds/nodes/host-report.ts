@@ -11,6 +11,9 @@ export const UPDATE_ANNOTATION = 'hyperedge.dev/update';
 /** JSON of a `WantedUpdate`; written by the leading master. */
 export const WANTED_ANNOTATION = 'hyperedge.dev/desired-update';
 
+/** JSON of a `PeerReport`; written by every host that probes others. */
+export const PEERS_ANNOTATION = 'hyperedge.dev/peer-report';
+
 /** What a host can probe by itself. A host without the role lacks the name. */
 export const HOST_PROBES = [
   'api',
@@ -51,7 +54,28 @@ export interface HostUpdate {
   readonly message: string;
 }
 
+/** Results of probes of hosts under update, by the names of their Nodes. */
+export type PeerReport = Readonly<Record<string, PeerResult>>;
+
+export interface PeerResult {
+  /** The id of the `WantedUpdate` of the probed host. */
+  readonly id: string;
+  /** Empty: the host was reached; otherwise why it was not. */
+  readonly why: string;
+}
+
 const MAX_TEXT = 512;
+
+/** Undefined: absent or not of this form. */
+export function peerReportOf(node: KubeObject): PeerReport | undefined {
+  const value = parsed(node, PEERS_ANNOTATION);
+  if (value === undefined) return undefined;
+  const results = Object.entries(value).map(([name, given]): [string, PeerResult] => {
+    const { id, why } = fieldsOf(given);
+    return [name, { id: textOf(id), why: typeof why === 'string' ? plain(why) : 'no result' }];
+  });
+  return Object.fromEntries(results);
+}
 
 /** Undefined: absent or not of this form. */
 export function hostReportOf(node: KubeObject): HostReport | undefined {

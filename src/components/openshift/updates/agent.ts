@@ -19,7 +19,7 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
-import { nextSwitchStep, type SwitchRecord } from '../../../core/updates/index.ts';
+import { nextSwitchStep, STABLE_MS, type SwitchRecord } from '../../../core/updates/index.ts';
 import type { VerifyRelease } from '../releases-port.ts';
 import { type DrainedHost, drainOwnNode, uncordonOwnNode } from './drain.ts';
 import type { HostExecutables, ReleaseFiles } from './port.ts';
@@ -38,6 +38,15 @@ export interface UpdateAgentDeps {
   readonly verify: VerifyRelease;
   /** Empty: all probes of this host pass; otherwise why one does not. */
   readonly fault: () => string;
+  /** The runs of this host's components: another text after one of them has restarted. */
+  readonly runs: () => Promise<string>;
+  /** Empty: other hosts reach this one, or none probes it; otherwise why they do not. */
+  readonly unreached: (updateId: string) => string;
+  /**
+   * Saves the store before an update and resolves with the name of the snapshot; undefined: this host has no member of
+   * the store.
+   */
+  readonly saveStore: ((version: string) => Promise<string>) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -58,6 +67,8 @@ export class UpdateAgent {
   #restarting = false;
   /** Attempts of one update. */
   #fetches = { id: '', count: 0 };
+  /** Since when all probes pass without a restart of a component. */
+  #healthy: { readonly sinceMs: number; readonly runs: string } | undefined;
 
   constructor(deps: UpdateAgentDeps) {
     this.#deps = deps;
@@ -130,6 +141,7 @@ export class UpdateAgent {
     switch (step.step) {
       case 'none':
         if (record === undefined) return;
+        if (record.phase === 'failed' && record.snapshot !== undefined) await this.#settle(record);
         await uncordonOwnNode(this.#host, node);
         return this.#report(node, reportOf(record));
       case 'stage':
@@ -163,10 +175,14 @@ export class UpdateAgent {
     await executables.restart();
   }
 
-  /** Healthy by its own probes, and the cluster sees it with the new version. */
+  /**
+   * Healthy for a minute without a restart of a component, by its own probes and those of other hosts, and the cluster
+   * sees it with the new version.
+   */
   async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {
-    const { executables, fault, running, log } = this.#deps;
-    const why = fault() || (node === undefined ? 'no API server answers' : notSeen(node, running));
+    const { executables, unreached, running, log } = this.#deps;
+    const unseen = node === undefined ? 'no API server answers' : notSeen(node, running) || unreached(record.id);
+    const why = await this.#unstable(unseen);
     if (why !== '') {
       log.v(2, 'update is not confirmed yet', { reason: why });
       this.#later(POLL_MS);
@@ -179,9 +195,33 @@ export class UpdateAgent {
     this.#wakeSoon();
   }
 
+  /** Empty: healthy for long enough. `otherFault`: a fault beside those of the probes; empty: none. */
+  async #unstable(otherFault: string): Promise<string> {
+    const { fault, runs, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const why = fault() || otherFault;
+    const present = await runs();
+    if (why !== '') {
+      this.#healthy = undefined;
+      return why;
+    }
+    const restarted = this.#healthy !== undefined && this.#healthy.runs !== present;
+    if (this.#healthy === undefined || restarted) this.#healthy = { sinceMs: nowMs, runs: present };
+    const healthyMs = nowMs - this.#healthy.sinceMs;
+    if (restarted) return 'a component has restarted';
+    return healthyMs >= STABLE_MS ? '' : `healthy for ${Math.floor(healthyMs / 1000)} s`;
+  }
+
+  /** The former release runs well again after a rollback: its store is not replaced any more. */
+  async #settle({ snapshot: _, ...record }: SwitchRecord): Promise<void> {
+    if ((await this.#unstable('')) !== '') return this.#later(POLL_MS);
+    await this.#deps.executables.writeRecord(record);
+  }
+
   async #stage(node: Node | undefined, wanted: WantedUpdate): Promise<void> {
-    const { executables, running, timeoutMs } = this.#deps;
+    const { executables, running, timeoutMs, saveStore } = this.#deps;
     const { id, version } = wanted;
+    let snapshot: string | undefined;
     await this.#report(node, { id, version, state: 'Fetching', message: '' });
     const record = { id, from: running, to: version, message: '', timeoutMs } as const;
     try {
@@ -192,6 +232,8 @@ export class UpdateAgent {
         await executables.place(version, await this.#deps.files.fetch(file));
       }
       if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
+      // Last, so that a rollback loses little.
+      snapshot = await saveStore?.(running);
     } catch (error) {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
       this.#fetches.count += 1;
@@ -200,7 +242,7 @@ export class UpdateAgent {
       return this.#wakeSoon();
     }
     if (this.#stopped) return;
-    await executables.writeRecord({ ...record, phase: 'trying' });
+    await executables.writeRecord({ ...record, phase: 'trying', ...(snapshot === undefined ? {} : { snapshot }) });
     this.#wakeSoon();
   }
 

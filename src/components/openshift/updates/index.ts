@@ -1,2 +1,3 @@
 export { UpdateAgent } from './agent.ts';
 export { runGuard } from './guard.ts';
+export { startPeerProbes } from './peer-probes.ts';

@@ -59,6 +59,13 @@ after(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
+/** A minute takes two seconds. */
+const fast = { ...clock, monotonicMs: () => clock.monotonicMs() * 30 };
+/** Containers of the control plane, and why other hosts do not reach this one. */
+let runs = 'api 1';
+let unreached = '';
+const saved: string[] = [];
+
 /** A host process of this version; `restarted` resolves when it is asked to start again. */
 function hostProcess(running: string): { readonly restarted: Promise<void>; stop(): Promise<void> } {
   const informers = createInformerFactory({ client: own, log: silentLog, clock, random });
@@ -90,7 +97,13 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
     },
     verify: createVerifier(() => keys),
     fault: () => '',
-    clock,
+    runs: async () => runs,
+    unreached: () => unreached,
+    saveStore: async (version) => {
+      saved.push(version);
+      return `store-${version}.db`;
+    },
+    clock: fast,
     log: silentLog,
   });
   agent.start();
@@ -131,6 +144,8 @@ test('a host fetches, switches, restarts, and is done when the cluster sees it h
   assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
   assert.equal(await readFile(join(root, 'bin/hyperedge'), 'utf8'), 'the new executable');
   assert.equal(await readFile(join(root, 'bin/hyperedge-0.1.0'), 'utf8'), 'the old executable');
+  assert.deepEqual(saved, ['0.1.0']);
+  assert.match(await readFile(join(root, 'record.json'), 'utf8'), /"snapshot":"store-0\.1\.0\.db"/);
   await until('restarting', (update) => update?.state === 'Restarting' && update.id === '2');
   await old.stop();
 
@@ -144,7 +159,20 @@ test('a host fetches, switches, restarts, and is done when the cluster sees it h
   });
   const conditions = [{ type: 'Ready', status: 'True' }];
   await nodes.patch(NODE, undefined, 'strategic', { status: { conditions } }, { subresource: 'status' });
+  // An API server that ends every second, and then one that other hosts do not reach.
+  const restarting = setInterval(() => {
+    runs = `api ${Math.random()}`;
+  }, 1_000);
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  clearInterval(restarting);
+  assert.match(await readFile(join(root, 'record.json'), 'utf8'), /"phase":"trying"/);
+  unreached = '0 of 1 other hosts reach this host';
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  assert.match(await readFile(join(root, 'record.json'), 'utf8'), /"phase":"trying"/);
+  unreached = '';
+  const began = performance.now();
   await until('done', (update) => update?.state === 'Done' && update.version === '0.2.0');
+  assert.ok(performance.now() - began > 1_000, 'healthy for a while');
   await next.stop();
 });
 
@@ -184,4 +212,20 @@ test('a host whose pool wants it is drained before and uncordoned after', { time
   }
   assert.notEqual((await admin.resource(resources.nodes).get(NODE)).spec?.unschedulable, true);
   await next.stop();
+});
+
+test('after a rollback the snapshot of the store is given up once the host is healthy', {
+  timeout: 60_000,
+}, async () => {
+  const record = { id: '5', from: '0.9.8', to: '0.9.9', phase: 'failed', message: 'x', timeoutMs: 1 };
+  const file = join(root, 'record.json');
+  await writeFile(file, JSON.stringify({ ...record, snapshot: 'store-0.9.8.db' }));
+  await want('5', '0.9.9');
+  const host = hostProcess('0.9.8');
+  await until('failed', (update) => update?.id === '5' && update.state === 'Failed');
+  assert.match(await readFile(file, 'utf8'), /store-0\.9\.8\.db/);
+  for (let round = 0; round < 100 && /store-/.test(await readFile(file, 'utf8')); round++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), record);
+  await host.stop();
 });
