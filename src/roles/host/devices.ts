@@ -13,7 +13,7 @@ export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): N
     sockets: createPluginSockets({ clock, log: log.named('plugins') }),
     cdi: createCdiFiles({ directories: [join(root, 'etc/cdi'), join(root, 'var/run/cdi')], log: log.named('cdi') }),
     root: join(root, 'var/lib/kubelet'),
-    scanner: createFixtureScanner({ declared: fixtures }),
+    scanner: createFixtureScanner({ declared: fixtures, log: log.named('fixtures') }),
     rigs: createRigHost({
       ...{ directory: join(root, 'var/log/origin/rigs'), commands: rigPower },
       nowMs: () => clock.nowMs(),
