@@ -1,6 +1,6 @@
 /** kubeconfig file → a client that follows the file's certificates when they are exchanged. */
 
-import { readFileSync, statSync, watch } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
@@ -18,6 +18,7 @@ import {
   type PemSource,
   parseKubeconfig,
 } from '../client/index.ts';
+import { watchPath } from '../io/host/index.ts';
 import { readSecret } from './config/files.ts';
 import { resolveBeside } from './config/master-config.ts';
 
@@ -124,11 +125,9 @@ function followCredentials(
   const watched = Map.groupBy([kubeconfig, ...files], (path) => dirname(path));
   const watchers = [...watched].map(([directory, paths]) => {
     const names = new Set(paths.map((path) => basename(path)));
-    const watcher = watch(directory, { persistent: false }, (_, name) => {
-      if (name === null || names.has(name)) reload();
+    return watchPath(directory, (name) => {
+      if (name === undefined || names.has(name)) reload();
     });
-    watcher.on('error', (error) => log.warn('certificates not watched', { directory, error: messageOf(error) }));
-    return watcher;
   });
   return {
     current: () => current,

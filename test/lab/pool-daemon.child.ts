@@ -2,12 +2,14 @@
  * The machine config daemon of a host by itself, bundled for an emulated machine in which a whole node would be too
  * slow: `pool-daemon.cjs ACCESS.json`. Files, units, boot loader and reboots are the machine's.
  */
+
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { gunzipSync } from 'node:zlib';
 import { createLog } from '../../src/base/log.ts';
 import { createApiClient, createEventRecorder, createInformerFactory } from '../../src/client/index.ts';
 import { createMachineConfigDaemon } from '../../src/components/openshift/machineconfigdaemon/index.ts';
+import { watchPath } from '../../src/io/host/index.ts';
 import {
   createDirectoryWatch,
   createDisk,
@@ -43,7 +45,7 @@ const disk = createDisk('/');
 const daemon = createMachineConfigDaemon({
   ...{ nodeName, informers, client, clock, log },
   recorder: createEventRecorder({ client, component: 'machineconfigdaemon', clock, random, log }),
-  files: createHostFiles(disk, createDirectoryWatch('/')),
+  files: createHostFiles(disk, createDirectoryWatch('/', watchPath)),
   kernel: createHostKernel(disk, { programs: true }),
   parse: { inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }) },
   units: createHostUnits(),

@@ -1,6 +1,6 @@
 /** Notices changes of files by inotify on their directories; costs nothing while there are none. */
-import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import type { WatchPath } from '../host/watch-port.ts';
 
 /**
  * Calls for each changed name in the directory, with undefined when the kernel gives none. Undefined: there is no such
@@ -14,16 +14,13 @@ export type DirectoryWatch = (
 /** Replacing a file makes several events. */
 const COALESCE_MS = 20;
 
-export function createDirectoryWatch(root: string): DirectoryWatch {
+export function createDirectoryWatch(root: string, watchPath: WatchPath): DirectoryWatch {
   return (directory, listener) => {
-    let watcher: FSWatcher;
     try {
-      watcher = watch(join(root, directory), { persistent: false }, (_type, name) => listener(name ?? undefined));
+      return watchPath(join(root, directory), listener);
     } catch {
       return undefined;
     }
-    watcher.on('error', () => watcher.close());
-    return { close: () => watcher.close() };
   };
 }
 

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
-import { watch } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestDirectory, ManifestFile } from '../../components/manifests/port.ts';
+import type { WatchPath } from '../host/watch-port.ts';
 
 const MAX_DEPTH = 4;
 const MAX_FILES = 1000;
 const NAME = /^[^.].*\.(ya?ml|json)(\.skip)?$/;
 
 /** A directory of manifests on this host's disk. Names that begin with a dot are left out, as editors make them. */
-export function createManifestDirectory(root: string): ManifestDirectory {
+export function createManifestDirectory(root: string, watchPath: WatchPath): ManifestDirectory {
   return {
     list: async () => {
       const files: ManifestFile[] = [];
@@ -18,9 +18,7 @@ export function createManifestDirectory(root: string): ManifestDirectory {
     read: (name) => readFile(join(root, name), 'utf8'),
     watch: (listener) => {
       try {
-        const watcher = watch(root, { persistent: false }, listener);
-        watcher.on('error', () => watcher.close());
-        return watcher;
+        return watchPath(root, listener);
       } catch {
         return { close: () => {} };
       }

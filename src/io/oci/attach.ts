@@ -3,6 +3,7 @@
  * Input goes to its monitor.
  */
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
+import type { WatchPath } from '../host/watch-port.ts';
 import { resizeTerminal } from './conmon.ts';
 import { chargeToPod } from './exec-cgroup.ts';
 import { followLog } from './log-follow.ts';
@@ -15,7 +16,7 @@ import { outputPipe } from './streams.ts';
  * had.
  */
 export async function attachToContainer(
-  socat: string,
+  { socat, watchPath }: { readonly socat: string; readonly watchPath: WatchPath },
   bundle: string,
   container: ContainerRecord,
   options: AttachOptions,
@@ -27,7 +28,7 @@ export async function attachToContainer(
       `container ${container.name} has no open standard input (stdin: true is not set)`,
     );
   }
-  const follower = await followLog(container.logPath);
+  const follower = await followLog(container.logPath, watchPath);
   const stdout = outputPipe();
   const stderr = outputPipe();
   let input: MonitorInput | undefined;

@@ -2,6 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { RuntimeFeatures } from '../../core/podplan/port.ts';
+import type { WatchPath } from '../host/watch-port.ts';
 import type { Trees } from '../trees/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
 import type { Handlers } from './handlers.ts';
@@ -20,6 +21,7 @@ export interface OciRuntimeDeps {
   readonly images: ImageStorePort;
   readonly network: PodAttachments;
   readonly trees: Trees;
+  readonly watchPath: WatchPath;
   readonly cgroupDriver: CgroupDriver;
   /** With the systemd driver; without, monitors stay in the cgroup of the host process. */
   readonly monitorScopes?: MonitorScopes | undefined;

@@ -1,7 +1,7 @@
-import { type FSWatcher, watch } from 'node:fs';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { WatchPath } from '../host/watch-port.ts';
 
 /** How soon the end of a container is seen whose monitor was killed. */
 const UNMONITORED_LOOK_MS = 1_000;
@@ -16,22 +16,21 @@ export class ExitWatch {
   readonly #containers: Endings;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #watcher: FSWatcher;
+  readonly #watcher: { close(): void };
   #looking: Timer | undefined;
 
   /** Watches `directory` until `close`. */
-  constructor(directory: string, containers: Endings, clock: Clock, log: Log) {
+  constructor(directory: string, watch: WatchPath, containers: Endings, clock: Clock, log: Log) {
     this.#containers = containers;
     this.#clock = clock;
     this.#log = log;
-    this.#watcher = watch(directory, (_event, file) => {
-      if (file !== null && /^[0-9a-f]{64}$/.test(file)) {
-        containers
-          .settle(file)
-          .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
-      }
-    });
-    this.#watcher.on('error', (error) => log.error('watching for container exits failed', { error: messageOf(error) }));
+    const changed = (file = ''): void => {
+      if (!/^[0-9a-f]{64}$/.test(file)) return;
+      containers
+        .settle(file)
+        .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
+    };
+    this.#watcher = watch(directory, changed, { names: true });
     this.#look();
   }
 

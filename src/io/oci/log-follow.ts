@@ -3,9 +3,9 @@
  * gives back the bytes that the container wrote. The monitor writes each piece at once (P: without a newline), so
  * nothing is delayed or lost, and a slow reader costs the container nothing.
  */
-import { watch } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import type { WatchPath } from '../host/watch-port.ts';
 
 const READ_BYTES = 64 * 1024;
 
@@ -18,7 +18,7 @@ export interface LogFollower {
 }
 
 /** Opens the log at its end; what the container writes from now on is seen. */
-export async function followLog(path: string): Promise<LogFollower> {
+export async function followLog(path: string, watch: WatchPath): Promise<LogFollower> {
   let file: FileHandle = await open(path, 'r');
   let position = (await file.stat()).size;
   let changed = true;
@@ -31,10 +31,9 @@ export async function followLog(path: string): Promise<LogFollower> {
     wake = undefined;
   };
   const name = basename(path);
-  const watcher = watch(dirname(path), (_event, changedName) => {
+  const watcher = watch(dirname(path), (changedName) => {
     if (changedName === name) notify();
   });
-  watcher.on('error', notify);
 
   const parse = createLogParser();
 

@@ -89,7 +89,7 @@ class EmbeddedRuntime implements OciRuntime {
     const containers = new Containers(context);
     const sandboxes = new Sandboxes(context, containers);
     // Watching begins before the records are read, so that no end falls between.
-    const watch = new ExitWatch(context.paths.exits, containers, this.#deps.clock, context.log);
+    const watch = new ExitWatch(context.paths.exits, this.#deps.watchPath, containers, this.#deps.clock, context.log);
     this.#running = { context, containers, sandboxes, watch };
     try {
       await sandboxes.adopt();
@@ -234,7 +234,8 @@ class EmbeddedRuntime implements OciRuntime {
   async attach(id: string, options: AttachOptions): Promise<ProcessStreams> {
     const { context, containers } = this.#up();
     const record = this.#runningContainer(id);
-    return attachToContainer(context.programs.socat, containers.bundle(id), record, options, containers.ended(id));
+    const host = { socat: context.programs.socat, watchPath: this.#deps.watchPath };
+    return attachToContainer(host, containers.bundle(id), record, options, containers.ended(id));
   }
 
   async portForward(sandboxId: string, port: number): Promise<ByteStream> {

@@ -2,12 +2,13 @@
  * Input files of control-plane components: `<resources>/<operand>-pod-<N>` holds the copy of each revision, and
  * `<resources>/<container>` what the component reads. A file is replaced in one step.
  */
+
 import { createHash } from 'node:crypto';
-import { watch } from 'node:fs';
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { HostState, Inputs, OperandFiles } from '../../components/openshift/revisions/port.ts';
+import type { WatchPath } from '../host/watch-port.ts';
 import { type Input, KeepingReader, plainReader, readTree } from './input-files.ts';
 
 const NO_STATE: HostState = { current: 0, revisions: [] };
@@ -48,6 +49,7 @@ export interface OperandFilesOptions {
   readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
   /** The text of a file with the settings of the cluster. */
   readonly overlaid: (name: string, text: string, overlay: string) => string;
+  readonly watchPath: WatchPath;
 }
 
 const POD = 'pod.yaml';
@@ -56,6 +58,7 @@ const ORIGINALS = 'originals';
 
 export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   const { operand, resources, active, directories, manifest, release, executable, classify, overlaid } = options;
+  const { watchPath } = options;
   const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
   const stateFile = join(resources, `${operand}-${STATE}`);
 
@@ -149,9 +152,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
     watch(listener) {
       const watchers = [...directories.map((each) => each.live), dirname(manifest)].flatMap((path) => {
         try {
-          const watcher = watch(path, { persistent: false }, listener);
-          watcher.on('error', () => watcher.close());
-          return [watcher];
+          return [watchPath(path, listener)];
         } catch {
           return [];
         }

@@ -2,9 +2,10 @@
  * The log files of containers: `<ns>_<pod>_<uid>/<container>/<n>.log`, each line in CRI's format `time stream F|P
  * text`.
  */
-import { watch } from 'node:fs';
+
 import { open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { watchPath } from '../../io/host/index.ts';
 
 /**
  * Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches.
@@ -78,10 +79,9 @@ export async function printLog(
     if (!options.follow) return;
     await new Promise<void>((resolve, reject) => {
       let running: Promise<void> = Promise.resolve();
-      const watcher = watch(dirname(path), () => {
+      const watcher = watchPath(dirname(path), () => {
         running = running.then(drain).catch(reject);
       });
-      watcher.on('error', reject);
       process.once('SIGINT', () => {
         watcher.close();
         resolve();

@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { KubeletDeps } from '../../components/kubelet/index.ts';
 import { createCdiFiles, createFixtureScanner } from '../../io/fixtures/index.ts';
 import { createPluginSockets } from '../../io/grpc/index.ts';
+import { watchPath } from '../../io/host/index.ts';
 import { createRigHost } from '../../io/rigs/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
@@ -13,7 +14,7 @@ export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): N
     sockets: createPluginSockets({ clock, log: log.named('plugins') }),
     cdi: createCdiFiles({ directories: [join(root, 'etc/cdi'), join(root, 'var/run/cdi')], log: log.named('cdi') }),
     root: join(root, 'var/lib/kubelet'),
-    scanner: createFixtureScanner({ declared: fixtures, log: log.named('fixtures') }),
+    scanner: createFixtureScanner({ declared: fixtures, watchPath, log: log.named('fixtures') }),
     rigs: createRigHost({
       ...{ directory: join(root, 'var/log/origin/rigs'), commands: rigPower },
       nowMs: () => clock.nowMs(),

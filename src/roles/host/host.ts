@@ -11,7 +11,7 @@ import { storeConditions } from '../../components/etcd/administration/fallback.t
 import { type ScheduledSnapshots, scheduleSnapshots } from '../../components/etcd/administration/schedule.ts';
 import { createKubelet, type Kubelet, keepNodeRoleLabels } from '../../components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../io/cgroupfs/index.ts';
-import { createFileWatch, createHostFacts, createMounter } from '../../io/host/index.ts';
+import { createFileWatch, createHostFacts, createMounter, raiseWatchLimits } from '../../io/host/index.ts';
 import { listenKubelet } from '../../io/http/index.ts';
 import { createKubeletFiles } from '../../io/kubelet-files/index.ts';
 import { recordHostNetwork } from '../../io/links/index.ts';
@@ -113,6 +113,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       `${settings.bootstrapFile}: roles: a host without the node role runs no pods; start hyperedge etcd instead`,
     );
   }
+  await raiseWatchLimits(options.log);
   const reserve = await openDiskReserve(settings.paths.diskReserve, clock, options.log.named('disk'));
   const lock = await takeInstanceLock(settings.paths.pidFile, settings.root);
   try {

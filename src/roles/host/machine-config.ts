@@ -1,4 +1,5 @@
 /** Machine config of this host: files, units and kernel arguments as its pool says. */
+
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -10,6 +11,7 @@ import {
   type MachineConfigDaemon,
 } from '../../components/openshift/machineconfigdaemon/index.ts';
 import { DAEMON_LOG } from '../../core/reconcile/machine-config/daemon-set.ts';
+import { watchPath } from '../../io/host/index.ts';
 import type { ImageStore, RegistryOptions } from '../../io/images/index.ts';
 import { createDirectoryWatch, createDisk, createHostFiles, createHostKernel } from '../../io/machineconfig/index.ts';
 import { createHostUnits, systemdRuns } from '../../io/systemd/index.ts';
@@ -87,7 +89,7 @@ async function withContainersRegistries(settings: Settings): Promise<RegistryOpt
 export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root'> & Partial<Settings>) {
   const disk = createDisk(root);
   return {
-    files: createHostFiles(disk, createDirectoryWatch(root)),
+    files: createHostFiles(disk, createDirectoryWatch(root, watchPath)),
     kernel: createHostKernel(disk, { programs: root === '/' }),
     parse: {
       // Bounded, and so small that a thread would cost more.

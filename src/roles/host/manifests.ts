@@ -2,6 +2,7 @@
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import { ManifestDeployer } from '../../components/manifests/index.ts';
+import { watchPath } from '../../io/host/index.ts';
 import { createManifestDirectory } from '../../io/manifest-directory/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
@@ -23,7 +24,7 @@ export async function deployManifests(settings: Settings, log: Log): Promise<() 
   const recorder = createEventRecorder({ client: api.client, component: 'manifests', host, clock, random, log });
   const electors = new Set<ReturnType<typeof createLeaderElector>>();
   const deployer = new ManifestDeployer({
-    directory: createManifestDirectory(path),
+    directory: createManifestDirectory(path, watchPath),
     host,
     // Held for one round only: an idle cluster renews no lease for an unchanged directory.
     exclusively: async (work) => {

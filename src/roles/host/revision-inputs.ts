@@ -1,9 +1,11 @@
 /** Which files are inputs of which control-plane component, and what a change of each needs. */
+
 import { basename, dirname, join } from 'node:path';
 import { parse, parseDocument } from 'yaml';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import type { Operand, OperandFiles } from '../../components/openshift/revisions/index.ts';
 import { referredFiles } from '../../core/revisions/index.ts';
+import { watchPath } from '../../io/host/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { createOperandFiles, type Effect, type OperandDirectory } from '../../io/revisions/index.ts';
 import { selfCommand } from '../assets.ts';
@@ -70,6 +72,7 @@ export function operandFiles(settings: Settings, release = OWN_RELEASE): Map<Ope
       },
       classify,
       overlaid,
+      watchPath,
     }),
   ];
   const etcdDirectories: OperandDirectory[] = [

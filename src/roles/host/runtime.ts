@@ -6,6 +6,7 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Runtime, RuntimeError } from '../../core/podplan/port.ts';
 import { type CriRuntime, createCriRuntime } from '../../io/grpc/index.ts';
+import { watchPath } from '../../io/host/index.ts';
 import { createImageStore, type ImageStore } from '../../io/images/index.ts';
 import { createCriHost, createOciRuntime, type OciRuntime } from '../../io/oci/index.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
@@ -61,6 +62,7 @@ export async function startRuntime(
       images,
       network: policies.guard(network),
       trees,
+      watchPath,
       cgroupDriver,
       monitorScopes: serviceManager,
       clock,

@@ -18,7 +18,7 @@ import {
 } from '../../../src/components/kubelet/index.ts';
 import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { createCsiConnector, createRegistrationSockets } from '../../../src/io/grpc/index.ts';
-import { createFileWatch, createHostFacts, createMounter, hostLogs } from '../../../src/io/host/index.ts';
+import { createFileWatch, createHostFacts, createMounter, hostLogs, watchPath } from '../../../src/io/host/index.ts';
 import { listenKubelet } from '../../../src/io/http/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
@@ -158,6 +158,7 @@ export async function createKubeletLab(
         images,
         network,
         trees,
+        watchPath,
         cgroupDriver: 'cgroupfs',
         clock: realClock,
         log: silentLog,

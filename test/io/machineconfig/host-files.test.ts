@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Entry, Tree } from '../../../src/core/ignition/port.ts';
+import { watchPath } from '../../../src/io/host/index.ts';
 import { createDirectoryWatch, createDisk, createHostFiles } from '../../../src/io/machineconfig/index.ts';
 
 const uid = process.getuid?.() ?? 0;
@@ -22,7 +23,7 @@ async function withHost(act: (root: string, files: ReturnType<typeof createHostF
   const root = await mkdtemp(join(tmpdir(), 'mc-daemon-'));
   try {
     await mkdir(join(root, 'etc'));
-    await act(root, createHostFiles(createDisk(root), createDirectoryWatch(root)));
+    await act(root, createHostFiles(createDisk(root), createDirectoryWatch(root, watchPath)));
   } finally {
     await rm(root, { recursive: true, force: true });
   }
@@ -38,7 +39,7 @@ test('files are written with their modes, and originals come back', { skip: uid 
     assert.equal((await stat(join(root, 'etc/motd'))).mode & 0o777, 0o664);
     assert.equal(await readFile(join(root, 'etc/new/a'), 'utf8'), 'a');
     assert.deepEqual(await files.differences(), []);
-    const again = createHostFiles(createDisk(root), createDirectoryWatch(root));
+    const again = createHostFiles(createDisk(root), createDirectoryWatch(root, watchPath));
     assert.deepEqual(await again.open(), { config: 'one' });
     await again.apply(tree(), { config: 'none' });
     assert.equal(await readFile(join(root, 'etc/motd'), 'utf8'), 'original');

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { watchPath } from '../../../src/io/host/index.ts';
 import { createImageStore } from '../../../src/io/images/index.ts';
 import { createBridgeNetwork } from '../../../src/io/links/index.ts';
 import { createOciRuntime, type OciRuntime, type OciRuntimeDeps } from '../../../src/io/oci/index.ts';
@@ -63,6 +64,7 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
       images,
       network: currentNetwork,
       trees,
+      watchPath,
       cgroupDriver: 'cgroupfs',
       clock: realClock,
       log: silentLog,

@@ -1,10 +1,12 @@
 /** Copies of input files on a real disk. */
+
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import type { OperandFiles } from '../../../src/components/openshift/revisions/index.ts';
+import { watchPath } from '../../../src/io/host/index.ts';
 import { createOperandFiles, keptFiles, keptState } from '../../../src/io/revisions/index.ts';
 
 let root: string;
@@ -47,6 +49,7 @@ function ofRelease(release: string): OperandFiles {
           name === 'live/config.yaml' ? [[name, 'restart']] : name === 'live/server.crt' ? [[name, 'reload']] : [],
         ),
       ),
+    watchPath,
     overlaid: (name, content, overlay) => (name === 'live/config.yaml' ? `${content}${overlay}` : content),
   });
 }

@@ -1,4 +1,5 @@
 /** The daemon on files below a temporary directory, with an API server, units and a kernel that are played. */
+
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,6 +11,7 @@ import { silentLog } from '../../../../src/base/log.ts';
 import type { ApiClient } from '../../../../src/client/types.ts';
 import { createMachineConfigDaemon } from '../../../../src/components/openshift/machineconfigdaemon/index.ts';
 import type { HostUnits } from '../../../../src/components/openshift/machineconfigdaemon/port.ts';
+import { watchPath } from '../../../../src/io/host/index.ts';
 import {
   createDirectoryWatch,
   createDisk,
@@ -147,7 +149,7 @@ export async function withWorld(act: (world: World) => Promise<void>, readyTimeo
           event: (_object, type, reason, message) => world.events.push(`${type} ${reason} ${message}`),
           stop: async () => {},
         },
-        files: createHostFiles(disk, createDirectoryWatch(root)),
+        files: createHostFiles(disk, createDirectoryWatch(root, watchPath)),
         units,
         kernel: {
           ...createHostKernel(disk, { programs: false }),

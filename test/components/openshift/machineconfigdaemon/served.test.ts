@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { applyServedConfig } from '../../../../src/components/openshift/machineconfigdaemon/index.ts';
+import { watchPath } from '../../../../src/io/host/index.ts';
 import {
   createDirectoryWatch,
   createDisk,
@@ -27,7 +28,7 @@ test('a served config is the first of a host: on trial at its first start, then 
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {
-      files: createHostFiles(disk, createDirectoryWatch(world.root)),
+      files: createHostFiles(disk, createDirectoryWatch(world.root, watchPath)),
       kernel: { ...createHostKernel(disk, { programs: false }), bootId: async () => 'boot-1' },
       parse: { inflate: (bytes: Uint8Array) => bytes },
     };
@@ -52,7 +53,7 @@ test('an answer that is none is refused', root, () =>
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {
-      files: createHostFiles(disk, createDirectoryWatch(world.root)),
+      files: createHostFiles(disk, createDirectoryWatch(world.root, watchPath)),
       kernel: createHostKernel(disk, { programs: false }),
       parse: { inflate: (bytes: Uint8Array) => bytes },
     };
