@@ -66,6 +66,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         services: balanced,
         nodes: nodes.list(),
         pool,
+        clusterRanges: [handle.options.clusterCidr, handle.options.serviceCidr].flatMap((each) => each.split(',')),
         slices: ({ metadata }) =>
           slices.list(metadata?.namespace).filter((each) => each.metadata?.labels?.[SERVICE_NAME] === metadata?.name),
       });

@@ -1,1 +1,2 @@
+export type { ListeningPorts } from './mode.ts';
 export { createProxy } from './proxy.ts';

@@ -1,5 +1,5 @@
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
-import type { ServicePort } from '../../core/ruleset/index.ts';
+import type { ListeningPort, ServicePort } from '../../core/ruleset/index.ts';
 
 export interface ProxyConfig {
   readonly nodeName: string;
@@ -14,10 +14,17 @@ export interface ProxyConfig {
   readonly poolRanges?: readonly string[];
   /** Addresses of this host's links now, without those that are bound for services. */
   readonly hostAddresses: () => readonly string[];
+  /** Sockets of other processes of this host; absent: none are reserved. */
+  readonly listening?: ListeningPorts;
   /** Cluster IPs that the host answers itself (cluster DNS). */
   readonly hostServices?: readonly string[];
   /** Name of the nft table, so that several instances can share a machine. */
   readonly table: string;
+}
+
+export interface ListeningPorts {
+  /** Sorted. Never rejects: while the sockets cannot be read, the last ones stay. */
+  read(): Promise<readonly ListeningPort[]>;
 }
 
 /** One way of forwarding. `sync` brings the node to the services; when it throws, it is called again. */

@@ -7,7 +7,7 @@ import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/apply-loop.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { NeedPods } from '../../client/need-pods.ts';
@@ -42,6 +42,8 @@ export interface Proxy {
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
+/** Period of reading the host's sockets, in milliseconds. */
+const LISTENING_MS = 15_000;
 /** Services planned before other work of the process gets its turn; some milliseconds. */
 const PLANNED_AT_ONCE = 200;
 
@@ -63,6 +65,13 @@ export function createProxy(deps: ProxyDeps): Proxy {
   let idling: Idling | undefined;
   let stopped = false;
   let loop: ApplyLoop | undefined;
+  let listening: Timer | undefined;
+  const readListening = async (): Promise<void> => {
+    if (deps.config.listening === undefined || stopped) return;
+    planner.setListening(await deps.config.listening.read());
+    if (planner.isChanged) loop?.touch();
+    if (!stopped) listening = deps.clock.setTimer(LISTENING_MS, () => void readListening());
+  };
   const follow = <T extends KubeObject>(
     informer: Informer<T>,
     set: (object: T) => void,
@@ -116,7 +125,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
         (node) => planner.setNode(node),
         (name) => planner.deleteNode(name),
       );
-      await Promise.all([services.synced, slices.synced]);
+      await Promise.all([services.synced, slices.synced, readListening()]);
       if (stopped) return;
       if (mode.name === 'nftables') idling = startIdling(idlingDeps(deps, services, slices, planner));
       const chosen = mode;
@@ -139,6 +148,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     },
     async stop(options) {
       stopped = true;
+      listening?.cancel();
       for (const each of unsubscribe) each();
       await loop?.stop();
       await health.stop();

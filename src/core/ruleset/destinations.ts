@@ -5,7 +5,9 @@
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import { type ReservedPort, reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
+import { isHostPort, type ReservedPort, reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
+import { ownAddressesOf } from '../../api/kinds/nodes/own-addresses.ts';
+import { isInPool, parseAddressPool } from '../../base/address-pool.ts';
 import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 
@@ -16,6 +18,10 @@ export interface ClusterAddresses {
   readonly hostAddresses: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
+  /** Sockets of other processes of this host that wait for traffic. */
+  readonly listening?: readonly ListeningPort[];
+  /** Addresses of load balancers: they belong to services, whatever a node reports. */
+  readonly poolRanges?: readonly string[];
   /** All nodes that are known: their addresses with the ports that they reserve. */
   readonly nodes: readonly Node[];
   /** Slices of the service API_SERVICE: the API servers of all hosts. */
@@ -27,9 +33,15 @@ export interface ClusterAddresses {
   readonly clusterCidrs: readonly string[];
 }
 
+/** A socket; without an address it takes traffic of every address of the host. */
+export interface ListeningPort extends ReservedPort {
+  readonly address?: string;
+}
+
 /** Each returns why not; undefined: allowed. All take canonical addresses. */
 export interface Destinations {
-  externalIp(ip: string, protocol: Protocol, port: number): string | undefined;
+  /** `assigned`: by a load balancer, in the service's status; otherwise the service's author has named it. */
+  externalIp(ip: string, protocol: Protocol, port: number, assigned: boolean): string | undefined;
   clusterIp(ip: string, protocol: Protocol, port: number): string | undefined;
   nodePort(protocol: Protocol, port: number): string | undefined;
   /** `service`: `namespace/name` of the service that leads there. */
@@ -42,20 +54,27 @@ export const API_SERVICE = 'default/kubernetes';
 /** Services of the control plane lead to its own ports, such as those that collect its metrics. */
 const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
+const HOST_PORT = 'a port that services cannot have at addresses of hosts';
 
 export function destinationsOf(cluster: ClusterAddresses): Destinations {
   const { clusterIps, reservedPorts } = cluster;
   const isService = (ip: string): boolean => cluster.serviceCidrs.some((each) => isInNetwork(ip, each));
   const isPod = (ip: string): boolean => cluster.clusterCidrs.some((each) => isInNetwork(ip, each));
-  const hosts = new Set<string>(cluster.hostAddresses.filter((ip) => !isService(ip)));
+  const pool = parseAddressPool(cluster.poolRanges ?? []);
+  const links = new Set<string>(cluster.hostAddresses.filter((ip) => !isService(ip)));
+  const hosts = new Set<string>(links);
   const own = new Set<string>();
   const reserve = (ip: string, ports: readonly ReservedPort[]): void => {
     for (const { protocol, port } of ports) own.add(`${ip} ${protocol} ${port}`);
   };
-  for (const ip of hosts) reserve(ip, reservedPorts);
+  for (const ip of links) reserve(ip, reservedPorts);
+  for (const socket of cluster.listening ?? [])
+    for (const ip of socket.address === undefined ? links : [socket.address]) reserve(ip, [socket]);
   for (const node of cluster.nodes) {
-    for (const { type, address } of node.status?.addresses ?? []) {
-      if (type !== 'InternalIP' && type !== 'ExternalIP') continue;
+    const { internal, external } = ownAddressesOf(node);
+    for (const address of [...internal, ...external]) {
+      // A node's report: it reserves nothing where services and pods are.
+      if (isService(address) || isInPool(pool, address) || (isPod(address) && !links.has(address))) continue;
       hosts.add(address);
       reserve(address, reservedPortsOf(node));
     }
@@ -69,9 +88,13 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
     addressKind(ip) !== 'unicast' ? 'a loopback, link-local, multicast or reserved address' : undefined;
   return {
     facts: new Set([...hosts, ...own]),
-    externalIp: (ip, protocol, port) => {
+    externalIp: (ip, protocol, port, assigned) => {
       if (isService(ip) || clusterIps.has(ip)) return 'a cluster IP';
       if (isOwn(ip, protocol, port)) return OWN_PORT;
+      const isHost = hosts.has(ip) && !isInPool(pool, ip);
+      if ((isHost || (!assigned && !isInPool(pool, ip))) && isHostPort({ protocol, port })) return HOST_PORT;
+      // Traffic for another host is forwarded there. Here, a false report would lead traffic for any address to pods.
+      if (assigned && isHost && !links.has(ip)) return 'an address of another node';
       if (isPod(ip) && !hosts.has(ip)) return 'an address of a pod';
       return special(ip);
     },

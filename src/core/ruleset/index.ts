@@ -1,4 +1,5 @@
 export { emptyNftState, type NftOptions, type NftState } from './content.ts';
+export type { ListeningPort } from './destinations.ts';
 export { ASKED, idleKeys, idleTable } from './idle.ts';
 export { guardTable, replaceTable } from './nft.ts';
 export { ServicePlanner, type ServicePlannerOptions } from './planner.ts';

@@ -5,9 +5,16 @@
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { RESERVED_PORTS_ANNOTATION, type ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { ownAddressesOf } from '../../api/kinds/nodes/own-addresses.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { addressKind } from '../../base/destinations.ts';
-import { API_SERVICE, changedAddresses, type Destinations, destinationsOf } from './destinations.ts';
+import {
+  API_SERVICE,
+  changedAddresses,
+  type Destinations,
+  destinationsOf,
+  type ListeningPort,
+} from './destinations.ts';
 import type { Protocol, ServicePort } from './service-port.ts';
 import {
   byAge,
@@ -30,6 +37,8 @@ export interface ServicePlannerOptions {
   readonly clusterCidrs: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
+  /** Addresses, ranges and networks of load balancers. */
+  readonly poolRanges?: readonly string[];
   /** Cluster IPs that the host answers itself. */
   readonly hostServices?: readonly string[];
 }
@@ -60,6 +69,7 @@ export class ServicePlanner {
   readonly #claimants = new Map<string, Map<string, Service>>();
   readonly #dirty = new Set<string>();
   #hostAddresses: readonly string[] = [];
+  #listening: readonly ListeningPort[] = [];
   #destinations: Destinations | undefined;
   #destinationsChanged = true;
 
@@ -134,6 +144,13 @@ export class ServicePlanner {
     this.#destinationsChanged = true;
   }
 
+  /** Sockets of other processes of this host. */
+  setListening(ports: readonly ListeningPort[]): void {
+    if (JSON.stringify(ports) === JSON.stringify(this.#listening)) return;
+    this.#listening = ports;
+    this.#destinationsChanged = true;
+  }
+
   /** As last planned. */
   portsOf(key: string): readonly ServicePort[] {
     return this.#plans.get(key)?.ports ?? [];
@@ -192,6 +209,7 @@ export class ServicePlanner {
       const after = destinationsOf({
         ...this.#options,
         hostAddresses: this.#hostAddresses,
+        listening: this.#listening,
         nodes: [...this.#nodes.values()],
         apiServers: [...(this.#slices.get(API_SERVICE)?.values() ?? [])],
         clusterIps: this.#clusterIps,
@@ -266,7 +284,7 @@ const zoneOf = (node: Node | undefined): string | undefined => node?.metadata?.l
 /** What `destinationsOf` reads of a node; its status changes with each report of its kubelet. */
 const addressFacts = (node: Node | undefined): string =>
   JSON.stringify([
-    node?.status?.addresses,
+    node === undefined ? undefined : ownAddressesOf(node),
     node?.status?.daemonEndpoints?.kubeletEndpoint?.Port,
     node?.metadata?.annotations?.[RESERVED_PORTS_ANNOTATION],
   ]);

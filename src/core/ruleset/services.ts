@@ -91,7 +91,11 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
       );
       for (const ip of chosen.localReady) localReady.add(ip);
       const usable = externalIps.filter((ip) =>
-        allowedIp(ip, port.port, destinations.externalIp(ip, protocol, port.port) ?? claimed(ip)),
+        allowedIp(
+          ip,
+          port.port,
+          destinations.externalIp(ip, protocol, port.port, balancers.includes(ip)) ?? claimed(ip),
+        ),
       );
       ports.push({
         id,

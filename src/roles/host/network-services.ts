@@ -12,6 +12,7 @@ import { createNftFilter } from '../../io/netfilter/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { hostDns } from './cluster-dns.ts';
+import { listeningPorts } from './listening-ports.ts';
 import type { NetworkUpkeep } from './network-upkeep.ts';
 import type { NodeAddresses } from './node-addresses.ts';
 import { ownAddresses } from './own-ports.ts';
@@ -86,6 +87,7 @@ export function hostProxy(
       reservedPorts,
       hostServices: [network.dnsIp],
       poolRanges: settings.serviceLoadBalancer.addresses,
+      listening: listeningPorts(log.named('proxy')),
       hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
     },
   });

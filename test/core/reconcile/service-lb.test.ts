@@ -105,7 +105,8 @@ test('without a pool, services share the addresses of ready nodes by their ports
       web: '10.0.0.1,10.0.0.2',
       tls: '10.0.0.1,10.0.0.2',
       again: 'port TCP/80 is in use by service default/web',
-      own: 'port TCP/8443 is in use by the node',
+      // A node reserves ports at its own addresses only.
+      own: '10.0.0.1',
     },
   );
   assert.equal(
@@ -124,4 +125,47 @@ test('without a pool, services share the addresses of ready nodes by their ports
   ];
   assert.equal(plan([local], { nodes, slices })['s'], '10.0.0.1');
   assert.match(plan([local], { nodes })['s'] ?? '', /no ready node has an endpoint/);
+});
+
+test('ports of the hosts have no address of a node, and false reports take no address from others', () => {
+  const nodes = [node('a', '10.0.0.1')];
+  for (const given of [{ port: 22 }, { port: 4789, protocol: 'UDP' }, { port: 111 }, { port: 873 }])
+    assert.match(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'] ?? '', /belongs to the hosts/);
+  for (const given of [{ port: 53, protocol: 'UDP' }, { port: 443 }, { port: 1024 }, { port: 4789 }])
+    assert.equal(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'], '10.0.0.1');
+  // An address of a pool belongs to the service.
+  assert.equal(plan([service('s', { spec: { ports: [{ port: 22 }] } })], { ranges: ['10.9.0.1'] })['s'], '10.9.0.1');
+  const everything = Array.from({ length: 60 }, (_, at) => `TCP/${at + 60}`).join();
+  const liar = node('liar', '10.0.0.9', 'True', { annotations: { 'hyperedge.dev/reserved-host-ports': everything } });
+  assert.equal(plan([service('s')], { nodes: [...nodes, liar] })['s'], '10.0.0.1');
+  assert.equal(plan([service('s')], { nodes: [liar] })['s'], 'port TCP/80 is in use by the node');
+});
+
+test('addresses that a node merely reports are not published', () => {
+  const liar = (type: string, address: string, annotations = {}): Node => ({
+    metadata: { name: 'liar', creationTimestamp: '2026-02-01T00:00:00Z', annotations },
+    status: { addresses: [{ type, address }], conditions: [{ type: 'Ready', status: 'True' }] },
+  });
+  const honest = node('a', '10.0.0.1', 'True', { creationTimestamp: '2026-01-01T00:00:00Z' });
+  const published = (each: Node) =>
+    plan([service('s')], { nodes: [each, honest], clusterRanges: ['10.128.0.0/14', '172.30.0.0/16'] })['s'];
+  const approved = { 'hyperedge.dev/approved-addresses': '10.0.0.9,liar' };
+  assert.equal(published(liar('ExternalIP', '198.51.100.8')), '10.0.0.1');
+  assert.equal(published(liar('ExternalIP', '198.51.100.8', approved)), '10.0.0.1');
+  assert.equal(published(liar('InternalIP', '198.51.100.8', approved)), '10.0.0.1');
+  assert.equal(published(liar('InternalIP', '10.0.0.9', approved)), '10.0.0.1,10.0.0.9');
+  assert.equal(published(liar('InternalIP', '10.128.3.4')), '10.0.0.1', 'the address of a pod');
+  assert.equal(published(liar('InternalIP', '172.30.0.1')), '10.0.0.1', 'the address of a service');
+  assert.equal(published(liar('InternalIP', '127.0.0.1')), '10.0.0.1');
+  const declared = { 'hyperedge.dev/serving-addresses': '203.0.113.7' };
+  assert.equal(published(liar('ExternalIP', '203.0.113.7', declared)), '10.0.0.1,203.0.113.7');
+  // An address of another node stays that node's: where it reserves the port, the address is not published.
+  const victim = {
+    ...honest,
+    metadata: { ...honest.metadata, annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80' } },
+  };
+  assert.equal(
+    plan([service('s')], { nodes: [liar('InternalIP', '10.0.0.1'), victim] })['s'],
+    'no ready node has an address of the family of the service',
+  );
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Service, ServicePort } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { ServicePlanner } from '../../../src/core/ruleset/index.ts';
 import { type DesiredInput, desiredServicePorts, nftState } from './desired.ts';
 
 const OWN = '10.0.0.5';
@@ -190,5 +191,88 @@ test('no map of the rules has an own address with an own port', () => {
       '172.30.0.9 . tcp . 9443',
       '172.30.0.9 . tcp . 9443 . 0',
     ],
+  );
+});
+
+test('ports of the hosts belong to no service at addresses of hosts, nor at addresses that its author names', () => {
+  const balanced = (ip: string, number: number, protocol: 'TCP' | 'UDP') =>
+    portsOf(
+      { ports: [port(number, { protocol })], type: 'LoadBalancer' },
+      { status: { loadBalancer: { ingress: [{ ip }] } } },
+    ).ports[0]?.externalIps;
+  const named = (ip: string, number: number, protocol: 'TCP' | 'UDP') =>
+    portsOf({ ports: [port(number, { protocol })], externalIPs: [ip] }).ports[0]?.externalIps;
+  for (const [number, protocol] of [
+    [22, 'TCP'],
+    [111, 'TCP'],
+    [123, 'UDP'],
+    [4789, 'UDP'],
+    [1023, 'TCP'],
+  ] as const) {
+    assert.deepEqual(balanced(OWN, number, protocol), [], `${number}`);
+    assert.deepEqual(named(OWN, number, protocol), []);
+    assert.deepEqual(named(OTHER, number, protocol), []);
+    assert.deepEqual(named('192.0.2.1', number, protocol), []);
+    // A load balancer has addresses of its own.
+    assert.deepEqual(balanced('192.0.2.1', number, protocol), ['192.0.2.1']);
+  }
+  for (const number of [53, 80, 443, 1024]) assert.deepEqual(balanced(OWN, number, 'TCP'), [OWN]);
+  assert.deepEqual(balanced(OWN, 4789, 'TCP'), [OWN]);
+});
+
+test('sockets of the host keep their ports, of one address or of all', () => {
+  const planner = new ServicePlanner(cluster);
+  planner.setHostAddresses(cluster.hostAddresses);
+  planner.setService({
+    metadata: { namespace: 'ns', name: 'thief' },
+    spec: { clusterIP: '172.30.0.9', externalIPs: [OWN, '10.128.0.1'], ports: [port(8080), port(9090)] },
+  });
+  const ips = () => planner.ports().map(({ externalIps }) => externalIps.join());
+  planner.changes();
+  assert.deepEqual(ips(), ['10.0.0.5,10.128.0.1', '10.0.0.5,10.128.0.1']);
+  planner.setListening([
+    { protocol: 'TCP', port: 8080, address: OWN },
+    { protocol: 'TCP', port: 9090 },
+    { protocol: 'UDP', port: 8080 },
+  ]);
+  planner.changes();
+  assert.deepEqual(ips(), ['10.128.0.1', '']);
+  planner.setListening([]);
+  planner.changes();
+  assert.deepEqual(ips(), ['10.0.0.5,10.128.0.1', '10.0.0.5,10.128.0.1']);
+});
+
+test('a false report of a node neither leads traffic to pods nor takes addresses of services and pods', () => {
+  const liar: Node = {
+    metadata: { name: 'liar', annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80,TCP/8080' } },
+    status: {
+      addresses: ['198.51.100.8', '10.128.0.9', '10.128.0.44', '192.0.2.1', '172.30.0.9'].map((address) => ({
+        type: 'InternalIP',
+        address,
+      })),
+    },
+  };
+  const service = (externalIp: string): Service => ({
+    metadata: { namespace: 'ns', name: 'thief', creationTimestamp: '2026-02-01T00:00:00Z' },
+    spec: { type: 'LoadBalancer', clusterIP: '172.30.0.9', ports: [port(80)] },
+    status: { loadBalancer: { ingress: [{ ip: externalIp }] } },
+  });
+  const planned = (ip: string, nodeName = 'n1') =>
+    desiredServicePorts({
+      ...cluster,
+      nodeName,
+      nodes: [...cluster.nodes, liar],
+      poolRanges: ['192.0.2.0/24'],
+      services: [kubernetes, service(ip)],
+      slices: [apiServers, slice('ns/thief', ['10.128.0.9'], 8080)],
+    }).ports.find(({ id }) => id.startsWith('ns/'));
+  assert.deepEqual(planned('198.51.100.8')?.externalIps, [], 'an address that the node made up');
+  assert.deepEqual(planned('10.128.0.44')?.externalIps, [], 'the address of a pod');
+  assert.deepEqual(planned('192.0.2.1')?.externalIps, ['192.0.2.1'], 'an address of the pool stays a service’s');
+  assert.deepEqual(planned('192.0.2.1')?.clusterIps, ['172.30.0.9']);
+  assert.deepEqual(
+    planned('192.0.2.1')?.endpoints.map(({ ip }) => ip),
+    ['10.128.0.9'],
+    'a pod stays an endpoint',
   );
 });

@@ -9,6 +9,15 @@ export interface ReservedPort {
   readonly port: number;
 }
 
+const FIRST_USER_PORT = 1024;
+const VXLAN_PORT = 4789;
+/** Ports below 1024 that services may have at a host's address: mail, DNS, web, LDAP, syslog and mail over TLS. */
+export const SERVICE_PORTS: readonly number[] = [25, 53, 80, 143, 389, 443, 465, 514, 587, 636, 853, 993];
+
+/** True for a port that only the host itself may have: its remote login, its overlay, its system services. */
+export const isHostPort = ({ protocol, port }: ReservedPort): boolean =>
+  (port < FIRST_USER_PORT && !SERVICE_PORTS.includes(port)) || (protocol === 'UDP' && port === VXLAN_PORT);
+
 /** `TCP/2379,TCP/8443`: sorted, without spaces. */
 export const RESERVED_PORTS_ANNOTATION = 'hyperedge.dev/reserved-host-ports';
 

@@ -8,11 +8,18 @@ import {
   HOST_ROOT_IMAGE,
   isHostRootImage,
 } from '../../../api/podspec/host-root-image.ts';
-import { type FoundImage, latestEvent, parsePullSpec, splitTagName } from '../../../core/imagestreams/index.ts';
+import {
+  type FoundImage,
+  latestEvent,
+  type PullSpec,
+  parsePullSpec,
+  splitTagName,
+} from '../../../core/imagestreams/index.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 
 export const STREAMS = 'openshift.io/imagestreams';
 const IMAGES = 'openshift.io/images';
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
 export type Resolution = FoundImage | { readonly reason: string; readonly message: string };
 
@@ -30,17 +37,43 @@ export function resolveName(cache: WatchCache, name: string): Resolution {
   }
   const wanted = parsePullSpec(name);
   if (wanted === undefined) return { reason: 'InvalidName', message: `${JSON.stringify(name)} is no name of an image` };
-  for (const node of cache.kind('minions')) {
-    for (const { names = [] } of node.shared<Node>().status?.images ?? []) {
-      if (!names.includes(wanted.name)) continue;
-      const pullSpec =
-        names.find((each) => each.startsWith(`${wanted.repository}@`)) ?? names.find((each) => each.includes('@'));
-      const image = pullSpec?.slice(pullSpec.indexOf('@') + 1);
-      if (pullSpec !== undefined && image !== undefined) return { image, pullSpec };
-    }
-  }
-  const message = `dockerimage.image.openshift.io "${wanted.name}" not found in the image store of any host`;
-  return { reason: 'NotFound', message };
+  const nodes = [...cache.kind('minions')].map((each) => each.shared<Node>());
+  const { digest, problem } = reportedDigest(nodes, wanted);
+  if (digest !== undefined) return { image: digest, pullSpec: `${wanted.repository}@${digest}` };
+  return { reason: 'NotFound', message: `dockerimage.image.openshift.io "${wanted.name}" ${problem}` };
+}
+
+/**
+ * Digest that hosts report for a name. A report is a claim of the node: it counts for its own repository only, and
+ * decides alone if it is of a master or of the only node; otherwise two nodes have to agree, without another digest.
+ */
+export function reportedDigest(
+  nodes: readonly Node[],
+  { name, repository, digest: asked }: PullSpec,
+): { readonly digest: string; readonly problem?: never } | { readonly digest?: never; readonly problem: string } {
+  const reports = nodes.flatMap((node) => {
+    const found = digestsAt(node, name, repository).filter((each) => asked === undefined || each === asked);
+    return found.map((digest) => ({ digest, isMaster: node.metadata?.labels?.[MASTER_LABEL] !== undefined }));
+  });
+  const ofMasters = reports.filter(({ isMaster }) => isMaster);
+  const counted = ofMasters.length > 0 ? ofMasters : reports;
+  const [first] = counted;
+  if (first === undefined) return { problem: 'not found in the image store of any host' };
+  if (counted.some(({ digest }) => digest !== first.digest))
+    return { problem: 'is not the same image in the stores of all hosts; import the same one, or use a digest' };
+  // Content that is named by its digest is verified when it is pulled.
+  const isEnough = ofMasters.length > 0 || asked !== undefined || counted.length > 1 || nodes.length === 1;
+  return isEnough
+    ? { digest: first.digest }
+    : { problem: 'is reported by one node only; import it on a master, or configure its registry' };
+}
+
+function digestsAt({ status }: Node, name: string, repository: string): string[] {
+  const found = (status?.images ?? []).flatMap(({ names }) => {
+    const all = names ?? [];
+    return all.includes(name) ? all.filter((each) => each.startsWith(`${repository}@`)) : [];
+  });
+  return [...new Set(found.flatMap((each) => parsePullSpec(each)?.digest ?? []))];
 }
 
 /** The image that the source of a tag means. */

@@ -5,10 +5,11 @@
  */
 import type { LoadBalancerIngress, Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import { reservedPortsOf } from '../../../api/kinds/nodes/host-ports.ts';
-import { objectKey } from '../../../api/meta/object.ts';
+import { isHostPort, type ReservedPort, reservedPortsOf, SERVICE_PORTS } from '../../../api/kinds/nodes/host-ports.ts';
+import { ownAddressesOf } from '../../../api/kinds/nodes/own-addresses.ts';
+import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { type AddressRange, freeAddress, isInPool } from '../../../base/address-pool.ts';
-import { canonicalAddress, ipFamilyOf } from '../../../base/addresses.ts';
+import { canonicalAddress, ipFamilyOf, isInNetwork } from '../../../base/addresses.ts';
 
 export const LOAD_BALANCER_CLASS = 'hyperedge.dev/service-lb';
 const EXCLUDED_NODE = 'node.kubernetes.io/exclude-from-external-load-balancers';
@@ -18,6 +19,8 @@ export interface LoadBalancerInput {
   readonly nodes: readonly Node[];
   /** Empty: services get the addresses of the nodes. */
   readonly pool: readonly AddressRange[];
+  /** Networks of services and pods: no node has an address there. */
+  readonly clusterRanges?: readonly string[];
   slices(service: Service): readonly EndpointSlice[];
 }
 
@@ -95,33 +98,64 @@ function poolAddress(
 
 function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<string, LoadBalancerPlan> {
   const nodes = input.nodes.filter(isCandidate);
+  const owned = addressesByNode(input);
   /** `protocol/port` by the service that has it. */
   const taken = new Map<string, string>();
-  for (const node of input.nodes)
-    for (const { protocol, port } of reservedPortsOf(node)) taken.set(`${protocol}/${port}`, 'the node');
+  // A node's report reserves ports at its own addresses only.
+  const reserved = new Map(nodes.map((node) => [node, new Set(reservedPortsOf(node).map(portText))]));
   const plans = new Map<string, LoadBalancerPlan>();
   for (const service of services) {
     const key = objectKey(service);
-    const ports = (service.spec?.ports ?? []).map(({ protocol = 'TCP', port }) => `${protocol}/${port}`);
-    const conflict = ports.find((port) => taken.has(port));
-    if (conflict !== undefined) {
-      plans.set(key, { addresses: [], problem: `port ${conflict} is in use by ${taken.get(conflict)}` });
+    const wanted = (service.spec?.ports ?? []).map(({ protocol = 'TCP', port }) => ({
+      protocol: protocol as ReservedPort['protocol'],
+      port,
+    }));
+    const ports = wanted.map(portText);
+    const free = nodes.filter((node) => !ports.some((port) => reserved.get(node)?.has(port) === true));
+    const problem = portProblem(wanted, taken, nodes.length > 0 && free.length === 0 ? reserved : undefined);
+    if (problem !== undefined) {
+      plans.set(key, { addresses: [], problem });
       continue;
     }
     for (const port of ports) taken.set(port, `service ${key}`);
     // While no node reports, the addresses stay: it is the reports that are missing.
     if (nodes.length === 0) plans.set(key, { addresses: undefined, problem: 'no node is ready' });
-    else plans.set(key, nodeAddresses(service, nodes, input));
+    else plans.set(key, nodeAddresses(service, free, owned, input));
   }
   return plans;
 }
 
-function nodeAddresses(service: Service, nodes: readonly Node[], input: LoadBalancerInput): LoadBalancerPlan {
+const portText = ({ protocol, port }: ReservedPort): string => `${protocol}/${port}`;
+
+/** `reserved`: of nodes that all have some of the ports themselves. */
+function portProblem(
+  wanted: readonly ReservedPort[],
+  taken: ReadonlyMap<string, string>,
+  reserved: ReadonlyMap<Node, ReadonlySet<string>> | undefined,
+): string | undefined {
+  const ofHosts = wanted.find(isHostPort);
+  if (ofHosts !== undefined)
+    return `port ${portText(ofHosts)} belongs to the hosts; use a port from 1024 on or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
+  const conflict = wanted.map(portText).find((port) => taken.has(port));
+  if (conflict !== undefined) return `port ${conflict} is in use by ${taken.get(conflict)}`;
+  if (reserved === undefined) return undefined;
+  const own = wanted.map(portText).find((port) => [...reserved.values()].some((ports) => ports.has(port)));
+  return `port ${own} is in use by the node`;
+}
+
+function nodeAddresses(
+  service: Service,
+  nodes: readonly Node[],
+  owned: ReadonlyMap<Node, readonly string[]>,
+  input: LoadBalancerInput,
+): LoadBalancerPlan {
   const isLocal = service.spec?.externalTrafficPolicy === 'Local';
   const withEndpoints = isLocal ? nodesWithEndpoints(input.slices(service)) : undefined;
   const serving = nodes.filter((node) => withEndpoints?.has(node.metadata?.name ?? '') ?? true);
   const families = familiesOf(service);
-  const found = serving.flatMap((node) => addressesOf(node).filter((address) => families.includes(familyOf(address))));
+  const found = serving.flatMap((node) =>
+    (owned.get(node) ?? []).filter((address) => families.includes(familyOf(address))),
+  );
   const wanted = requested(service);
   const addresses = wanted === undefined ? found : found.filter((address) => address === wanted);
   if (addresses.length > 0) return { addresses: [...new Set(addresses)].sort(), problem: undefined };
@@ -149,13 +183,23 @@ function isCandidate({ metadata, status }: Node): boolean {
 }
 
 /** External addresses where the node has some. */
-function addressesOf({ status }: Node): string[] {
-  const of = (wanted: string): string[] =>
-    (status?.addresses ?? []).flatMap(({ type, address }) =>
-      type === wanted ? (canonicalAddress(address) ?? []) : [],
+function addressesOf(node: Node): readonly string[] {
+  const { internal, external } = ownAddressesOf(node);
+  return external.length > 0 ? external : internal;
+}
+
+/** Addresses by node. Of several nodes that report one address, the node that joined first has it. */
+function addressesByNode({ nodes, clusterRanges = [] }: LoadBalancerInput): Map<Node, readonly string[]> {
+  const owned = new Set<string>();
+  const found = new Map<Node, readonly string[]>();
+  for (const node of [...nodes].sort(byAge)) {
+    const own = addressesOf(node).filter(
+      (address) => !owned.has(address) && !clusterRanges.some((range) => isInNetwork(address, range)),
     );
-  const external = of('ExternalIP');
-  return external.length > 0 ? external : of('InternalIP');
+    for (const address of own) owned.add(address);
+    found.set(node, own);
+  }
+  return found;
 }
 
 export const currentAddresses = ({ status }: Service): string[] =>
@@ -177,8 +221,8 @@ function familiesOf({ spec }: Service): (4 | 6)[] {
   return families.length === 0 ? [4] : families.map((family) => (family === 'IPv6' ? 6 : 4));
 }
 
-function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
-  const key = (each: Service['metadata']): string =>
+function byAge({ metadata: left }: KubeObject, { metadata: right }: KubeObject): number {
+  const key = (each: KubeObject['metadata']): string =>
     `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;
   return key(left) < key(right) ? -1 : 1;
 }

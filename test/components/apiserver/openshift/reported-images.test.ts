@@ -1,0 +1,44 @@
+/** Images by the reports of nodes: a report is a claim. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Node } from 'kubernetes-types/core/v1';
+import { reportedDigest } from '../../../../src/components/apiserver/images/resolve.ts';
+import { parsePullSpec } from '../../../../src/core/imagestreams/index.ts';
+
+const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
+const node = (name: string, names: readonly string[], isMaster = false): Node => ({
+  metadata: { name, ...(isMaster ? { labels: { 'node-role.kubernetes.io/master': 'true' } } : {}) },
+  status: { images: [{ names: [...names], sizeBytes: 1 }] },
+});
+const APP = 'docker.io/library/app';
+const has = (name: string, letter: string, isMaster = false): Node =>
+  node(name, [`${APP}:1`, `${APP}@${digest(letter)}`], isMaster);
+const resolved = (nodes: readonly Node[], name = 'app:1'): string => {
+  const wanted = parsePullSpec(name);
+  if (wanted === undefined) throw new Error(name);
+  const found = reportedDigest(nodes, wanted);
+  return found.digest ?? found.problem;
+};
+
+test('a node that reports a tag with an image of another repository is ignored', () => {
+  const liar = node('liar', [`${APP}:1`, `evil.lab/app@${digest('e')}`]);
+  assert.match(resolved([liar, node('other', [])]), /not found in the image store/);
+  assert.match(resolved([liar, node('other', [])], `app@${digest('e')}`), /not found in the image store/);
+  assert.equal(resolved([liar, has('a', 'a'), has('b', 'a')]), digest('a'));
+});
+
+test('one node does not decide what a tag means, unless it is a master or the only node', () => {
+  const liar = has('liar', 'e');
+  assert.match(resolved([liar, node('other', [])]), /is reported by one node only/);
+  assert.match(resolved([liar, has('a', 'a')]), /is not the same image/);
+  assert.match(resolved([liar, has('a', 'a'), has('b', 'a')]), /is not the same image/);
+  assert.equal(resolved([liar, has('m', 'a', true)]), digest('a'));
+  assert.equal(resolved([has('a', 'a')]), digest('a'));
+  assert.equal(resolved([has('a', 'a'), has('b', 'a'), node('c', [])]), digest('a'));
+  assert.match(resolved([has('m', 'a', true), has('n', 'b', true)]), /is not the same image/);
+});
+
+test('a digest means itself, whatever else nodes report for it', () => {
+  const liar = node('liar', [`${APP}@${digest('a')}`, `${APP}@${digest('e')}`]);
+  assert.equal(resolved([liar, node('other', [])], `app@${digest('a')}`), digest('a'));
+});
