@@ -70,6 +70,17 @@ export function canonicalAddress(text: string): string | undefined {
   return ipFamilyOf(text) === 0 ? undefined : textOf(groupsOf(text));
 }
 
+/**
+ * The canonical form of a peer's address: without a zone, and as IPv4 where a socket of both families shows it mapped.
+ * A text that is no address is returned as it is.
+ */
+export function peerAddress(text: string): string {
+  const plain = text.replace(/%.*$/, '');
+  if (ipFamilyOf(plain) === 0) return plain;
+  const groups = groupsOf(plain);
+  return textOf(isMapped(groups) ? groups.slice(-2) : groups);
+}
+
 /** What is wrong with `name` as that of an address. */
 export function addressNameErrors(name: string): string[] {
   const canonical = canonicalAddress(name);

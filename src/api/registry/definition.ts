@@ -19,6 +19,8 @@ export interface UserInfo {
 export interface StrategyContext {
   readonly nowMs: number;
   readonly user: UserInfo;
+  /** Address from which the request came, without an IPv4-mapped prefix; undefined: a write of the server itself. */
+  readonly sourceAddress?: string | undefined;
   newUid(): string;
   /** Random lower-case alphanumerics as upstream's `rand.String` (no vowels, no 0 1 3). */
   randomSuffix(length: number): string;

@@ -3,7 +3,10 @@
  * allow.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Node, Secret } from 'kubernetes-types/core/v1';
+import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS, SOURCE_EXTRA } from '../../api/kinds/nodes/serving-addresses.ts';
+import { sshAddressOf } from '../../api/machines/ssh-address.ts';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import {
@@ -12,28 +15,37 @@ import {
   isReady,
   planApproval,
 } from '../../core/reconcile/certificatesigningrequest/approval.ts';
-import { isOurSigner, NODE_PREFIX } from '../../core/reconcile/certificatesigningrequest/policy.ts';
+import { isOurSigner, NODE_PREFIX, SIGNER } from '../../core/reconcile/certificatesigningrequest/policy.ts';
+import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { ServingEvidence } from '../../core/reconcile/certificatesigningrequest/serving-names.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { inspect, nameOf } from './certificatesigningrequest.ts';
 import type { ControllerSpec } from './framework.ts';
 
 export const csrApprovingController: ControllerSpec = {
   name: 'csrapproving',
-  reads: [resources.certificateSigningRequests, resources.nodes],
-  writes: [resources.certificateSigningRequests, resources.secrets],
-  uses: ['signer', 'accessReview'],
+  reads: [resources.certificateSigningRequests, resources.nodes, resources.endpoints],
+  writes: [
+    ...[resources.certificateSigningRequests, resources.secrets, resources.nodes],
+    ...[resources.serviceCidrs, resources.machines, resources.bareMetalHosts],
+  ],
+  uses: ['signer', 'accessReview', 'clusterFacts', 'router'],
   prepare: (handle) => {
     const requests = handle.informer(resources.certificateSigningRequests);
     const nodes = handle.informer(resources.nodes);
     const client = handle.writer(resources.certificateSigningRequests);
     const secrets = handle.writer(resources.secrets);
+    const endpoints = handle.informer(resources.endpoints, {
+      namespace: 'default',
+      fieldSelector: 'metadata.name=kubernetes',
+    });
     return (scope) => {
       const queue = scope.queue(sync, 2);
       const wake = (request: CertificateSigningRequest): void => {
         if (isPending(request)) queue.add(nameOf(request));
       };
       scope.onChange(requests, { added: wake, updated: wake });
-      // A serving request may precede its node's addresses, a bootstrap request the NotReady condition of the old node.
+      // A serving request may precede its node or a declared address, a bootstrap request the NotReady condition of the old node.
       const wakeAll = (): void => {
         for (const request of requests.list()) wake(request);
       };
@@ -41,7 +53,9 @@ export const csrApprovingController: ControllerSpec = {
         added: wakeAll,
         deleted: wakeAll,
         updated: (node, old) => {
-          const differs = JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses);
+          const differs = PROTECTED_ANNOTATIONS.some(
+            (name) => node.metadata?.annotations?.[name] !== old.metadata?.annotations?.[name],
+          );
           if (differs || isReady(node) !== isReady(old)) wakeAll();
         },
       });
@@ -53,17 +67,24 @@ export const csrApprovingController: ControllerSpec = {
       const facts = inspect(handle, request);
       if (typeof facts === 'string') return;
       const tokenId = bootstrapTokenId(request.spec?.username);
+      const nodeName = facts.commonName.startsWith(NODE_PREFIX) ? facts.commonName.slice(NODE_PREFIX.length) : '';
+      const node = nodes.get(nodeName);
       const plan = planApproval(
         {
           request,
           facts,
-          node: nodes.get(facts.commonName.startsWith(NODE_PREFIX) ? facts.commonName.slice(NODE_PREFIX.length) : ''),
+          node,
+          evidence: await evidenceFor(request, nodeName),
           tokenEndsAtMs: tokenId === undefined ? undefined : await tokenEnd(tokenId),
         },
         handle.plan().nowMs,
       );
       if (plan.kind === 'ignore') {
-        handle.log.v(2, 'left for a human to decide', { request: name, why: plan.why });
+        const isServing = request.spec?.signerName === SIGNER.kubeletServing;
+        const note = { request: name, why: plan.why };
+        // Logs, exec and port-forward of the node fail until an administrator decides.
+        if (isServing && node !== undefined) handle.log.info('serving certificate requires manual approval', note);
+        else handle.log.v(2, 'certificate signing request requires manual approval', note);
         return;
       }
       if (plan.kind === 'approve-if-allowed') {
@@ -74,7 +95,54 @@ export const csrApprovingController: ControllerSpec = {
           return;
         }
       }
+      if (request.spec?.signerName === SIGNER.kubeletServing && node !== undefined) await record(node, facts);
       await approve(request, plan.message);
+    }
+
+    async function evidenceFor(request: CertificateSigningRequest, nodeName: string): Promise<ServingEvidence> {
+      const isServing = request.spec?.signerName === SIGNER.kubeletServing;
+      const { clusterCidr, serviceCidr } = handle.options;
+      const settings = handle.use('clusterFacts')?.settings;
+      const router = handle.use('router');
+      const ranges = isServing ? await all(resources.serviceCidrs) : [];
+      const servers = endpoints.get('default/kubernetes')?.subsets ?? [];
+      return {
+        source: request.spec?.extra?.[SOURCE_EXTRA]?.[0],
+        inventory: isServing ? await inventoryOf(nodeName) : [],
+        nodes: nodes.list(),
+        apiServers: servers.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)),
+        serviceCidrs: [...serviceCidr.split(','), ...ranges.flatMap(({ spec }) => spec?.cidrs ?? [])],
+        clusterCidrs: clusterCidr.split(','),
+        domains: [settings?.['clusterDomain'] ?? 'cluster.local', ...(router === undefined ? [] : [router.domain])],
+      };
+    }
+
+    /** Addresses by which the hosts of the node's machines are reached for their installation. */
+    async function inventoryOf(nodeName: string): Promise<string[]> {
+      const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
+      if (machines.length === 0) return [];
+      const uids = machines.map(({ metadata }) => metadata?.uid);
+      return (await all(resources.bareMetalHosts))
+        .filter(({ spec }) => spec?.consumerRef?.uid !== undefined && uids.includes(spec.consumerRef.uid))
+        .flatMap(({ spec }) => sshAddressOf(spec?.bmc?.address ?? '')?.host ?? []);
+    }
+
+    /** Objects of a kind that a server without the OpenShift groups does not serve. */
+    async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
+      try {
+        return (await handle.writer(type).list()).items;
+      } catch (error) {
+        if (isApiError(error, 'NotFound')) return [];
+        throw error;
+      }
+    }
+
+    async function record(node: Node, { dnsNames, ipAddresses }: CertificateRequestFacts): Promise<void> {
+      const names = [...dnsNames, ...ipAddresses].join(',');
+      if (node.metadata?.annotations?.[APPROVED_ANNOTATION] === names) return;
+      await handle.writer(resources.nodes).patch(node.metadata?.name ?? '', undefined, 'merge', {
+        metadata: { annotations: { [APPROVED_ANNOTATION]: names } },
+      });
     }
 
     async function approve(request: CertificateSigningRequest, message: string): Promise<void> {

@@ -2,18 +2,19 @@
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { resources } from '../../api/resources.ts';
 import { awaitsSignature, BACKDATE_MS, validityMs } from '../../core/reconcile/certificatesigningrequest/approval.ts';
-import { isOurSigner, objection } from '../../core/reconcile/certificatesigningrequest/policy.ts';
+import { authorityOf, isOurSigner, objection } from '../../core/reconcile/certificatesigningrequest/policy.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { inspect, nameOf, pemOf } from './certificatesigningrequest.ts';
 import type { ControllerSpec } from './framework.ts';
 
 export const csrSigningController: ControllerSpec = {
   name: 'csrsigning',
-  reads: [resources.certificateSigningRequests],
+  reads: [resources.certificateSigningRequests, resources.nodes],
   writes: [resources.certificateSigningRequests],
   uses: ['signer'],
   prepare: (handle) => {
     const requests = handle.informer(resources.certificateSigningRequests);
+    const nodes = handle.informer(resources.nodes);
     const client = handle.writer(resources.certificateSigningRequests);
     return (scope) => {
       const queue = scope.queue(sync, 2);
@@ -40,6 +41,7 @@ export const csrSigningController: ControllerSpec = {
       const { nowMs } = handle.plan();
       const certificate = await handle.use('signer').sign({
         signerName,
+        authority: authorityOf(signerName, request.spec?.username ?? '', nodes.list()),
         requestPem: pemOf(request),
         usages,
         notBeforeMs: nowMs - BACKDATE_MS,

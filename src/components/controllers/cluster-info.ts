@@ -5,7 +5,9 @@ import { encodeBase64 } from '../../api/validation/base64.ts';
 import {
   apiServersOf,
   INFO_MAP,
+  KUBELET_CA_MAP,
   planClusterInfo,
+  planKubeletCa,
   planSettings,
   SETTINGS_MAP,
 } from '../../core/reconcile/cluster-info/plan.ts';
@@ -33,6 +35,7 @@ export const clusterInfoController: ControllerSpec = {
     if (facts === undefined) return () => {};
     const info = handle.informer(resources.configMaps, only(INFO_MAP));
     const settings = handle.informer(resources.configMaps, only(SETTINGS_MAP));
+    const kubeletCa = handle.informer(resources.configMaps, only(KUBELET_CA_MAP));
     const endpoints = handle.informer(resources.endpoints, only(ENDPOINTS));
     const client = handle.writer(resources.configMaps);
     const write = async (present: ConfigMap | undefined, planned: ConfigMap | undefined): Promise<void> => {
@@ -45,10 +48,12 @@ export const clusterInfoController: ControllerSpec = {
         const apiServers = apiServersOf(endpoints.get(keyOf(ENDPOINTS)), facts.publicUrl);
         const present = { info: info.get(keyOf(INFO_MAP)), settings: settings.get(keyOf(SETTINGS_MAP)) };
         await write(present.info, planClusterInfo(present.info, apiServers, facts, encodeBase64));
+        const ofKubelets = kubeletCa.get(keyOf(KUBELET_CA_MAP));
+        await write(ofKubelets, planKubeletCa(ofKubelets, facts));
         await write(present.settings, planSettings(present.settings, apiServers, facts));
       }, 1);
       const wake = (): void => queue.add(KEY);
-      for (const informer of [info, settings]) scope.onChange(informer, { updated: wake, deleted: wake });
+      for (const informer of [info, settings, kubeletCa]) scope.onChange(informer, { updated: wake, deleted: wake });
       scope.onChange(endpoints, { added: wake, updated: wake });
       wake();
     };

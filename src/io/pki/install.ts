@@ -17,6 +17,7 @@ import {
   writeWhole,
 } from './files.ts';
 import { createKubeconfig } from './kubeconfig.ts';
+import { deriveKubeletAuthority, kubeletBundle } from './kubelet-authority.ts';
 import type { EtcdFiles, MasterFiles, NodeFiles, PairFiles } from './layout.ts';
 import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './names.ts';
 import { ensureServiceAccountKeys } from './service-account-keys.ts';
@@ -51,6 +52,7 @@ export async function installMaster(install: MasterInstall, context: InstallCont
   const caPem = await trustedBundle(files.ca);
   await Promise.all([
     writeIfDifferent(files.caBundle, caPem, { mode: 0o644 }),
+    writeKubeletBundle(files),
     writeIfDifferent(files.frontProxyCaBundle, await trustedBundle(files.frontProxyCa), { mode: 0o644 }),
   ]);
   const client = (pair: PairFiles, commonName: string, organizations: readonly string[] = []): Promise<KeyPair> =>
@@ -93,6 +95,11 @@ export async function installMaster(install: MasterInstall, context: InstallCont
     kubeconfig(files.schedulerKubeconfig, 'system:kube-scheduler', install.localUrl, scheduler),
   ]);
   return authority;
+}
+
+async function writeKubeletBundle({ ca, kubeletCaBundle }: MasterFiles): Promise<void> {
+  const bundle = await kubeletBundle(ca, await readIfPresent(kubeletCaBundle));
+  await writeIfDifferent(kubeletCaBundle, bundle, { mode: 0o644 });
 }
 
 /** The API server's client certificate for the store, and the authority it trusts the store by. */
@@ -146,8 +153,15 @@ export async function installNode(install: NodeInstall, context: InstallContext)
   const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
   await Promise.all([
     writeIfDifferent(files.clientCa, trustedPem, { mode: 0o644 }),
-    ensureCurrent(files, 'client', authority, { subject, usages: ['client'] }, context),
-    ensureCurrent(files, 'server', authority, { subject, usages: ['server'], names: install.names }, context),
+    ensureCurrent(files, 'client', [authority], { subject, usages: ['client'] }, context),
+    // A certificate of an earlier release stays until it is due.
+    ensureCurrent(
+      files,
+      'server',
+      [await deriveKubeletAuthority(authority), authority],
+      { subject, usages: ['server'], names: install.names },
+      context,
+    ),
     writeIfDifferent(
       files.kubeconfig,
       createKubeconfig({
@@ -159,6 +173,8 @@ export async function installNode(install: NodeInstall, context: InstallContext)
     ),
   ]);
 }
+
+const ANOTHER_AUTHORITY = 'issued by another authority';
 
 type Wanted = Omit<LeafRequest, 'validity'>;
 
@@ -177,19 +193,23 @@ async function ensureLeaf(
   return made;
 }
 
-/** The kubelet's way: certificate and key in one dated file, and a link to the current one. */
+/**
+ * The kubelet's way: certificate and key in one dated file, and a link to the current one. The first authority issues;
+ * certificates of the others are accepted.
+ */
 async function ensureCurrent(
   files: NodeFiles,
   role: 'client' | 'server',
-  authority: Authority,
+  authorities: readonly [Authority, ...Authority[]],
   wanted: Wanted,
   context: InstallContext,
 ): Promise<void> {
   const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
   const present = await readSecretIfPresent(link);
-  const why = whyReissue(present, present, authority, wanted, context);
-  if (why === undefined) return;
-  const made = await issueNow(authority, wanted, context);
+  const reasons = authorities.map((each) => whyReissue(present, present, each, wanted, context));
+  if (reasons.includes(undefined)) return;
+  const why = reasons.find((reason) => reason !== ANOTHER_AUTHORITY) ?? ANOTHER_AUTHORITY;
+  const made = await issueNow(authorities[0], wanted, context);
   const name = datedName(role, context.nowMs);
   await writeWhole(join(files.certificates, name), made.certPem + made.keyPem);
   await pointLink(link, name);
@@ -218,7 +238,7 @@ function whyReissue(
     return 'unreadable';
   }
   if (!certificate.checkIssued(authority.certificate) || !certificate.verify(createPublicKey(authority.privateKey))) {
-    return 'issued by another authority';
+    return ANOTHER_AUTHORITY;
   }
   if (!sameSubject(certificate, wanted.subject)) return 'subject changed';
   const { nowMs, lifeMs = LEAF_LIFE_MS } = context;

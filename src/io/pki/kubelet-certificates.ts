@@ -10,6 +10,7 @@ import type { CertificateFiles, CertificateNames } from '../../components/kubele
 import { datesOf, generateKey, keyToPem } from './certificate.ts';
 import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
 import { canonicalIp, datedName, namesOf } from './install.ts';
+import { namesKubeletAuthority } from './kubelet-authority.ts';
 import type { NodeFiles } from './layout.ts';
 import { createSigningRequest } from './signing-request.ts';
 
@@ -34,11 +35,15 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
     return key;
   }
 
-  /** The first certificate of a bundle is the authority that signs. */
+  /**
+   * The first certificate of a bundle is the authority that signs. Serving certificates have an authority that is
+   * derived from it; releases without that one signed them with the cluster's own.
+   */
   async function isOfSigner(certificate: X509Certificate): Promise<boolean> {
     const bundle = await readIfPresent(files.clientCa);
     if (bundle === undefined) return true;
     const signer = new X509Certificate(bundle);
+    if (role === 'server' && namesKubeletAuthority(certificate, signer)) return true;
     return certificate.checkIssued(signer) && certificate.verify(signer.publicKey);
   }
 

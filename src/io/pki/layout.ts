@@ -31,6 +31,8 @@ export interface MasterFiles {
   readonly ca: PairFiles;
   /** Every authority that is trusted: the one above, and during its rotation its successor or predecessor. */
   readonly caBundle: string;
+  /** Authorities of kubelets' serving certificates. */
+  readonly kubeletCaBundle: string;
   readonly server: PairFiles;
   readonly kubeletClient: PairFiles;
   readonly etcdClient: PairFiles;
@@ -59,6 +61,7 @@ export function masterFiles(root: string): MasterFiles {
     directory,
     ca: pair(directory, 'ca'),
     caBundle: join(directory, 'ca-bundle.crt'),
+    kubeletCaBundle: join(directory, 'kubelet-ca-bundle.crt'),
     server: pair(directory, 'master.server'),
     kubeletClient: pair(directory, 'master.kubelet-client'),
     etcdClient: pair(directory, 'master.etcd-client'),

@@ -2,6 +2,7 @@
 import { CodedError } from '../../base/errors.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { Authority } from './certificate.ts';
+import { deriveKubeletAuthority } from './kubelet-authority.ts';
 import type { KeyUsage } from './names.ts';
 import { parseSigningRequest, signRequest } from './signing-request.ts';
 
@@ -15,8 +16,12 @@ const KEY_USAGES: ReadonlyMap<string, KeyUsage> = new Map([
   ['key encipherment', 'keyEncipherment'],
 ]);
 
-/** Signs for the Kubernetes signers with one authority, as OKD's `openshift-signer` does. */
+/**
+ * Signs for the Kubernetes signers: serving certificates of kubelets with the authority derived for them, all others
+ * with the cluster's own, as OKD's `openshift-signer` does.
+ */
 export function createCertificateSigner(authority: Authority): CertificateSigner {
+  let derived: Promise<Authority> | undefined;
   return {
     inspect: (requestPem) => {
       const { publicKey, refusal, ...facts } = parseSigningRequest(requestPem);
@@ -32,7 +37,9 @@ export function createCertificateSigner(authority: Authority): CertificateSigner
         else if (key !== undefined) keyUsages.push(key);
         else throw new CodedError('invalid-request', `usage "${usage}" is not signed for ${order.signerName}`);
       }
-      return signRequest(authority, parseSigningRequest(order.requestPem), {
+      if (order.authority === 'kubelet') derived ??= deriveKubeletAuthority(authority);
+      const signing = order.authority === 'kubelet' ? await derived : undefined;
+      return signRequest(signing ?? authority, parseSigningRequest(order.requestPem), {
         usages,
         keyUsages: keyUsages.length === 0 ? ['digitalSignature'] : keyUsages,
         validity: { notBeforeMs: order.notBeforeMs, notAfterMs: order.notAfterMs },

@@ -65,7 +65,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
             ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
           },
     kubeletClientInfo: {
-      ca: beside(files.caBundle),
+      ca: beside(files.kubeletCaBundle),
       certFile: beside(files.kubeletClient.cert),
       keyFile: beside(files.kubeletClient.key),
       port: ports.kubelet,

@@ -72,10 +72,11 @@ export async function startControllers({
   const at = (path: string): string => resolveBeside(configFile, path);
   const signer = config.controllerConfig?.signer;
   if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
-  const [certPem, keyPem, rootCaPem, tokenKeyPem] = await Promise.all([
+  const [certPem, keyPem, rootCaPem, kubeletCaPem, tokenKeyPem] = await Promise.all([
     readReferenced(at(signer.certFile), configFile),
     readSecret(at(signer.keyFile), configFile),
     readReferenced(at(config.serviceAccountConfig.masterCA), configFile),
+    readReferenced(at(config.kubeletClientInfo.ca), configFile),
     readSecret(at(config.serviceAccountConfig.privateKeyFile), configFile),
   ]);
   const tokenKey = loadSigningKey(tokenKeyPem);
@@ -124,6 +125,7 @@ export async function startControllers({
           clusterFacts: {
             publicUrl: config.masterPublicURL,
             caPem: rootCaPem,
+            kubeletCaPem,
             settings: Object.fromEntries(config.clusterSettings ?? []),
           },
         }),
@@ -151,7 +153,10 @@ export async function startControllers({
   const ring = followHosts(view, controllersClient.client, informers, recorders.controllers, log);
   const health = await serveHealth(configFile, config, log);
   const authorities = await endOnChange(
-    [signer.certFile, config.serviceAccountConfig.masterCA, config.serviceAccountConfig.privateKeyFile].map(at),
+    [
+      ...[signer.certFile, config.serviceAccountConfig.masterCA, config.kubeletClientInfo.ca],
+      config.serviceAccountConfig.privateKeyFile,
+    ].map(at),
     log,
     onFatal,
   );

@@ -103,15 +103,15 @@ export async function nodeCertificates(
   };
 }
 
-/** The registered addresses: the approver accepts no others. Undefined: the Node is not registered yet. */
+/**
+ * The Node's name and its primary address, which the API server connects to. The approver requires a proof of each
+ * name, and a connection proves one address. Undefined: the Node is not registered yet.
+ */
 async function namesOfNode(client: ApiClient, nodeName: string): Promise<CertificateNames | undefined> {
   try {
     const { status } = await client.resource(resources.nodes).get(nodeName);
-    const all = status?.addresses ?? [];
-    const isIp = (type: string): boolean => type.endsWith('IP');
-    const ips = all.filter(({ type }) => isIp(type)).map(({ address }) => canonicalIp(address));
-    const dns = all.filter(({ type }) => !isIp(type)).map(({ address }) => address);
-    return all.length === 0 ? undefined : { dns: [...new Set(dns)], ips: [...new Set(ips)] };
+    const primary = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
+    return primary === undefined ? undefined : { dns: [nodeName], ips: [canonicalIp(primary)] };
   } catch (error) {
     if (isApiError(error, 'NotFound') || isApiError(error, 'ServiceUnavailable')) return undefined;
     throw error;

@@ -189,8 +189,11 @@ test('a joining kubelet gets its certificates without a human, by token; names o
   manager.start();
   try {
     await new Promise((resolve) => setTimeout(resolve, 700));
-    assert.equal(await serving.current(), undefined, 'not before the Node has these addresses');
+    assert.equal(await serving.current(), undefined, 'not before an administrator has declared these addresses');
     await plane.addNode('fresh', (node) => {
+      Object.assign(node.metadata ?? {}, {
+        annotations: { 'hyperedge.dev/serving-addresses': '192.0.2.7, fresh.lab' },
+      });
       Object.assign(node.status ?? {}, {
         addresses: [
           { type: 'InternalIP', address: '192.0.2.7' },
@@ -201,6 +204,10 @@ test('a joining kubelet gets its certificates without a human, by token; names o
     await renewed.promise;
     const current = await serving.current();
     assert.deepEqual({ dns: current?.dns, ips: current?.ips }, names);
+    const served = new X509Certificate(await readFile(files.serverCurrent));
+    const cluster = new X509Certificate(plane.api.ca.certPem);
+    assert.match(served.issuer, /^CN=kubelet-serving-signer@[0-9a-f]{16}$/);
+    assert.equal(served.verify(cluster.publicKey), false, 'the authority of the API server has not signed it');
   } finally {
     await manager.stop();
   }

@@ -178,17 +178,36 @@ test('a bootstrap identity gets a certificate for a new node, not for one that i
   await staysPending('takeover');
 });
 
-test('a node renews itself and gets a serving certificate for its own addresses only', async () => {
-  const self = { name: 'system:node:third', groups: ['system:nodes'] };
-  const serving = {
-    commonName: 'system:node:third',
-    signerName: 'kubernetes.io/kubelet-serving',
-    usages: ['digital signature', 'server auth'],
-  };
-  await request(self, 'serving', { ...serving, ips: ['192.0.2.1'] });
-  await certificate('serving');
-  await request(self, 'foreign', { ...serving, ips: ['192.0.2.99'] });
-  await staysPending('foreign');
+const ofThird = { name: 'system:node:third', groups: ['system:nodes'] };
+const serving = {
+  commonName: 'system:node:third',
+  signerName: 'kubernetes.io/kubelet-serving',
+  usages: ['digital signature', 'server auth'],
+};
+
+test('a serving certificate has the address that the API server saw, not those that the node reports', async () => {
+  await request(ofThird, 'serving', { ...serving, dns: ['third'], ips: ['127.0.0.1'] });
+  const { spec } = await certificate('serving');
+  assert.deepEqual(spec?.extra?.['hyperedge.dev/source-address'], ['127.0.0.1']);
+  const third = await plane.of(resources.nodes).get('third');
+  assert.equal(third.metadata?.annotations?.['hyperedge.dev/approved-addresses'], 'third,127.0.0.1');
+  await request(ofThird, 'reported', { ...serving, ips: ['192.0.2.1'] });
+  await staysPending('reported');
+  await request(ofThird, 'service', { ...serving, dns: ['kubernetes.default.svc'] });
+  await staysPending('service');
+});
+
+test('an administrator declares further addresses, a node cannot', async () => {
+  await request(ofThird, 'declared', { ...serving, ips: ['192.0.2.99'] });
+  await staysPending('declared');
+  const annotations = { 'hyperedge.dev/serving-addresses': '192.0.2.99' };
+  const node = (await plane.clientAs(ofThird.name, ...ofThird.groups)).resource(resources.nodes);
+  await assert.rejects(
+    node.patch('third', undefined, 'merge', { metadata: { annotations } }),
+    /is not allowed to modify annotations: hyperedge.dev\/serving-addresses/,
+  );
+  await plane.of(resources.nodes).patch('third', undefined, 'merge', { metadata: { annotations } });
+  await certificate('declared');
 });
 
 test('an approved request that breaks the rules fails instead of being signed', async () => {

@@ -19,6 +19,7 @@ const PROBES: readonly HostProbe[] = [
 const report = (change: Partial<Record<HostProbe, string>> = {}, version = '0.1.0'): HostReport => ({
   version,
   kubernetes: 'v1.36.0+hyperedge1',
+  kubeletAuthority: true,
   probes: { ...Object.fromEntries(PROBES.map((name) => [name, ''])), ...change },
 });
 

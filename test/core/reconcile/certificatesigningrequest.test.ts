@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { Node } from 'kubernetes-types/core/v1';
+import { APPROVED_ANNOTATION, DECLARED_ANNOTATION } from '../../../src/api/kinds/nodes/serving-addresses.ts';
 import {
   awaitsSignature,
   cleanInMs,
   planApproval,
   validityMs,
 } from '../../../src/core/reconcile/certificatesigningrequest/approval.ts';
-import { objection, SIGNER } from '../../../src/core/reconcile/certificatesigningrequest/policy.ts';
+import { authorityOf, objection, SIGNER } from '../../../src/core/reconcile/certificatesigningrequest/policy.ts';
 import type { CertificateRequestFacts } from '../../../src/core/reconcile/certificatesigningrequest/port.ts';
+import type { ServingEvidence } from '../../../src/core/reconcile/certificatesigningrequest/serving-names.ts';
 import { timestamp } from '../../../src/core/reconcile/context.ts';
 import { NOW, node } from './objects.ts';
 
@@ -90,10 +93,23 @@ const request = (
     conditions: conditions.map(({ type, atMs }) => ({ type, status: 'True', lastUpdateTime: timestamp(atMs) })),
   },
 });
+const evidence: ServingEvidence = {
+  source: undefined,
+  inventory: [],
+  nodes: [],
+  apiServers: ['10.0.0.1'],
+  serviceCidrs: ['172.30.0.0/16', 'fd02::/112'],
+  clusterCidrs: ['10.128.0.0/14'],
+  domains: ['cluster.local', 'apps.lab.example'],
+};
 const approve = (
   spec: Partial<NonNullable<CertificateSigningRequest['spec']>>,
   more: Partial<Parameters<typeof planApproval>[0]> = {},
-) => planApproval({ request: request(spec), facts: facts(), node: undefined, tokenEndsAtMs: undefined, ...more }, NOW);
+) =>
+  planApproval(
+    { request: request(spec), facts: facts(), node: undefined, tokenEndsAtMs: undefined, evidence, ...more },
+    NOW,
+  );
 
 test('a node renews itself, whether it is ready or not', () => {
   const plan = approve({ username: 'system:node:n' }, { node: node('n', { ready: 'True' }) });
@@ -115,19 +131,107 @@ test('another node is a bootstrap identity, too: it cannot take the place of a l
   assert.equal(approve({ username: 'system:node:evil' }, { node: node('n', { ready: 'True' }) }).kind, 'ignore');
 });
 
-test('a serving certificate: only the node itself, only its own addresses', () => {
-  const spec = {
-    username: 'system:node:n',
-    groups: ['system:nodes'],
-    signerName: SIGNER.kubeletServing,
-    usages: SERVER,
+const SERVING = {
+  username: 'system:node:n',
+  groups: ['system:nodes'],
+  signerName: SIGNER.kubeletServing,
+  usages: SERVER,
+};
+
+test('a serving certificate is approved only for the node itself and its name', () => {
+  const self = node('n');
+  assert.equal(approve(SERVING, { facts: serving, node: self }).kind, 'approve');
+  assert.equal(approve(SERVING, { facts: serving }).kind, 'ignore');
+  assert.equal(approve({ ...SERVING, username: 'system:node:m' }, { facts: serving, node: self }).kind, 'ignore');
+  assert.equal(approve({ ...SERVING, groups: [] }, { facts: serving, node: self }).kind, 'ignore');
+});
+
+test('addresses that a node reports about itself prove nothing', () => {
+  const names = ['kubernetes.default.svc', '172.30.0.1', '10.0.0.7', 'api'];
+  const self: Node = {
+    ...node('n'),
+    status: { addresses: names.map((address) => ({ type: 'InternalIP', address })) },
   };
-  const self = { ...node('n'), status: { addresses: [{ type: 'Hostname', address: 'N' }] } };
-  assert.equal(approve(spec, { facts: serving, node: self }).kind, 'approve');
-  assert.equal(approve(spec, { facts: facts({ dnsNames: ['n', 'api'] }), node: self }).kind, 'ignore');
-  assert.equal(approve(spec, { facts: serving }).kind, 'ignore');
-  assert.equal(approve({ ...spec, username: 'system:node:m' }, { facts: serving, node: self }).kind, 'ignore');
-  assert.equal(approve({ ...spec, groups: [] }, { facts: serving, node: self }).kind, 'ignore');
+  for (const name of names) {
+    const requested = /^[0-9]/.test(name) ? { ipAddresses: [name] } : { dnsNames: ['n', name] };
+    assert.equal(approve(SERVING, { facts: facts(requested), node: self }).kind, 'ignore', name);
+  }
+});
+
+test('an address is proven by the connection of the request, the inventory or an administrator', () => {
+  const requested = { facts: facts({ dnsNames: ['n'], ipAddresses: ['10.0.0.7'] }) };
+  const plan = (more: Partial<ServingEvidence>, annotations: Record<string, string> = {}) =>
+    approve(SERVING, {
+      ...requested,
+      node: { metadata: { name: 'n', annotations } },
+      evidence: { ...evidence, ...more },
+    }).kind;
+  assert.equal(plan({}), 'ignore');
+  assert.equal(plan({ source: '10.0.0.8' }), 'ignore');
+  assert.equal(plan({ source: '10.0.0.7' }), 'approve');
+  assert.equal(plan({ inventory: ['10.0.0.7'] }), 'approve');
+  assert.equal(plan({}, { [DECLARED_ANNOTATION]: 'n.example, 10.0.0.7' }), 'approve');
+  // The record of the last approval alone is no proof: the address may belong to another host by now.
+  assert.equal(plan({}, { [APPROVED_ANNOTATION]: '10.0.0.7' }), 'ignore');
+});
+
+test('addresses of services, pods, API servers and other nodes are never approved, even when proven', () => {
+  const victim: Node = {
+    metadata: { name: 'victim', annotations: { [APPROVED_ANNOTATION]: 'victim,10.0.0.9' } },
+    status: { addresses: [{ type: 'InternalIP', address: '10.0.0.11' }] },
+  };
+  const older: Node = {
+    metadata: { name: 'older' },
+    status: { addresses: [{ type: 'InternalIP', address: '10.0.0.10' }] },
+  };
+  const plan = (ip: string, dnsNames: readonly string[] = []) =>
+    approve(SERVING, {
+      facts: facts({ dnsNames, ipAddresses: [ip] }),
+      node: { metadata: { name: 'n', annotations: { [DECLARED_ANNOTATION]: dnsNames.join() } } },
+      evidence: { ...evidence, source: ip, nodes: [victim, older, { metadata: { name: 'n' } }] },
+    }).kind;
+  for (const ip of [
+    '172.30.0.1',
+    'fd02::1',
+    '10.128.0.9',
+    '10.0.0.1',
+    '10.0.0.9',
+    '10.0.0.10',
+    '169.254.169.254',
+    '0.0.0.0',
+  ])
+    assert.equal(plan(ip), 'ignore', ip);
+  // A node with a record cannot block others by what it reports.
+  assert.equal(plan('10.0.0.11'), 'approve');
+  for (const name of [
+    'victim',
+    'VICTIM',
+    'kubernetes',
+    'localhost',
+    'a.b.svc',
+    'a.b.svc.cluster.local',
+    'x.apps.lab.example',
+    '*.x',
+  ])
+    assert.equal(plan('10.0.0.7', [name]), 'ignore', name);
+});
+
+test('the name of a node that reads like a service is not approved', () => {
+  for (const name of [
+    'kubernetes.default.svc',
+    'localhost',
+    'kubernetes',
+    'oauth.apps.lab.example',
+    'a.svc.cluster.local',
+  ])
+    assert.equal(
+      approve(
+        { ...SERVING, username: `system:node:${name}` },
+        { facts: facts({ commonName: `system:node:${name}`, dnsNames: [name] }), node: { metadata: { name } } },
+      ).kind,
+      'ignore',
+      name,
+    );
 });
 
 test('nobody is approved automatically for the general client signer', () => {
@@ -155,4 +259,21 @@ test('finished requests go after an hour, pending ones after a day', () => {
   assert.equal(cleanInMs(request({}), NOW), 24 * hour);
   assert.equal(cleanInMs(request({}), NOW + 25 * hour), 0);
   assert.equal(cleanInMs(request({}, [{ type: 'Denied', atMs: NOW }]), NOW), hour);
+});
+
+test('the cluster authority signs for kubelets while a master or the node runs a release without their own', () => {
+  const reporting = (name: string, report: object, labels = {}): Node => ({
+    metadata: { name, labels, annotations: { 'hyperedge.dev/host-report': JSON.stringify(report) } },
+  });
+  const older = { version: '0.1.0', kubernetes: 'v1.36.0', probes: {} };
+  const newer = { ...older, kubeletAuthority: true };
+  const master = { 'node-role.kubernetes.io/master': 'true' };
+  const by = (...nodes: Node[]) => authorityOf(SIGNER.kubeletServing, 'system:node:n', nodes);
+  assert.equal(by(), 'kubelet');
+  assert.equal(by({ metadata: { name: 'n' } }), 'kubelet');
+  assert.equal(by(reporting('n', newer), reporting('m', newer, master)), 'kubelet');
+  assert.equal(by(reporting('n', older), reporting('m', newer, master)), 'cluster');
+  assert.equal(by(reporting('n', newer), reporting('m', older, master)), 'cluster');
+  assert.equal(by(reporting('n', newer), reporting('other', older)), 'kubelet');
+  assert.equal(authorityOf(SIGNER.kubeletClient, 'system:node:n', []), 'cluster');
 });

@@ -11,8 +11,12 @@ import {
   installEtcd,
   installMaster,
   installNode,
+  issue,
+  lifetimeFrom,
+  loadIfPresent,
   masterFiles,
   nodeFiles,
+  rotateAuthority,
 } from '../../../src/io/pki/index.ts';
 
 const DAY = 24 * 3600 * 1000;
@@ -78,6 +82,7 @@ test('a first start makes what OKD names, keys private; a second one changes not
       'ca.crt',
       'ca.key',
       'ca-bundle.crt',
+      'kubelet-ca-bundle.crt',
       'master.server.crt',
       'master.server.key',
       'master.etcd-client.crt',
@@ -190,4 +195,65 @@ test('a key that others can read or write is not used', () =>
       await chmod(path, 0o600);
     }
     assert.deepEqual(await install(root, NOW), []);
+  }));
+
+test('kubelets have an authority of their own, which follows a rotation of the cluster authority', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const files = masterFiles(root);
+    const bundle = () => readFile(files.kubeletCaBundle, 'utf8');
+    const authorities = async () =>
+      ((await bundle()).match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
+        (pem) => new X509Certificate(pem),
+      );
+    const serving = async () => new X509Certificate(await readFile(nodeFiles(root).serverCurrent));
+    const [kubelets, cluster, ...more] = await authorities();
+    const [first, clusterCa] = [await serving(), new X509Certificate(await readFile(files.ca.cert))];
+    assert.ok(kubelets !== undefined && cluster !== undefined && more.length === 0);
+    assert.ok(first.checkIssued(kubelets) && first.verify(kubelets.publicKey));
+    assert.equal(first.verify(clusterCa.publicKey), false);
+    assert.ok(new X509Certificate(await readFile(nodeFiles(root).clientCurrent)).verify(clusterCa.publicKey));
+    assert.equal(cluster.fingerprint256, clusterCa.fingerprint256);
+    assert.equal((await readFile(files.caBundle, 'utf8')).includes(kubelets.toString().trim()), false);
+    const rotate = async (phase: 'new-ca' | 'reissue' | 'finish') => {
+      await rotateAuthority(files.ca, { commonName: 'openshift-signer', phase, nowMs: NOW });
+      await install(root, NOW);
+    };
+    await rotate('new-ca');
+    assert.equal((await serving()).raw.equals(first.raw), true);
+    const trusted = await authorities();
+    await rotate('reissue');
+    const second = await serving();
+    assert.ok(
+      trusted.some((each) => second.verify(each.publicKey)),
+      'it was trusted before it signed',
+    );
+    assert.ok((await authorities()).some((each) => first.verify(each.publicKey)));
+    await rotate('finish');
+    assert.equal(
+      (await authorities()).some((each) => first.verify(each.publicKey)),
+      false,
+    );
+    assert.deepEqual(await install(root, NOW), []);
+  }));
+
+test('a serving certificate that an earlier release signed stays until it is due', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const authority = await loadIfPresent(masterFiles(root).ca);
+    assert.ok(authority !== undefined);
+    const { certPem, keyPem } = await issue(authority, {
+      subject: { commonName: 'system:node:n1', organizations: ['system:nodes'] },
+      usages: ['server'],
+      names: { dns: ['localhost', 'n1'], ips: ['10.0.0.7', '127.0.0.1'] },
+      validity: lifetimeFrom(NOW, 730),
+    });
+    await writeFile(nodeFiles(root).serverCurrent, certPem + keyPem);
+    assert.deepEqual(await install(root, NOW), []);
+    assert.ok((await readFile(masterFiles(root).kubeletCaBundle, 'utf8')).includes(authority.certPem.trim()));
+    assert.ok(
+      (await install(root, NOW + 600 * DAY)).some((line) => line.includes('kubelet-server-current.pem: about to')),
+    );
+    const renewed = new X509Certificate(await readFile(nodeFiles(root).serverCurrent));
+    assert.match(renewed.issuer, /^CN=kubelet-serving-signer@/);
   }));

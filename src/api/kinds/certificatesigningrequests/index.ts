@@ -6,9 +6,12 @@ import { humanDuration } from '../../printing/duration.ts';
 import type { KindAlias, KindDefinition, StrategyContext } from '../../registry/definition.ts';
 import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
+import { SOURCE_EXTRA } from '../nodes/serving-addresses.ts';
 import { validateNewSigner, validateRequest, validateStatusChange } from './validation.ts';
 
 type Request = CertificateSigningRequest;
+
+const SERVING_SIGNER = 'kubernetes.io/kubelet-serving';
 
 /** Conditions get their times here; deciders need not. */
 function stampConditions(request: Request, old: Request, context: StrategyContext): void {
@@ -65,7 +68,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   storagePrefix: 'certificatesigningrequests',
   aliases: [older],
   strategy: {
-    prepareForCreate(request, { user }) {
+    prepareForCreate(request, { user, sourceAddress }) {
       request.status = {};
       const spec = request.spec;
       if (spec === undefined) return;
@@ -76,6 +79,10 @@ export const certificateSigningRequests: KindDefinition<Request> = {
       spec.groups = [...user.groups];
       if (user.extra === undefined) delete spec.extra;
       else spec.extra = Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]]));
+      // An impersonated extra of this name proves nothing.
+      if (spec.extra !== undefined) delete spec.extra[SOURCE_EXTRA];
+      if (spec.signerName === SERVING_SIGNER && sourceAddress !== undefined)
+        spec.extra = { ...spec.extra, [SOURCE_EXTRA]: [sourceAddress] };
     },
     prepareForUpdate(request, old) {
       restorePart(request, old, 'spec');

@@ -32,6 +32,8 @@ export interface HostReport {
   readonly version: string;
   /** Kubernetes release of the same executable. */
   readonly kubernetes: string;
+  /** False: the release has no authority of its own for serving certificates of kubelets. */
+  readonly kubeletAuthority: boolean;
   /** Empty: the probe passed; otherwise why it failed. */
   readonly probes: Readonly<Partial<Record<HostProbe, string>>>;
 }
@@ -87,7 +89,12 @@ export function hostReportOf(node: KubeObject): HostReport | undefined {
     const result = given[name];
     if (typeof result === 'string') probes[name] = plain(result);
   }
-  return { version: textOf(value['version']), kubernetes: textOf(value['kubernetes']), probes };
+  return {
+    version: textOf(value['version']),
+    kubernetes: textOf(value['kubernetes']),
+    kubeletAuthority: value['kubeletAuthority'] === true,
+    probes,
+  };
 }
 
 /** Undefined: absent or not of this form. */

@@ -7,6 +7,7 @@ import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
 import { GROUP_CLAIM, GROUP_LABEL, isRestrictedLabel, mayKubeletLabel } from '../../../api/kinds/nodes/own-labels.ts';
+import { PROTECTED_ANNOTATIONS } from '../../../api/kinds/nodes/serving-addresses.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -94,6 +95,10 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
       throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify ownerReferences`);
     }
   }
+  const annotation = PROTECTED_ANNOTATIONS.find(
+    (each) => node.metadata?.annotations?.[each] !== old?.metadata?.annotations?.[each],
+  );
+  if (annotation !== undefined) throw forbid(request, `is not allowed to modify annotations: ${annotation}`);
   const wrong = changedLabels(node, old).filter((label) => !mayKubeletLabel(label));
   if (wrong.length > 0) {
     throw forbid(request, `is not allowed to modify labels: ${wrong.sort().join(', ')}`);

@@ -16,6 +16,8 @@ export interface WriteRequest {
   /** One of a collection that is deleted. */
   readonly collective?: boolean;
   readonly user: UserInfo;
+  /** Remote address of the connection; undefined: a write of the server itself. */
+  readonly sourceAddress?: string | undefined;
   /** A write of the server itself: skips webhooks, whose failure could keep the server from becoming ready. */
   readonly own?: boolean;
   readonly options: WriteOptions;
@@ -49,11 +51,12 @@ export function randomSuffix(random: RandomSource, length: number): string {
 
 export function strategyContext(
   context: { readonly clock: Clock; readonly random: RandomSource },
-  user: UserInfo,
+  { user, sourceAddress }: Pick<WriteRequest, 'user' | 'sourceAddress'>,
 ): StrategyContext {
   return {
     nowMs: context.clock.nowMs(),
     user,
+    sourceAddress,
     newUid: () => context.random.uuid(),
     randomSuffix: (length) => randomSuffix(context.random, length),
   };

@@ -1,5 +1,6 @@
 /** Reads the options and the body of a write. */
 import type { JsonValue, KubeObject } from '../../../api/meta/object.ts';
+import { peerAddress } from '../../../base/addresses.ts';
 import { isLarge, yieldEventLoop } from '../event-loop.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
@@ -35,6 +36,7 @@ export function writeRequest(
     name: info.name,
     subresource: info.subresource,
     user: exchange.user,
+    sourceAddress: peerAddress(exchange.connection.remoteAddress),
     options,
     warnings: exchange.warnings,
     deadlineMs: exchange.deadlineMs,

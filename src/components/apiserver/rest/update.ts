@@ -155,7 +155,7 @@ async function trackBeforeAdmission(write: Update): Promise<void> {
   const { context, request, old, next, large } = write;
   const written = toChange(next);
   // Fields that the strategy resets do not get the updater as manager.
-  write.strategy.prepareForUpdate?.(written, old, strategyContext(context, request.user));
+  write.strategy.prepareForUpdate?.(written, old, strategyContext(context, request));
   await trackWrite(context, request, written, old, large);
   setOwners(next, written.metadata?.managedFields);
   write.owners = next.metadata?.managedFields;
@@ -167,7 +167,7 @@ function prepare({ context, request, change, strategy, admission, old, next, own
   dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
   if (admission?.bodyKind !== undefined) change.takeBack?.(next, admission.body);
   keepSystemFields(old, next);
-  strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
+  strategy.prepareForUpdate?.(next, old, strategyContext(context, request));
 }
 
 /** Without webhooks, ownership is tracked on the object as it will be stored. */

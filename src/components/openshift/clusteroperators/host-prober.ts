@@ -89,7 +89,7 @@ export function startHostProber(deps: HostProberDeps): HostProber {
       const failing = results.filter(([, why]) => why !== '').map(([name, why]) => `${name}: ${why}`);
       log.info('probes changed', { failing: failing.join('; ') || 'none' });
     }
-    report = { version: deps.version, kubernetes: deps.kubernetes, probes };
+    report = { version: deps.version, kubernetes: deps.kubernetes, kubeletAuthority: true, probes };
     await write();
   };
   const loop = (): void => {

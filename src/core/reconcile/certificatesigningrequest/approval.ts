@@ -8,6 +8,7 @@ import { CLIENT_KEY, EXPIRED_NODES_GROUP } from '../../../api/kinds/certificates
 import { timeMs } from '../context.ts';
 import { NODE_PREFIX, objection, SIGNER } from './policy.ts';
 import type { CertificateRequestFacts } from './port.ts';
+import { namesObjection, type ServingEvidence } from './serving-names.ts';
 
 export interface ApprovalSnapshot {
   readonly request: CertificateSigningRequest;
@@ -16,6 +17,7 @@ export interface ApprovalSnapshot {
   readonly node: Node | undefined;
   /** For `system:bootstrap:<id>`: when the token ends, from its secret; 'gone' when there is no such token. */
   readonly tokenEndsAtMs: number | 'gone' | undefined;
+  readonly evidence: ServingEvidence;
 }
 
 export type ApprovalPlan =
@@ -74,19 +76,18 @@ function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
 }
 
 function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
-  const { request, facts, node } = snapshot;
+  const { request, facts, node, evidence } = snapshot;
   if (request.spec?.username !== facts.commonName)
     return { kind: 'ignore', why: 'the requester is not the node it names' };
   if (request.spec.groups?.includes('system:nodes') !== true) {
     return { kind: 'ignore', why: 'the requester is not in system:nodes' };
   }
   if (node === undefined) return { kind: 'ignore', why: 'the node is not registered' };
-  const known = new Set((node.status?.addresses ?? []).map((each) => each.address.toLowerCase()));
-  const foreign = [...facts.dnsNames, ...facts.ipAddresses].find((name) => !known.has(name.toLowerCase()));
-  if (foreign !== undefined) return { kind: 'ignore', why: `${foreign} is not an address of the node` };
+  const why = namesObjection(node, facts, evidence);
+  if (why !== undefined) return { kind: 'ignore', why };
   return {
     kind: 'approve',
-    message: 'Auto approving kubelet serving certificate: every name is an address of the node.',
+    message: 'Auto approving kubelet serving certificate: every name is proven to be of the node.',
   };
 }
 

@@ -2,6 +2,8 @@
  * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests",
  * built-in signers.
  */
+import type { Node } from 'kubernetes-types/core/v1';
+import { hostReportOf } from '../../../api/kinds/nodes/host-report.ts';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import type { CertificateRequestFacts } from './port.ts';
 
@@ -45,6 +47,20 @@ export function objection(
 
 export function isOurSigner(signerName: string | undefined): boolean {
   return signerName !== undefined && Object.values(SIGNER).some((each) => each === signerName);
+}
+
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+
+/**
+ * The authority that signs. API servers and hosts of releases without the kubelets' own authority do not accept its
+ * certificates: while such a master or the requesting node itself runs one, the cluster's signs.
+ */
+export function authorityOf(signerName: string, username: string, nodes: readonly Node[]): 'cluster' | 'kubelet' {
+  if (signerName !== SIGNER.kubeletServing) return 'cluster';
+  const isOlder = (node: Node): boolean => hostReportOf(node)?.kubeletAuthority === false;
+  const decides = ({ metadata }: Node): boolean =>
+    metadata?.labels?.[MASTER_LABEL] !== undefined || username === `${NODE_PREFIX}${metadata?.name ?? ''}`;
+  return nodes.some((node) => decides(node) && isOlder(node)) ? 'cluster' : 'kubelet';
 }
 
 /** The kubelet's signer that takes the request; undefined: neither. How v1beta1 found out whom a request was for. */

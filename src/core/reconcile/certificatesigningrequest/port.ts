@@ -23,6 +23,8 @@ export interface CertificateRequestFacts {
 
 export interface SigningOrder {
   readonly signerName: string;
+  /** The authority of kubelets' serving certificates, or the cluster's. Default: the cluster's. */
+  readonly authority?: 'cluster' | 'kubelet';
   /** PEM of the request, exactly one `CERTIFICATE REQUEST` block. */
   readonly requestPem: string;
   /** `spec.usages`, in upstream's words: `digital signature`, `client auth` … */
@@ -31,7 +33,7 @@ export interface SigningOrder {
   readonly notAfterMs: number;
 }
 
-/** Signs with the cluster's CA. Never issues a CA certificate, whatever the request says. */
+/** Signs with the cluster's authorities. Never issues a CA certificate, whatever the request says. */
 export interface CertificateSigner {
   /** Fails with a `CodedError` 'invalid-request' when the PEM or DER cannot be read. Bounded work on hostile input. */
   inspect(requestPem: string): CertificateRequestFacts;

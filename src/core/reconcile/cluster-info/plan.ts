@@ -12,6 +12,8 @@ export interface ClusterFacts {
   /** URL of this master's API server. */
   readonly publicUrl: string;
   readonly caPem: string;
+  /** Authorities by which kubelets are verified. */
+  readonly kubeletCaPem: string;
   /** Settings that are equal on all hosts of the cluster. */
   readonly settings: Readonly<Record<string, string>>;
 }
@@ -46,6 +48,13 @@ export function planClusterInfo(
   })}\n`;
   return withData(present, INFO_MAP, { ...present?.data, kubeconfig });
 }
+
+/** Authorities by which clients inside of the cluster verify kubelets; OpenShift's name of the map. */
+export const KUBELET_CA_MAP = { namespace: 'kube-public', name: 'kubelet-serving-ca' } as const;
+
+/** The map to create or update; undefined: it is complete. */
+export const planKubeletCa = (present: ConfigMap | undefined, { kubeletCaPem }: ClusterFacts): ConfigMap | undefined =>
+  withData(present, KUBELET_CA_MAP, { ...present?.data, 'ca-bundle.crt': kubeletCaPem });
 
 /** The map to create or update; undefined: it is complete. Keys of administrators stay. */
 export function planSettings(
