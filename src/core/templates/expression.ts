@@ -11,6 +11,8 @@ export type Random = () => number;
 const MAX_COUNT = 255;
 /** Of the value, whatever the number of classes. */
 const MAX_LENGTH = 4096;
+/** Of all values and expressions of a template. Passwords and keys of a template need some hundred. */
+export const MAX_GENERATED = 64 * 1024;
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const LETTERS = `${LOWER}${LOWER.toUpperCase()}`;
@@ -27,7 +29,23 @@ const TERM = /\[([a-zA-Z0-9\-\\]+)\]\{(\d+)\}/g;
 /** The value, or why there is none. */
 export type Generated = { readonly value: string } | { readonly problem: string };
 
-export function generateValue(expression: string, random: Random): Generated {
+/** Work that the expressions of one template may still take: characters to read and to generate. */
+export class ExpressionBudget {
+  #left = MAX_GENERATED;
+
+  /** False: the template has used it up. */
+  spend(characters: number): boolean {
+    this.#left -= characters;
+    return this.#left >= 0;
+  }
+}
+
+const EXHAUSTED = {
+  problem: `the expressions of a template must have and generate at most ${MAX_GENERATED} characters`,
+};
+
+export function generateValue(expression: string, random: Random, budget = new ExpressionBudget()): Generated {
+  if (!budget.spend(expression.length)) return EXHAUSTED;
   const parts: string[] = [];
   let length = 0;
   let end = 0;
@@ -42,6 +60,7 @@ export function generateValue(expression: string, random: Random): Generated {
     end = match.index + term.length;
     length += text.length + count;
     if (length > MAX_LENGTH) return { problem: `the value must have at most ${MAX_LENGTH} characters` };
+    if (!budget.spend(count)) return EXHAUSTED;
     parts.push(text);
     for (let index = 0; index < count; index++) parts.push(alphabet.charAt(Math.floor(random() * alphabet.length)));
   }

@@ -1,2 +1,2 @@
-export { type ProcessedTemplate, processTemplate, type TemplateBody } from './process.ts';
+export { type ProcessedTemplate, processTemplate, type TemplateBody, templateSteps } from './process.ts';
 export { nameRefusal, projectObjects } from './project.ts';

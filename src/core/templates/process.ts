@@ -6,7 +6,8 @@
 import { type TemplateParameter, validateParameters } from '../../api/kinds/templates/index.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
-import { generateValue, type Random } from './expression.ts';
+import { atOnce, type Steps } from '../../base/steps.ts';
+import { ExpressionBudget, type Generated, generateValue, type Random } from './expression.ts';
 
 /** What matters of a Template here. */
 export interface TemplateBody {
@@ -33,20 +34,27 @@ const REFERENCE = /\$\{([a-zA-Z0-9_]+)\}/g;
 const TYPED_REFERENCE = /^\$\{\{([a-zA-Z0-9_]+)\}\}$/;
 
 /** Errors name fields of the template. */
-export function processTemplate(
-  template: TemplateBody,
-  random: Random,
-): { readonly processed: ProcessedTemplate } | { readonly errors: readonly FieldError[] } {
+type Result = { readonly processed: ProcessedTemplate } | { readonly errors: readonly FieldError[] };
+
+export const processTemplate = (template: TemplateBody, random: Random): Result =>
+  atOnce(templateSteps(template, random));
+
+/** As `processTemplate`, in steps of one parameter or one object. */
+export function* templateSteps(template: TemplateBody, random: Random): Steps<Result> {
   const objects = template.objects ?? [];
   if (objects.length > MAX_OBJECTS) return { errors: [fieldError.tooMany('objects', objects.length, MAX_OBJECTS)] };
   const invalid = validateParameters(template.parameters ?? []);
   if (invalid.length > 0) return { errors: invalid };
-  const { parameters, errors } = withValues(template.parameters ?? [], random);
+  const { parameters, errors } = yield* withValues(template.parameters ?? [], random);
   if (errors.length > 0) return { errors };
   const substitution = new Substitution(new Map(parameters.map(({ name = '', value = '' }) => [name, value])));
   try {
     const labels = template.labels === undefined ? undefined : substitution.strings(template.labels);
-    const processed = objects.map((object, index) => substitution.object(object, index, labels));
+    const processed: JsonObject[] = [];
+    for (const [index, object] of objects.entries()) {
+      processed.push(substitution.object(object, index, labels));
+      yield;
+    }
     const message = template.message === undefined ? undefined : substitution.text(template.message, 'message');
     return { processed: { message, objects: processed, parameters, labels } };
   } catch (error) {
@@ -55,33 +63,46 @@ export function processTemplate(
   }
 }
 
-function withValues(
+function* withValues(
   parameters: readonly TemplateParameter[],
   random: Random,
-): { readonly parameters: TemplateParameter[]; readonly errors: FieldError[] } {
+): Steps<{ readonly parameters: TemplateParameter[]; readonly errors: FieldError[] }> {
   const errors: FieldError[] = [];
-  const complete = parameters.map((parameter, index) => {
-    const { name = '', value = '', generate = '', from = '', required = false } = parameter;
-    const at = `parameters[${index}]`;
-    if (value !== '') return parameter;
-    if (generate === '') {
-      if (required) errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
-      return parameter;
-    }
-    if (generate !== 'expression') {
-      errors.push(fieldError.notSupported(`${at}.generate`, generate, ['expression']));
-      return parameter;
-    }
-    const generated = generateValue(from, random);
-    if ('problem' in generated) {
-      errors.push(fieldError.invalid(`${at}.from`, from.slice(0, 256), generated.problem));
-      return parameter;
-    }
-    if (generated.value === '' && required)
-      errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
-    return { ...parameter, value: generated.value };
-  });
+  const budget = new ExpressionBudget();
+  const complete: TemplateParameter[] = [];
+  for (const [index, parameter] of parameters.entries()) {
+    complete.push(withValue(parameter, index, errors, (from) => generateValue(from, random, budget)));
+    yield;
+  }
   return { parameters: complete, errors };
+}
+
+/** Adds to `errors` what is wrong with the parameter. */
+function withValue(
+  parameter: TemplateParameter,
+  index: number,
+  errors: FieldError[],
+  generateFrom: (from: string) => Generated,
+): TemplateParameter {
+  const { name = '', value = '', generate = '', from = '', required = false } = parameter;
+  const at = `parameters[${index}]`;
+  if (value !== '') return parameter;
+  if (generate === '') {
+    if (required) errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
+    return parameter;
+  }
+  if (generate !== 'expression') {
+    errors.push(fieldError.notSupported(`${at}.generate`, generate, ['expression']));
+    return parameter;
+  }
+  const generated = generateFrom(from);
+  if ('problem' in generated) {
+    errors.push(fieldError.invalid(`${at}.from`, from.slice(0, 256), generated.problem));
+    return parameter;
+  }
+  if (generated.value === '' && required)
+    errors.push(fieldError.required(at, `parameter ${name} is required and must be specified`));
+  return { ...parameter, value: generated.value };
 }
 
 class Refused extends Error {
@@ -107,7 +128,13 @@ class Substitution {
     if (typeof object !== 'object' || object === null || Array.isArray(object))
       throw new Refused(fieldError.invalid(at, '', 'must be an object'));
     const result = this.#value(withoutLiteralNamespace(object), at, 0) as JsonObject;
-    if (labels === undefined || Object.keys(labels).length === 0) return result;
+    const entries = Object.entries(labels ?? {});
+    if (entries.length === 0) return result;
+    // Every object has a copy of them.
+    this.#spend(
+      entries.reduce((sum, [key, value]) => sum + key.length + value.length, 0),
+      at,
+    );
     const metadata = isObject(result['metadata']) ? result['metadata'] : {};
     const own = isObject(metadata['labels']) ? metadata['labels'] : {};
     return { ...result, metadata: { ...metadata, labels: { ...own, ...labels } } };

@@ -113,3 +113,29 @@ test('a key named __proto__ is data', () => {
   const [result] = processed({ parameters: [{ name: 'P', value: '1' }], objects: [object] }).objects;
   assert.equal(JSON.stringify(result), '{"__proto__":{"x":"1"}}');
 });
+
+test('the expressions of a template are bounded together', () => {
+  let drawn = 0;
+  const counting = (): number => {
+    drawn += 1;
+    return 0.5;
+  };
+  const many = (from: string, count: number): TemplateBody => ({
+    parameters: Array.from({ length: count }, (_, index) => ({ name: `P${index}`, generate: 'expression', from })),
+  });
+  const within = processTemplate(many('[a-z]{200}', 200), counting);
+  assert.ok('processed' in within);
+  for (const template of [many('[a]{255}'.repeat(16), 1_500), many('[\\w\\a\\A\\d]{1}', 6_000)]) {
+    drawn = 0;
+    const result = processTemplate(template, counting);
+    assert.ok('errors' in result);
+    assert.match(result.errors[0]?.message ?? '', /must have and generate at most 65536 characters/);
+    assert.ok(drawn <= 65_536, `${drawn} random numbers`);
+  }
+});
+
+test('labels of the template count once for every object that gets them', () => {
+  const labels = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`label-${index}`, 'v'.repeat(63)]));
+  const objects = Array.from({ length: 1_000 }, () => ({ kind: 'ConfigMap' }));
+  assert.match(refused({ labels, objects }), /at most 3145728 characters/);
+});

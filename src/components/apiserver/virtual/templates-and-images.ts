@@ -2,7 +2,8 @@
 import type { Template } from '../../../api/kinds/templates/index.ts';
 import { invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { processTemplate } from '../../../core/templates/index.ts';
+import { templateSteps } from '../../../core/templates/index.ts';
+import { runSteps } from '../event-loop.ts';
 import { addSignature, importImages, mapImage } from '../images/imports.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
@@ -11,9 +12,13 @@ import { secretUniform } from './uniform.ts';
 
 type Handler = (context: RestContext, object: KubeObject, request: WriteRequest) => KubeObject | Promise<KubeObject>;
 
-function processedTemplate({ random }: RestContext, object: KubeObject, request: WriteRequest): KubeObject {
+async function processedTemplate(
+  { random }: RestContext,
+  object: KubeObject,
+  request: WriteRequest,
+): Promise<KubeObject> {
   const template = object as Template;
-  const result = processTemplate(template, secretUniform(random));
+  const result = await runSteps(templateSteps(template, secretUniform(random)));
   if ('errors' in result) throw invalid(request.kind.definition, template.metadata?.name ?? '', [...result.errors]);
   const { message, objects, parameters, labels } = result.processed;
   return {

@@ -1,7 +1,22 @@
 import type { RandomSource } from '../../../base/clock.ts';
 
-/** Values that templates generate are passwords as a rule, so their randomness is the cryptographic one. */
-export const secretUniform = (random: RandomSource) => (): number => {
-  const [a = 0, b = 0, c = 0, d = 0] = random.bytes(4);
-  return (a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d) / 2 ** 32;
-};
+const BYTES = 4;
+const BATCH = 256;
+
+/**
+ * Uniform numbers of cryptographic randomness: values that templates generate are passwords as a rule. The bytes are
+ * drawn in batches, since each draw is a call of the operating system.
+ */
+export function secretUniform(random: RandomSource): () => number {
+  let drawn: Uint8Array = new Uint8Array(0);
+  let at = 0;
+  return () => {
+    if (at + BYTES > drawn.length) {
+      drawn = random.bytes(BYTES * BATCH);
+      at = 0;
+    }
+    let number = 0;
+    for (const end = at + BYTES; at < end; at++) number = number * 256 + (drawn[at] ?? 0);
+    return number / 256 ** BYTES;
+  };
+}
