@@ -56,6 +56,8 @@ export interface ControllersOptions {
    * addresses by then.
    */
   readonly serviceCidrGraceMs: number;
+  /** How long a namespace terminates before its content is deleted: API servers of all hosts reject creates by then. */
+  readonly namespaceGraceMs: number;
   /** Whether the storage class of the embedded local provisioner is created at start. */
   readonly localVolumes: boolean;
   /** Ranges of the addresses of load balancers; empty: those of the nodes. */
@@ -81,6 +83,8 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   terminatedPodThreshold: 12_500,
   certificateLifetimeMs: 365 * 24 * 3_600_000,
   serviceCidrGraceMs: 10_000,
+  // Upstream's namespaceDeletionGracePeriod.
+  namespaceGraceMs: 5_000,
   localVolumes: true,
   loadBalancerAddresses: [],
   accountSecrets: false,

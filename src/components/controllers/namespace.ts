@@ -6,6 +6,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts';
+import { timeMs } from '../../core/reconcile/context.ts';
 import {
   conditionsDiffer,
   isFinished,
@@ -75,7 +76,12 @@ class NamespaceTerm {
   }
 
   readonly #wake = (namespace: Namespace): void => {
-    if (namespace.metadata?.deletionTimestamp !== undefined) this.#queue.add(namespace.metadata.name ?? '');
+    const { name = '', deletionTimestamp } = namespace.metadata ?? {};
+    if (deletionTimestamp === undefined) return;
+    const { nowMs } = this.#handle.plan();
+    const dueMs = timeMs(deletionTimestamp, nowMs) + this.#handle.options.namespaceGraceMs;
+    if (dueMs <= nowMs) this.#queue.add(name);
+    else this.#queue.addAfter(name, Math.min(dueMs - nowMs, this.#handle.options.namespaceGraceMs));
   };
 
   readonly #sync = async (name: string): Promise<void> => {

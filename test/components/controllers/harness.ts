@@ -112,9 +112,11 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     rootCaPem: api.ca.certPem,
     signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
     machineConfig: machineConfigFacts(),
-    ...(options.clusterFacts === undefined ? {} : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem } }),
+    ...(options.clusterFacts === undefined
+      ? {}
+      : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem, kubeletCaPem: api.ca.certPem } }),
     ...(options.machines === undefined ? {} : { machines: options.machines }),
-    ...(options.controllers === undefined ? {} : { options: options.controllers }),
+    options: { namespaceGraceMs: 0, ...options.controllers },
     ...(options.catalogs === undefined
       ? {}
       : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),

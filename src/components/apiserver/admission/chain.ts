@@ -1,5 +1,6 @@
 /** The plug-ins in upstream's recommended order. */
 
+import { namespaces as namespaceDefinition } from '../../../api/kinds/namespaces/index.ts';
 import { rigClaims } from '../../../api/kinds/rigclaims/index.ts';
 import { rigs } from '../../../api/kinds/rigs/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -13,6 +14,7 @@ import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../pipeline/admission.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
 import { randomSuffix } from '../pipeline/write-request.ts';
+import { storeKey } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
@@ -108,6 +110,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
   const namespaces = {
     cached: (name: string) => cache.kind('namespaces').get('', name),
     stored: deps.storedNamespace,
+    key: (name: string) => storeKey({ definition: namespaceDefinition, namespace: '', name }),
   };
   const caller = new HookCaller({
     caller: deps.webhooks,

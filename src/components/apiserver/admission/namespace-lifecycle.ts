@@ -5,7 +5,7 @@
 
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
-import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { AdmissionRequest, NamespaceGuard } from '../pipeline/admission.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor } from './subject.ts';
@@ -21,6 +21,8 @@ const IMMORTAL: ReadonlySet<string> = new Set([
 export interface NamespaceSource {
   cached(name: string): CachedObject | undefined;
   stored(name: string): Promise<CachedObject | undefined>;
+  /** Key of the namespace in the store. */
+  key(name: string): string;
 }
 
 export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin {
@@ -42,6 +44,17 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
       ],
     });
   };
+  const readStored = async (request: AdmissionRequest): Promise<CachedObject> => {
+    const stored = await namespaces.stored(request.namespace);
+    if (stored === undefined) throw errors.notFound({ group: '', plural: 'namespaces' }, request.namespace);
+    check(request, stored);
+    return stored;
+  };
+  /** Another server may end the namespace between this check and the commit, so the commit compares its revision. */
+  const guardOf = (request: AdmissionRequest, { revision }: CachedObject): NamespaceGuard => ({
+    guard: { key: namespaces.key(request.namespace), modRevision: revision },
+    renew: async () => guardOf(request, await readStored(request)),
+  });
   return {
     name: 'NamespaceLifecycle',
     mutate(request) {
@@ -49,12 +62,12 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
       const cached = namespaces.cached(request.namespace);
       if (cached !== undefined) {
         check(request, cached);
+        request.namespaceGuard = guardOf(request, cached);
         return;
       }
       // It may have been made a moment ago.
-      return namespaces.stored(request.namespace).then((stored) => {
-        if (stored === undefined) throw errors.notFound({ group: '', plural: 'namespaces' }, request.namespace);
-        check(request, stored);
+      return readStored(request).then((stored) => {
+        request.namespaceGuard = guardOf(request, stored);
       });
     },
     validate(request) {

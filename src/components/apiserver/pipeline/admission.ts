@@ -1,6 +1,7 @@
 /** The admission port of the request pipeline; `admission/` implements it. */
 import type { GroupVersionKind, KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Guard } from '../../../core/mvcc/port.ts';
 import type { ServedKind } from './kinds.ts';
 import type { DeleteOptions, WriteOptions } from './options.ts';
 import type { WriteRequest } from './write-request.ts';
@@ -44,8 +45,17 @@ export interface AdmissionRequest {
   noteOwners?(): Promise<void>;
   /** When the request has to have ended, in monotonic milliseconds; undefined: it has time. */
   readonly deadlineMs?: number | undefined;
+  /** Set by the plug-in that has found the namespace of a new object active. */
+  namespaceGuard?: NamespaceGuard;
   /** What plug-ins have set aside for the object. */
   readonly reservations?: Reservation[];
+}
+
+/** The namespace as a plug-in has seen it. The object is stored only while that state holds. */
+export interface NamespaceGuard {
+  readonly guard: Guard;
+  /** Reads the namespace from the store. Throws the refusal when nothing may be created in it any more. */
+  renew(): Promise<NamespaceGuard>;
 }
 
 export interface Reservation {

@@ -1,7 +1,8 @@
 /** POST: the stages of a create, committed under the guard that the key does not exist. */
 
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { errors } from '../../../api/meta/status.ts';
+import { ApiError, errors } from '../../../api/meta/status.ts';
+import { isSet } from '../../../api/meta/validation.ts';
 import { admissionOfWrite, storeAdmitted } from '../pipeline/admission.ts';
 import { toStored } from '../pipeline/kinds.ts';
 import {
@@ -22,16 +23,17 @@ import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } fro
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
 const MAX_TRIES = 8;
+/** Updates of the namespace that one create may meet. */
+const MAX_NAMESPACE_CHANGES = 32;
 const MAX_GENERATED_BASE = 58;
 const SUFFIX_LENGTH = 5;
-/** A new object has none of these but by the server's word. */
+/** Fields that the server sets; a value of the client is ignored. */
 const SYSTEM_FIELDS = [
   'uid',
   'creationTimestamp',
   'deletionTimestamp',
   'deletionGracePeriodSeconds',
   'selfLink',
-  'resourceVersion',
   'generation',
 ] as const;
 
@@ -115,7 +117,7 @@ function prepare({ context, request, next, owners, strategy }: Create): void {
   checkIdentity(request, next);
   metadata.uid = context.random.uuid();
   metadata.creationTimestamp = timestamp(context.clock.nowMs());
-  strategy.prepareForCreate?.(next, strategyContext(context, request.user));
+  strategy.prepareForCreate?.(next, strategyContext(context, request));
 }
 
 async function store(write: Create): Promise<void> {
@@ -135,9 +137,6 @@ function dropSystemFields(metadata: ReturnType<typeof metadataOf>): void {
 
 function checkIdentity(request: WriteRequest, stored: KubeObject): void {
   const metadata = metadataOf(stored);
-  if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') {
-    throw errors.badRequest('resourceVersion should not be set on objects to be created');
-  }
   if (!request.kind.definition.namespaced) {
     // What belongs to no namespace loses one that was given.
     delete metadata.namespace;
@@ -155,20 +154,38 @@ function generatedName(context: RestContext, base: string): string {
 
 async function commit(write: Create): Promise<CachedObject> {
   const { context, request, next, large } = write;
+  const metadata = metadataOf(next);
+  // Upstream's store refuses it, after admission and validation, and not in a dry run.
+  if (isSet(metadata.resourceVersion) && !request.options.dryRun)
+    throw new ApiError('Unknown', 'resourceVersion should not be set on objects to be created');
+  delete metadata.resourceVersion;
   const generateName = write.generateName === '' ? undefined : write.generateName;
   const allocator = allocatorOf(write);
   // The object as the client sent it, for a retry with other values.
   const unallocated = allocator === undefined ? undefined : structuredClone(next);
+  let inNamespace = write.admission?.namespaceGuard;
+  let namespaceChanges = 0;
   for (let attempt = 1; ; attempt++) {
     const place = placeOf(request, metadataOf(next).name ?? '');
-    const effects = allocator?.allocate(next, undefined) ?? NO_EFFECTS;
+    const allocated = allocator?.allocate(next, undefined) ?? NO_EFFECTS;
     if (request.options.dryRun) {
       if ((await existing(context, request, place.name)) !== undefined)
         throw errors.alreadyExists(request.kind, place.name);
       return new CachedObject(place.namespace, place.name, await encoded(request.kind, next, large), 0, 0);
     }
+    const effects =
+      inNamespace === undefined ? allocated : { ...allocated, guards: [...allocated.guards, inNamespace.guard] };
     const result = await context.objects.create(place, next, effects, large);
     if (result.written) return result.object;
+    if (inNamespace !== undefined && 'lostGuard' in result && result.lostGuard.key === inNamespace.guard.key) {
+      namespaceChanges += 1;
+      if (namespaceChanges > MAX_NAMESPACE_CHANGES)
+        throw errors.conflict(request.kind, place.name, `namespace ${request.namespace} keeps changing; try again`);
+      inNamespace = await inNamespace.renew();
+      if (unallocated !== undefined) Object.assign(next, structuredClone(unallocated));
+      attempt -= 1;
+      continue;
+    }
     if (allocator !== undefined && unallocated !== undefined && 'lostGuard' in result) {
       const { lostGuard } = result;
       const isFinal = attempt >= MAX_TRIES || allocator.isRequested(unallocated, lostGuard.key);
