@@ -30,12 +30,10 @@ export const evict: Handler = async (context, exchange, kind, info) => {
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
   const { name } = (document['metadata'] ?? {}) as { readonly name?: unknown };
   if (name !== info.name) throw errors.badRequest('name in URL does not match name in Eviction object');
-  await admitBody(context.admission, request, 'CREATE', eviction, {
-    ...document,
-    apiVersion: 'policy/v1',
-    kind: 'Eviction',
-  });
-  const given = document['deleteOptions'];
+  // Webhooks may change the options.
+  const admitted: JsonObject = { ...document, apiVersion: 'policy/v1', kind: 'Eviction' };
+  await admitBody(context.admission, request, 'CREATE', eviction, admitted);
+  const given = admitted['deleteOptions'];
   const options =
     typeof given === 'object' && given !== null && !Array.isArray(given)
       ? Buffer.from(JSON.stringify(given as JsonObject))

@@ -23,52 +23,9 @@ export async function createToken(
   request: WriteRequest,
   body: TokenRequest,
 ): Promise<TokenRequest> {
-  await context.cache.freshen();
-  const account = context.cache.kind('serviceaccounts').get(request.namespace, request.name)?.parse<ServiceAccount>();
-  if (account === undefined) throw errors.notFound(request.kind, request.name);
-  const uid = body.metadata?.uid ?? '';
-  if (uid !== '' && uid !== account.metadata?.uid) {
-    throw errors.conflict(
-      { group: SUBJECT.group, plural: SUBJECT.kind },
-      request.name,
-      `the UID in the token request (${uid}) does not match the UID of the service account (${account.metadata?.uid})`,
-    );
-  }
-  checkNames(request, body);
-  const seconds = body.spec?.expirationSeconds ?? DEFAULT_SECONDS;
-  const failures = [];
-  if (seconds < MIN_SECONDS) {
-    failures.push(
-      fieldError.invalid('spec.expirationSeconds', seconds, 'may not specify a duration less than 10 minutes'),
-    );
-  }
-  if (seconds > MAX_SECONDS) {
-    failures.push(
-      fieldError.invalid('spec.expirationSeconds', seconds, 'may not specify a duration larger than 2^32 seconds'),
-    );
-  }
-  if (failures.length > 0) throw invalid(SUBJECT, '', failures);
-  const audiences = (body.spec?.audiences ?? []).length === 0 ? context.tokens.defaultAudiences : body.spec.audiences;
-  const limits = context.config.serviceAccounts;
-  const lifetimeSeconds = Math.min(seconds, limits.maxTokenSeconds ?? seconds);
-  if (lifetimeSeconds < seconds)
-    request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
-  const own = bound(context, request, body);
-  // The default of a pod's projected token: extended to a year for clients that read their token only once.
-  const extended =
-    limits.extendTokens === true &&
-    seconds === POD_TOKEN_SECONDS &&
-    own.pod !== undefined &&
-    audiences.every((each) => context.tokens.defaultAudiences.includes(each));
-  const order: TokenOrder = {
-    namespace: request.namespace,
-    serviceAccount: { name: request.name, uid: account.metadata?.uid ?? '' },
-    audiences,
-    lifetimeSeconds: extended ? EXTENDED_SECONDS : lifetimeSeconds,
-    ...(extended ? { warnAfterSeconds: seconds } : {}),
-    id: context.random.uuid(),
-    ...own,
-  };
+  const before = await accountOf(context, request);
+  body.spec ??= { audiences: [] };
+  body.spec.expirationSeconds ??= DEFAULT_SECONDS;
   const admission: AdmissionRequest = {
     operation: 'CREATE',
     kind: request.kind,
@@ -76,7 +33,7 @@ export async function createToken(
     namespace: request.namespace,
     name: request.name,
     body,
-    old: account,
+    old: before,
     user: request.user,
     dryRun: request.options.dryRun,
     options: request.options,
@@ -85,8 +42,36 @@ export async function createToken(
     deadlineMs: request.deadlineMs,
     bodyKind: SUBJECT_KIND,
   };
+  // Webhooks may change audiences, expiration and bound object, so everything is derived from the body afterwards.
   await context.admission.mutate(admission);
+  checkNames(request, body);
+  checkSeconds(body);
+  if ((body.spec.audiences ?? []).length === 0) body.spec.audiences = [...context.tokens.defaultAudiences];
   await context.admission.validate(admission);
+  const account = await accountOf(context, request);
+  checkUid(request, body, account);
+  const { audiences, expirationSeconds: seconds = DEFAULT_SECONDS } = body.spec;
+  const limits = context.config.serviceAccounts;
+  const lifetimeSeconds = Math.min(seconds, limits.maxTokenSeconds ?? seconds);
+  if (lifetimeSeconds < seconds)
+    request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
+  const own = bound(context, request, body);
+  // The default of a pod's projected token: extended to a year for clients that read their token only once. One that
+  // was shortened is not extended.
+  const extended =
+    limits.extendTokens === true &&
+    lifetimeSeconds === POD_TOKEN_SECONDS &&
+    own.pod !== undefined &&
+    audiences.every((each) => context.tokens.defaultAudiences.includes(each));
+  const order: TokenOrder = {
+    namespace: request.namespace,
+    serviceAccount: { name: request.name, uid: account.metadata?.uid ?? '' },
+    audiences,
+    lifetimeSeconds: extended ? EXTENDED_SECONDS : lifetimeSeconds,
+    ...(extended ? { warnAfterSeconds: lifetimeSeconds } : {}),
+    id: context.random.uuid(),
+    ...own,
+  };
   const minted = context.tokens.mint(order);
   return {
     kind: 'TokenRequest',
@@ -101,10 +86,41 @@ export async function createToken(
     status: {
       token: request.options.dryRun ? '' : minted.token,
       expirationTimestamp: timestamp(
-        extended ? minted.expirationMs - (EXTENDED_SECONDS - seconds) * 1000 : minted.expirationMs,
+        extended ? minted.expirationMs - (EXTENDED_SECONDS - lifetimeSeconds) * 1000 : minted.expirationMs,
       ),
     },
   };
+}
+
+async function accountOf(context: RestContext, request: WriteRequest): Promise<ServiceAccount> {
+  await context.cache.freshen();
+  const account = context.cache.kind('serviceaccounts').get(request.namespace, request.name)?.parse<ServiceAccount>();
+  if (account === undefined) throw errors.notFound(request.kind, request.name);
+  return account;
+}
+
+function checkUid(request: WriteRequest, body: TokenRequest, account: ServiceAccount): void {
+  const uid = body.metadata?.uid ?? '';
+  if (uid === '' || uid === account.metadata?.uid) return;
+  throw errors.conflict(
+    { group: SUBJECT.group, plural: SUBJECT.kind },
+    request.name,
+    `the UID in the token request (${uid}) does not match the UID of the service account (${account.metadata?.uid})`,
+  );
+}
+
+function checkSeconds({ spec }: TokenRequest): void {
+  const seconds = spec?.expirationSeconds ?? DEFAULT_SECONDS;
+  const at = 'spec.expirationSeconds';
+  const failures = [
+    ...(seconds < MIN_SECONDS
+      ? [fieldError.invalid(at, seconds, 'may not specify a duration less than 10 minutes')]
+      : []),
+    ...(seconds > MAX_SECONDS
+      ? [fieldError.invalid(at, seconds, 'may not specify a duration larger than 2^32 seconds')]
+      : []),
+  ];
+  if (failures.length > 0) throw invalid(SUBJECT, '', failures);
 }
 
 /** What a request says of the account must be the account's. */
