@@ -11,7 +11,7 @@ export type Random = () => number;
 const MAX_COUNT = 255;
 /** Of the value, whatever the number of classes. */
 const MAX_LENGTH = 4096;
-/** Of all values and expressions of a template. Passwords and keys of a template need some hundred. */
+/** Bound of all values and expressions of a template. Passwords and keys of a template need some hundred. */
 export const MAX_GENERATED = 64 * 1024;
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';

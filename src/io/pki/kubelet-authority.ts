@@ -35,7 +35,7 @@ function deriveKey(secret: KeyObject): KeyObject {
     try {
       curve.setPrivateKey(scalar);
     } catch {
-      // Not a scalar of the curve: one of 2^32.
+      // One of 2^32 outputs is no scalar of the curve.
       continue;
     }
     const point = curve.getPublicKey();

@@ -33,7 +33,7 @@ export interface SigningOrder {
   readonly notAfterMs: number;
 }
 
-/** Signs with the cluster's authorities. Never issues a CA certificate, whatever the request says. */
+/** Signs with the cluster's authorities. Never issues a CA certificate. */
 export interface CertificateSigner {
   /** Fails with a `CodedError` 'invalid-request' when the PEM or DER cannot be read. Bounded work on hostile input. */
   inspect(requestPem: string): CertificateRequestFacts;

@@ -73,7 +73,7 @@ describe('a create whose namespace changes after admission', () => {
     assert.doesNotMatch(await mapsOf('ending'), /"late"/);
   });
 
-  it('is refused when the namespace is gone by then', async () => {
+  it('is refused when the namespace is deleted by then', async () => {
     await make('gone');
     const answer = await createDuring('gone', 'configmaps', { metadata: { name: 'late' } }, () => end('gone'));
     assert.equal(answer.code, 404, answer.text);
