@@ -4,9 +4,7 @@
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Node, Secret } from 'kubernetes-types/core/v1';
-import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS, SOURCE_EXTRA } from '../../api/kinds/nodes/serving-addresses.ts';
-import { sshAddressOf } from '../../api/machines/ssh-address.ts';
-import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS } from '../../api/kinds/nodes/serving-addresses.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import {
@@ -17,35 +15,29 @@ import {
 } from '../../core/reconcile/certificatesigningrequest/approval.ts';
 import { isOurSigner, NODE_PREFIX, SIGNER } from '../../core/reconcile/certificatesigningrequest/policy.ts';
 import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
-import type { ServingEvidence } from '../../core/reconcile/certificatesigningrequest/serving-names.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { inspect, nameOf } from './certificatesigningrequest.ts';
 import type { ControllerSpec } from './framework.ts';
+import { EVIDENCE, servingEvidence } from './serving-evidence.ts';
 
 export const csrApprovingController: ControllerSpec = {
   name: 'csrapproving',
-  reads: [resources.certificateSigningRequests, resources.nodes, resources.endpoints],
-  writes: [
-    ...[resources.certificateSigningRequests, resources.secrets, resources.nodes],
-    ...[resources.serviceCidrs, resources.machines, resources.bareMetalHosts],
-  ],
-  uses: ['signer', 'accessReview', 'clusterFacts', 'router'],
+  reads: [resources.certificateSigningRequests, ...EVIDENCE.reads],
+  writes: [resources.certificateSigningRequests, resources.secrets, resources.nodes, ...EVIDENCE.writes],
+  uses: ['signer', 'accessReview', ...EVIDENCE.uses],
   prepare: (handle) => {
     const requests = handle.informer(resources.certificateSigningRequests);
     const nodes = handle.informer(resources.nodes);
     const client = handle.writer(resources.certificateSigningRequests);
     const secrets = handle.writer(resources.secrets);
-    const endpoints = handle.informer(resources.endpoints, {
-      namespace: 'default',
-      fieldSelector: 'metadata.name=kubernetes',
-    });
+    const evidenceFor = servingEvidence(handle);
     return (scope) => {
       const queue = scope.queue(sync, 2);
       const wake = (request: CertificateSigningRequest): void => {
         if (isPending(request)) queue.add(nameOf(request));
       };
       scope.onChange(requests, { added: wake, updated: wake });
-      // A serving request may precede its node or a declared address, a bootstrap request the NotReady condition of the old node.
+      // A serving request may precede its node or a declared address, a bootstrap request the condition NotReady.
       const wakeAll = (): void => {
         for (const request of requests.list()) wake(request);
       };
@@ -97,44 +89,6 @@ export const csrApprovingController: ControllerSpec = {
       }
       if (request.spec?.signerName === SIGNER.kubeletServing && node !== undefined) await record(node, facts);
       await approve(request, plan.message);
-    }
-
-    async function evidenceFor(request: CertificateSigningRequest, nodeName: string): Promise<ServingEvidence> {
-      const isServing = request.spec?.signerName === SIGNER.kubeletServing;
-      const { clusterCidr, serviceCidr } = handle.options;
-      const settings = handle.use('clusterFacts')?.settings;
-      const router = handle.use('router');
-      const ranges = isServing ? await all(resources.serviceCidrs) : [];
-      const servers = endpoints.get('default/kubernetes')?.subsets ?? [];
-      return {
-        source: request.spec?.extra?.[SOURCE_EXTRA]?.[0],
-        inventory: isServing ? await inventoryOf(nodeName) : [],
-        nodes: nodes.list(),
-        apiServers: servers.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)),
-        serviceCidrs: [...serviceCidr.split(','), ...ranges.flatMap(({ spec }) => spec?.cidrs ?? [])],
-        clusterCidrs: clusterCidr.split(','),
-        domains: [settings?.['clusterDomain'] ?? 'cluster.local', ...(router === undefined ? [] : [router.domain])],
-      };
-    }
-
-    /** Addresses by which the hosts of the node's machines are reached for their installation. */
-    async function inventoryOf(nodeName: string): Promise<string[]> {
-      const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
-      if (machines.length === 0) return [];
-      const uids = machines.map(({ metadata }) => metadata?.uid);
-      return (await all(resources.bareMetalHosts))
-        .filter(({ spec }) => spec?.consumerRef?.uid !== undefined && uids.includes(spec.consumerRef.uid))
-        .flatMap(({ spec }) => sshAddressOf(spec?.bmc?.address ?? '')?.host ?? []);
-    }
-
-    /** Objects of a kind that a server without the OpenShift groups does not serve. */
-    async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
-      try {
-        return (await handle.writer(type).list()).items;
-      } catch (error) {
-        if (isApiError(error, 'NotFound')) return [];
-        throw error;
-      }
     }
 
     async function record(node: Node, { dnsNames, ipAddresses }: CertificateRequestFacts): Promise<void> {

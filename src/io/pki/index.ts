@@ -13,7 +13,6 @@ export {
 export { readIfPresent, readSecretIfPresent, writeIfDifferent, writeWhole } from './files.ts';
 export { canonicalIp, installEtcd, installMaster, installNode } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
-export { deriveKubeletAuthority } from './kubelet-authority.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';
 export { etcdFiles, masterFiles, nodeFiles, predecessorOf, successorOf } from './layout.ts';
 export type { AlternativeNames } from './names.ts';

@@ -21,7 +21,7 @@ export function kubeletAuthorityName(cluster: X509Certificate): string {
   return `${NAME}@${createHash('sha256').update(spki).digest('hex').slice(0, NAME_DIGITS)}`;
 }
 
-/** Derives the authority. Name and key are always the same; the certificate ends with that of the cluster's authority. */
+/** Derives the authority. Name and key are always the same; its certificate ends with the cluster authority's. */
 export function deriveKubeletAuthority({ certificate, privateKey }: Authority): Promise<Authority & KeyPair> {
   const { notBeforeMs, notAfterMs } = datesOf(certificate);
   return createAuthority(kubeletAuthorityName(certificate), { notBeforeMs, notAfterMs }, deriveKey(privateKey));

@@ -1,0 +1,68 @@
+/** Collects what proves the names of kubelet serving certificates. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { SOURCE_EXTRA } from '../../api/kinds/nodes/serving-addresses.ts';
+import { sshAddressOf } from '../../api/machines/ssh-address.ts';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { SIGNER } from '../../core/reconcile/certificatesigningrequest/policy.ts';
+import type { ServingEvidence } from '../../core/reconcile/certificatesigningrequest/serving-names.ts';
+import type { Access, ControllerHandle } from './framework.ts';
+
+/** Access that a controller declares to use `servingEvidence`. */
+export const EVIDENCE = {
+  reads: [resources.nodes, resources.endpoints],
+  writes: [resources.serviceCidrs, resources.machines, resources.bareMetalHosts],
+  uses: ['clusterFacts', 'router'],
+} as const satisfies Access;
+
+/** To be called while the controller is prepared. */
+export function servingEvidence(
+  handle: ControllerHandle,
+): (request: CertificateSigningRequest, nodeName: string) => Promise<ServingEvidence> {
+  const nodes = handle.informer(resources.nodes);
+  const endpoints = handle.informer(resources.endpoints, {
+    namespace: 'default',
+    fieldSelector: 'metadata.name=kubernetes',
+  });
+  const { clusterCidr, serviceCidr } = handle.options;
+  const domains = [
+    handle.use('clusterFacts')?.settings['clusterDomain'] ?? 'cluster.local',
+    handle.use('router')?.domain,
+  ].filter((domain) => domain !== undefined);
+
+  /** Objects of a kind that a server without the OpenShift groups does not serve. */
+  async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
+    try {
+      return (await handle.writer(type).list()).items;
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return [];
+      throw error;
+    }
+  }
+
+  /** Addresses by which the hosts of the node's machines are reached for their installation. */
+  async function inventoryOf(nodeName: string): Promise<string[]> {
+    const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
+    if (machines.length === 0) return [];
+    const uids = machines.map(({ metadata }) => metadata?.uid);
+    return (await all(resources.bareMetalHosts))
+      .filter(({ spec }) => spec?.consumerRef?.uid !== undefined && uids.includes(spec.consumerRef.uid))
+      .flatMap(({ spec }) => sshAddressOf(spec?.bmc?.address ?? '')?.host ?? []);
+  }
+
+  return async (request, nodeName) => {
+    const isServing = request.spec?.signerName === SIGNER.kubeletServing;
+    const ranges = isServing ? await all(resources.serviceCidrs) : [];
+    const servers = endpoints.get('default/kubernetes')?.subsets ?? [];
+    return {
+      source: request.spec?.extra?.[SOURCE_EXTRA]?.[0],
+      inventory: isServing ? await inventoryOf(nodeName) : [],
+      nodes: nodes.list(),
+      apiServers: servers.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)),
+      serviceCidrs: [...serviceCidr.split(','), ...ranges.flatMap(({ spec }) => spec?.cidrs ?? [])],
+      clusterCidrs: clusterCidr.split(','),
+      domains,
+    };
+  };
+}
