@@ -2,7 +2,7 @@
  * Every controller of the process, in the order in which they start: first those whose objects the other controllers
  * wait for.
  */
-import { attachDetachController } from './attachdetach.ts';
+import { attachDetachController } from './attachdetach/index.ts';
 import { bareMetalHostController } from './bare-metal-host.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';
 import { csrApprovingController } from './certificatesigningrequest-approving.ts';

@@ -277,6 +277,7 @@ class NodeKubelet implements Kubelet {
           nowMs: deps.clock.nowMs(),
         });
       },
+      volumesInUse: () => parts.volumes.inUse(),
       onRegistered: (node) => {
         mirrors.connect(client, node);
         void this.followPlugins(parts);
@@ -285,7 +286,10 @@ class NodeKubelet implements Kubelet {
     });
     this.agent = agent;
     parts.reportNode.current = () => agent.kick();
-    const observe = (node: Node): void => agent.observe(node);
+    const observe = (node: Node): void => {
+      agent.observe(node);
+      parts.volumes.nodeChanged();
+    };
     const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
     this.closers.push(() => agent.stop(), unfollow);
     void agent.start();

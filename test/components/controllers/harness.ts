@@ -3,6 +3,7 @@ import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
+import type { Clock } from '../../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
 import {
   type ApiClient,
@@ -60,6 +61,8 @@ export interface ControlPlaneOptions {
   readonly router?: boolean;
   /** A configuration of the scheduler, and what calls its extenders. */
   readonly scheduler?: Pick<SchedulerDeps, 'settings' | 'extenders'>;
+  /** The clock of the controllers; default: the system's. */
+  readonly clock?: Clock;
   /** The name in the leases. Default 'test'. */
   readonly identity?: string;
 }
@@ -106,7 +109,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     recorder: managerEvents,
     elector: elector(manager, CONTROLLERS_LEASE),
     log: log.named('controllers'),
-    clock,
+    clock: options.clock ?? clock,
     random,
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../../src/api/resources.ts';
+import { attachmentNameOf } from '../../../src/api/volumes/attachment.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { AllocatableUpdates } from '../../../src/components/kubelet/volumes/csi/allocatable.ts';
-import { AttachLimitError } from '../../../src/components/kubelet/volumes/csi/attachments.ts';
+import { AttachLimitError, sha256 } from '../../../src/components/kubelet/volumes/csi/attachments.ts';
 import { CsiContext } from '../../../src/components/kubelet/volumes/csi/context.ts';
 import { CsiDrivers } from '../../../src/components/kubelet/volumes/csi/drivers.ts';
 import { CsiError, type CsiNode } from '../../../src/components/kubelet/volumes/csi/port.ts';
@@ -175,6 +176,32 @@ test('what is in use is published when the API server answers again', async () =
   lab.api.down = false;
   await lab.clock.advance(10_000);
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
+});
+
+test('what is in use is published on a Node that was created again', async () => {
+  const lab = new CsiNodeLab();
+  lab.api.put(resources.nodes, { metadata: { name: 'n1', uid: 'first' }, status: lab.node()?.status ?? {} });
+  await lab.setUp('u');
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+  assert.equal(await lab.attachments.isOutdated(), false);
+  lab.api.put(resources.nodes, { metadata: { name: 'n1', uid: 'second' } });
+  assert.equal(await lab.attachments.isOutdated(), true);
+  await lab.attachments.report();
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
+  assert.deepEqual(await lab.attachments.inUse(), [UNIQUE]);
+});
+
+test('a volume whose attachment is being deleted is not mounted', async () => {
+  const lab = new CsiNodeLab();
+  const name = attachmentNameOf('h', DRIVER, 'n1', sha256);
+  const attachment = lab.api.get(resources.volumeAttachments, name);
+  assert.ok(attachment !== undefined);
+  const metadata = { ...attachment.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
+  lab.api.put(resources.volumeAttachments, { ...attachment, metadata });
+  const waiting = assert.rejects(lab.setUp('u'), /timed out waiting for the condition/);
+  for (let at = 0; at < 60; at++) await lab.clock.advance(200);
+  await waiting;
+  assert.deepEqual(lab.calls, []);
 });
 
 test('a pod ends for a full node after two minutes, where its driver reports limits again', async () => {

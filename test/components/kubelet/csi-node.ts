@@ -55,6 +55,10 @@ export class CsiNodeLab {
     if (node !== undefined) this.api.put(resources.nodes, { ...node, status: { ...node.status, volumesAttached } });
   }
 
+  get attachments(): Attachments {
+    return this.#node.attachments;
+  }
+
   get staging(): CsiStaging {
     return this.#node.staging;
   }
@@ -129,6 +133,6 @@ export class CsiNodeLab {
       mounts: { isMountPoint: async () => false },
       context: { secretOf: async () => ({}), tokens: async () => ({}), publishSecrets: async () => ({}) },
     } as unknown as CsiVolumesOptions);
-    return { records, staging, volumes };
+    return { records, attachments, staging, volumes };
   }
 }

@@ -49,6 +49,7 @@ test('a Node that exists already is given the reserved ports of today', async ()
     clock: realClock,
     log: silentLog,
     status: async () => ({}),
+    volumesInUse: async () => [],
     onRegistered: registered.resolve,
     onReady: () => {},
   });

@@ -22,6 +22,8 @@ const turn = (ms = 5): Promise<void> => new Promise((resolve) => setTimeout(reso
 
 class Host {
   readonly log: string[] = [];
+  /** The answer of the attach-detach controller. */
+  attached = async (): Promise<void> => {};
   readonly mounted = new Map<string, string>();
   readonly sessions = new Set<string>();
   readonly loops = new Map<string, string>();
@@ -86,8 +88,9 @@ class Host {
       },
     } as unknown as VolumeFiles;
     this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools);
+    const attachments = { report: async () => {}, waitInTree: () => this.attached(), forget: () => {} };
     const shared = { records: this.records, directories, files, mounts, tools };
-    this.network = new NetworkVolumes({ ...shared, secretOf: async () => ({}) });
+    this.network = new NetworkVolumes({ ...shared, secretOf: async () => ({}), attachments, reportSoon: () => {} });
     this.local = new LocalVolumes({ ...shared, onUnlimited: () => {} });
   }
 
@@ -133,6 +136,18 @@ describe('iSCSI sessions', () => {
     assert.equal([...host.mounted.keys()].filter((path) => path.includes('/pods/new/')).length, 1);
     await host.tearDown('new');
     assert.deepEqual([...host.sessions], []);
+  });
+
+  it('begin after the disk was recorded for the node', async () => {
+    host.attached = () => Promise.reject(new Error('timed out waiting for the condition'));
+    await assert.rejects(host.setUp('u', 'a'), /timed out/);
+    assert.deepEqual([host.sessions.size, host.mounted.size], [0, 0]);
+    const [record] = await host.records.all();
+    assert.equal(record?.kind === 'iscsi' ? record.unique : '', `kubernetes.io/iscsi/192.0.2.1:${IQN}:97`);
+    host.attached = async () => {};
+    await host.setUp('u', 'a');
+    assert.equal(host.mounted.size, 2);
+    await host.tearDown('u');
   });
 
   it('stay on portals that another volume uses', async () => {

@@ -30,6 +30,8 @@ export interface NodeAgentOptions {
   readonly log: Log;
   /** The status now; `previous` keeps transition times. */
   readonly status: (previous: readonly NodeCondition[]) => Promise<NodeStatus>;
+  /** Unique names of the attachable volumes in use: a Node that is created again shows them from its start. */
+  readonly volumesInUse: () => Promise<string[]>;
   readonly onRegistered: (node: Node) => void;
   readonly onReady: () => void;
 }
@@ -135,7 +137,8 @@ export class NodeAgent {
   private async register(): Promise<Node> {
     const { client, config, info } = this.options;
     const nodes = client.resource(resources.nodes);
-    const status = await this.options.status([]);
+    const volumesInUse = await this.options.volumesInUse();
+    const status = { ...(await this.options.status([])), ...(volumesInUse.length === 0 ? {} : { volumesInUse }) };
     try {
       const created = await nodes.create(nodeObject(config, info, status));
       this.reportedAtMs = this.options.clock.monotonicMs();

@@ -65,6 +65,10 @@ export interface NodeVolumes {
   /** Once the Node object exists, on which drivers are reported. */
   start(): void;
   stop(): Promise<void>;
+  /** Unique names of the attachable volumes that the node uses. */
+  inUse(): Promise<string[]>;
+  /** The Node was created again, or another client changed it. */
+  nodeChanged(): void;
   readonly usages: VolumeUsages;
 }
 
@@ -126,7 +130,10 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     if (record.block) return (await files.volumes.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
     return mounts.isMountPoint(record.path);
   };
-  const network = new NetworkVolumes({ ...shared, secretOf: (reference) => context.secretOf(reference) });
+  const network = new NetworkVolumes({
+    ...{ ...shared, attachments, reportSoon: () => staging.reportSoon() },
+    secretOf: (reference) => context.secretOf(reference),
+  });
   const usages = new VolumeUsages({
     ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
     ...{ host: options.host, trees: options.trees, pod: options.pod },
@@ -147,6 +154,15 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   return {
     plugins,
     usages,
+    inUse: () => attachments.inUse(),
+    nodeChanged() {
+      void attachments.isOutdated().then(
+        (isOutdated) => {
+          if (isOutdated) staging.reportSoon();
+        },
+        (error: unknown) => log.warn('volumesInUse not compared with the Node', { error: messageOf(error) }),
+      );
+    },
     start() {
       registrations.start();
       void staging.resume();

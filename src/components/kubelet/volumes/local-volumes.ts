@@ -7,6 +7,7 @@ import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes } from '../../../base/quantity.ts';
+import { Turns } from '../../../base/turns.ts';
 import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
@@ -14,7 +15,6 @@ import { prepareHostPath } from './host-path.ts';
 import type { LoopMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
 import type { VolumeTools } from './tools-port.ts';
-import { Turns } from './turns.ts';
 
 export interface LocalVolumesOptions {
   readonly records: MountRecords;

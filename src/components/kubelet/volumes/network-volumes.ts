@@ -1,14 +1,16 @@
 /** NFS and iSCSI through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
 import { join } from 'node:path';
 import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubernetes-types/core/v1';
+import { uniqueIscsiName } from '../../../api/volumes/attachment.ts';
 import { portalWithPort } from '../../../api/volumes/iscsi.ts';
+import { Turns } from '../../../base/turns.ts';
 import type { VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
+import type { Attachments } from './csi/attachments.ts';
 import type { IscsiMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
 import type { IscsiChap, VolumeTools } from './tools-port.ts';
-import { Turns } from './turns.ts';
 
 /** Below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
 const CHAP_KEYS = ['username', 'password', 'username_in', 'password_in'] as const;
@@ -19,6 +21,9 @@ export interface NetworkVolumesOptions {
   readonly files: VolumeFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
+  readonly attachments: Pick<Attachments, 'report' | 'waitInTree' | 'forget'>;
+  /** Publishes `volumesInUse`, now or when the API server answers again. */
+  readonly reportSoon: () => void;
   readonly secretOf: (reference: SecretReference) => Promise<Readonly<Record<string, string>>>;
 }
 
@@ -48,24 +53,34 @@ export class NetworkVolumes {
     });
   }
 
-  setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
-    return this.#targets.inTurn(source.iqn, () => this.#setUpIscsi(request, source));
-  }
-
-  async #setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
-    const { records, mounts, files, tools, directories } = this.#options;
-    const { iqn, lun, targetPortal, portals = [], iscsiInterface = 'default', fsType } = source;
-    const chap = await this.#chap(request, source);
-    const portalsOf = [targetPortal, ...portals];
-    const target = { portals: portalsOf, iqn, lun, interface: iscsiInterface, ...(chap === undefined ? {} : { chap }) };
+  /** Mounts nothing before the attach-detach controller has recorded the disk for this node. */
+  async setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
+    const { records, mounts, directories, attachments } = this.#options;
+    const { iqn, lun, targetPortal, portals = [] } = source;
     if (source.initiatorName !== undefined) {
       throw new Error('iscsi.initiatorName: not supported on this node; set it in /etc/iscsi/initiatorname.iscsi');
     }
-    const common = this.#common(request, 'iscsi');
-    const staging = isBlock(request) ? '' : directories.iscsiStaging(iqn, lun);
-    const record: IscsiMount = { ...common, kind: 'iscsi', portals: target.portals, iqn, staging };
+    const record: IscsiMount = {
+      ...this.#common(request, 'iscsi'),
+      kind: 'iscsi',
+      portals: [targetPortal, ...portals],
+      iqn,
+      staging: isBlock(request) ? '' : directories.iscsiStaging(iqn, lun),
+      unique: uniqueIscsiName(source),
+    };
     if (!record.block && (await mounts.isMountPoint(record.path))) return;
-    await records.put(record);
+    await this.#targets.inTurn(iqn, () => records.put(record));
+    await attachments.report();
+    await attachments.waitInTree(record, uniqueIscsiName(source));
+    await this.#targets.inTurn(iqn, () => this.#mountIscsi(request, source, record));
+  }
+
+  async #mountIscsi(request: VolumeRequest, source: ISCSIVolumeSource, record: IscsiMount): Promise<void> {
+    const { records, mounts, files, tools } = this.#options;
+    const { iqn, lun, iscsiInterface = 'default', fsType } = source;
+    const { portals, staging } = record;
+    const chap = await this.#chap(request, source);
+    const target = { portals, iqn, lun, interface: iscsiInterface, ...(chap === undefined ? {} : { chap }) };
     const device = await tools.iscsiLogin(target);
     if (record.block) return records.put({ ...record, path: device });
     const isReadOnlyDevice = source.readOnly === true || isReadOnly(request);
@@ -112,7 +127,7 @@ export class NetworkVolumes {
 
   /** Logs out of the portals that no other volume uses, of whichever pod it is. */
   async #tearDownIscsi(record: IscsiMount): Promise<void> {
-    const { records, tools } = this.#options;
+    const { records, tools, attachments, reportSoon } = this.#options;
     if (!record.block) await tools.unmount(record.path);
     if (record.staging !== '' && !(await this.#others(record)).some(({ staging }) => staging === record.staging)) {
       await tools.unmount(record.staging);
@@ -122,6 +137,8 @@ export class NetworkVolumes {
     const portals = record.portals.filter((portal) => !used.has(portalWithPort(portal)));
     if (portals.length > 0) await tools.iscsiLogout({ portals, iqn: record.iqn });
     await records.remove(record);
+    attachments.forget(record);
+    if (record.unique !== undefined) reportSoon();
   }
 
   /** Other volumes of the record's target: of other pods and of the same pod. */

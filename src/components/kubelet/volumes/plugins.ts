@@ -1,5 +1,6 @@
 /** Volumes beside those that the kubelet fills itself: by their source, and by what was recorded of them. */
 import type { Pod, Volume } from 'kubernetes-types/core/v1';
+import { Turns } from '../../../base/turns.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { ClaimVolumes } from './claims.ts';
 import { claimNameOf } from './claims.ts';
@@ -25,6 +26,8 @@ export interface VolumePluginsOptions {
 
 export class VolumePlugins {
   readonly #options: VolumePluginsOptions;
+  /** By PersistentVolume for one pod. */
+  readonly #turns = new Turns();
 
   constructor(options: VolumePluginsOptions) {
     this.#options = options;
@@ -51,7 +54,17 @@ export class VolumePlugins {
     if (known !== undefined && (await this.#options.isReady(known))) return;
     const claimName = claimNameOf(pod, volume);
     const bound = claimName === undefined ? {} : await this.#options.claims.resolve(pod, volume, claimName);
-    await this.#setUp({ pod, volume, ...bound });
+    const request: VolumeRequest = { pod, volume, ...bound };
+    const name = request.persistent?.metadata?.name;
+    if (name === undefined || !isForOnePod(request)) return this.#setUp(request);
+    await this.#turns.inTurn(name, async () => {
+      const uid = pod.metadata?.uid ?? '';
+      const others = (await this.#options.records.all()).filter((each) => each.claim !== undefined && each.uid !== uid);
+      if (others.some((each) => each.name === name)) {
+        throw new Error('volume uses the ReadWriteOncePod access mode and is already in use by another pod');
+      }
+      await this.#setUp(request);
+    });
   }
 
   async #setUp(request: VolumeRequest): Promise<void> {
@@ -93,6 +106,10 @@ export class VolumePlugins {
     }
   }
 }
+
+/** Source: pkg/volume/util/operationexecutor operation_generator.go, which enforces the mode when it is the only one. */
+const isForOnePod = ({ persistent }: VolumeRequest): boolean =>
+  persistent?.spec?.accessModes?.every((mode) => mode === 'ReadWriteOncePod') === true;
 
 /** Sources of PersistentVolumes that were once drivers inside of Kubernetes. */
 const SOURCES = new Set(

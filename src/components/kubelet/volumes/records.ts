@@ -48,6 +48,8 @@ export interface IscsiMount extends Common {
   readonly portals: readonly string[];
   readonly iqn: string;
   readonly staging: string;
+  /** In the Node's `volumesInUse`. Releases before this one recorded none. */
+  readonly unique?: string;
 }
 
 export type MountRecord = CsiMount | LoopMount | PlainMount | IscsiMount;

@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import type { Node } from 'kubernetes-types/core/v1';
-import type { VolumeError } from 'kubernetes-types/storage/v1';
+import type { VolumeAttachment, VolumeError } from 'kubernetes-types/storage/v1';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import type { ApiClient } from '../../../../client/types.ts';
-import type { CsiMount, MountRecords } from '../records.ts';
+import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
@@ -21,6 +21,11 @@ const WAIT_MS = 10_000;
 const LIMIT_WAIT_MS = 123_000;
 /** Of gRPC. */
 const RESOURCE_EXHAUSTED = 8;
+
+type Attachment = Pick<VolumeAttachment, 'metadata' | 'status'>;
+
+/** The attachment of an in-tree volume: the entry in `volumesAttached` is all there is. */
+const RECORDED: Attachment = { status: { attached: true } };
 
 /** The driver has no room for another volume on this node; the message is that of the pod's status. */
 export class AttachLimitError extends Error {
@@ -40,7 +45,8 @@ export class Attachments {
   /** By pod and volume: when the pod began to wait. */
   readonly #sinceMs = new Map<string, number>();
   #client: ApiClient | undefined;
-  #reported: string | undefined;
+  /** The last report, and the UID of the Node that it was written to. */
+  #reported: { readonly text: string; readonly uid: string | undefined } | undefined;
   #reporting: Promise<void> = Promise.resolve();
 
   constructor(options: {
@@ -61,21 +67,39 @@ export class Attachments {
     this.#client = client;
   }
 
-  /** What the driver's controller published for the node. Rejects with upstream's words when that takes too long. */
+  /** Context that the driver's controller published for the node. Rejects with upstream's words after ten seconds. */
   async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
+    const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
+    const unique = uniqueVolumeName(driver, volumeId);
+    const attachment = await this.#wait({ uid, volume }, unique, () => this.#attachment(name));
+    return attachment.status?.attachmentMetadata ?? {};
+  }
+
+  /** As `wait`, for a volume without a driver, which the controller only records for the node. */
+  async waitInTree(volume: Pick<IscsiMount, 'uid' | 'volume'>, unique: string): Promise<void> {
+    await this.#wait(volume, unique, async () => RECORDED);
+  }
+
+  async #wait(
+    { uid, volume }: Pick<CsiMount, 'uid' | 'volume'>,
+    unique: string,
+    read: () => Promise<Attachment | undefined>,
+  ): Promise<Attachment> {
     const key = `${uid}/${volume}`;
     const sinceMs = this.#sinceMs.get(key) ?? this.#clock.monotonicMs();
     this.#sinceMs.set(key, sinceMs);
     const untilMs = this.#clock.monotonicMs() + WAIT_MS;
-    const unique = uniqueVolumeName(driver, volumeId);
-    const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
+    const isListed = (node: Node | undefined): boolean =>
+      node?.status?.volumesAttached?.some((each) => each.name === unique) === true;
     for (;;) {
       const isLate = this.#clock.monotonicMs() >= untilMs;
-      const isListed = this.#node()?.status?.volumesAttached?.some((each) => each.name === unique) === true;
-      const attachment = isListed || isLate ? await this.#attachment(name) : undefined;
-      if (isListed && attachment?.status?.attached === true) {
+      const mayBeListed = isListed(this.#node());
+      const attachment = mayBeListed || isLate ? await read() : undefined;
+      const isAttached = attachment?.status?.attached === true && attachment.metadata?.deletionTimestamp === undefined;
+      // The local copy of the Node may be older than a detachment.
+      if (mayBeListed && isAttached && isListed(await this.#liveNode())) {
         this.#sinceMs.delete(key);
-        return attachment.status.attachmentMetadata ?? {};
+        return attachment;
       }
       const attachError: (VolumeError & { readonly errorCode?: number }) | undefined = attachment?.status?.attachError;
       if (attachError !== undefined) {
@@ -95,7 +119,7 @@ export class Attachments {
     }
   }
 
-  forget({ uid, volume }: CsiMount): void {
+  forget({ uid, volume }: Pick<CsiMount, 'uid' | 'volume'>): void {
     this.#sinceMs.delete(`${uid}/${volume}`);
   }
 
@@ -106,21 +130,41 @@ export class Attachments {
     return mine;
   }
 
-  async #report(): Promise<void> {
+  /** Unique names of what the node uses, for the Node that it registers. */
+  async inUse(): Promise<string[]> {
     const used = new Set<string>();
-    const mounted = (await this.#records.all()).filter((record) => record.kind === 'csi');
+    const records = await this.#records.all();
+    const mounted = records.filter((record) => record.kind === 'csi');
     for (const { driver, volumeId, attachable } of [...mounted, ...(await this.#staged.all())]) {
       if (attachable) used.add(uniqueVolumeName(driver, volumeId));
     }
-    const volumesInUse = [...used].sort();
-    const text = volumesInUse.join(' ');
+    for (const record of records) if (record.kind === 'iscsi' && record.unique !== undefined) used.add(record.unique);
+    return [...used].sort();
+  }
+
+  /** Whether the Node, as it is now, lacks what the node uses or lists more. */
+  async isOutdated(): Promise<boolean> {
+    const node = this.#node();
+    return node !== undefined && textOf(node.status?.volumesInUse) !== textOf(await this.inUse());
+  }
+
+  async #report(): Promise<void> {
+    const volumesInUse = await this.inUse();
+    const text = textOf(volumesInUse);
     const node = this.#node();
     if (this.#reported === undefined && node === undefined) throw new Error('the Node object was not read yet');
-    if (text === (this.#reported ?? node?.status?.volumesInUse?.join(' ') ?? '')) return;
-    await this.#api()
+    const uid = node?.metadata?.uid;
+    // The local copy may lag behind the last report, and a Node that was created again has none.
+    const isCurrent = this.#reported === undefined || (this.#reported.text === text && this.#reported.uid === uid);
+    if (node !== undefined && isCurrent && textOf(node.status?.volumesInUse) === text) return;
+    const written = await this.#api()
       .resource(resources.nodes)
       .patch(this.#nodeName, undefined, 'strategic', { status: { volumesInUse } }, { subresource: 'status' });
-    this.#reported = text;
+    this.#reported = { text, uid: written.metadata?.uid };
+  }
+
+  #liveNode(): Promise<Node> {
+    return this.#api().resource(resources.nodes).get(this.#nodeName);
   }
 
   async #attachment(name: string) {
@@ -137,5 +181,7 @@ export class Attachments {
     return this.#client;
   }
 }
+
+const textOf = (names: readonly string[] | undefined): string => [...(names ?? [])].sort().join(' ');
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
