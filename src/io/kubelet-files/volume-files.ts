@@ -1,9 +1,10 @@
 import type { Stats } from 'node:fs';
-import { chmod, chown, lstat, mkdir, open, readdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, lstat, mkdir, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { HostPathKind, VolumeFiles } from '../../components/kubelet/files-port.ts';
 import type { Mounter } from '../../components/kubelet/port.ts';
 import { writeAtomically } from './atomic-writer.ts';
+import { ownByGroup } from './ownership.ts';
 import { bindSubPath } from './sub-path.ts';
 
 export function createVolumeFiles(mounts: Mounter): VolumeFiles {
@@ -23,10 +24,7 @@ export function createVolumeFiles(mounts: Mounter): VolumeFiles {
         () => false,
       ),
     kindOf: (path) => stat(path).then(kindOf, () => undefined),
-    async ownByGroup(path, gid, policy) {
-      if (policy === 'OnRootMismatch' && isOwnedBy(gid, await stat(path))) return;
-      await ownByGroup(path, gid);
-    },
+    ownByGroup,
     writeAtomically,
     bindSubPath: (volume, subPath, target) => bindSubPath(volume, subPath, target, mounts),
   };
@@ -38,17 +36,4 @@ function kindOf(found: Stats): HostPathKind | undefined {
   if (found.isSocket()) return 'Socket';
   if (found.isCharacterDevice()) return 'CharDevice';
   return found.isBlockDevice() ? 'BlockDevice' : undefined;
-}
-
-/** Source: pkg/volume/volume_linux.go requiresPermissionChange, for a root that may be written. */
-const isOwnedBy = (gid: number, { gid: group, mode }: Stats): boolean => group === gid && (mode & 0o2770) === 0o2770;
-
-/** Source: pkg/volume/volume_linux.go SetVolumeOwnership. */
-async function ownByGroup(path: string, gid: number): Promise<void> {
-  const found = await lstat(path);
-  if (found.isSymbolicLink()) return;
-  await chown(path, found.uid, gid);
-  await chmod(path, (found.mode & 0o7777) | (found.isDirectory() ? 0o2770 : 0o660));
-  if (!found.isDirectory()) return;
-  for (const name of await readdir(path)) await ownByGroup(join(path, name), gid);
 }

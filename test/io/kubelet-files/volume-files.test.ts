@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -114,5 +115,69 @@ describe('sub-paths', () => {
     }
     const mountinfo = await readFile('/proc/self/mountinfo', 'utf8');
     assert.ok(!mountinfo.includes('evil-target'));
+  });
+});
+
+describe('group ownership', () => {
+  const { ownByGroup } = createKubeletFiles(mounts).volumes;
+  const GID = 4242;
+  /** Number of the system call. */
+  const RENAMEAT2 = process.arch === 'arm64' ? '276' : '316';
+
+  it('covers every name and keeps links and owners', async () => {
+    const volume = join(directory, 'owned');
+    await mkdir(join(volume, 'd'), { recursive: true });
+    const odd = Buffer.concat([Buffer.from(`${volume}/d/`), Buffer.from([0xff, 0xfe])]);
+    await writeFile(odd, '', { mode: 0o600 });
+    await writeFile(join(directory, 'outside'), '', { mode: 0o600 });
+    await symlink('../outside', join(volume, 'link'));
+    await ownByGroup(volume, GID);
+    const of = async (path: string | Buffer) => {
+      const { uid, gid, mode } = await stat(path);
+      return [uid, gid, mode & 0o7777];
+    };
+    assert.deepEqual(await of(odd), [0, GID, 0o660]);
+    assert.deepEqual(await of(join(volume, 'd')), [0, GID, 0o2775]);
+    assert.deepEqual(await of(join(directory, 'outside')), [0, 0, 0o600]);
+    await writeFile(join(volume, 'd/late'), '', { mode: 0o600 });
+    await chown(join(volume, 'd/late'), 0, 0);
+    await ownByGroup(volume, GID, 'OnRootMismatch');
+    assert.deepEqual(await of(join(volume, 'd/late')), [0, 0, 0o600]);
+  });
+
+  it('never reaches a file outside while a process swaps entries for links', { timeout: 60_000 }, async () => {
+    const volume = join(directory, 'raced');
+    const outside = join(directory, 'host');
+    await mkdir(join(volume, 'a'), { recursive: true });
+    await mkdir(outside);
+    for (let at = 0; at < 20; at++) await writeFile(join(outside, `f${at}`), '', { mode: 0o600 });
+    for (let at = 0; at < 20; at++) await writeFile(join(volume, `a/f${at}`), '');
+    // Exchanges a directory, and each file, with a link to the host's, as fast as it can.
+    const racer = `
+      my ($volume, $outside, $call) = @ARGV;
+      chdir $volume;
+      symlink $outside, 'b';
+      for my $at (0 .. 19) { symlink "$outside/f$at", "l$at"; open my $file, '>', "g$at"; }
+      sub swap { my ($x, $y) = @_; syscall($call + 0, -100, $x, -100, $y, 2) == 0 or die "swap: $!" }
+      while (1) {
+        swap('a', 'b');
+        swap("l$_", "g$_") for 0 .. 19;
+      }
+    `;
+    const swapping = spawn('perl', ['-e', racer, volume, outside, RENAMEAT2], { stdio: 'ignore' });
+    try {
+      const until = Date.now() + 4_000;
+      while (Date.now() < until) {
+        await ownByGroup(volume, GID);
+        for (const path of [outside, ...(await readdir(outside)).map((name) => join(outside, name))]) {
+          const { gid, mode } = await stat(path);
+          assert.equal(gid, 0, path);
+          assert.equal(mode & 0o066, path === outside ? 0o044 : 0, path);
+        }
+      }
+      assert.equal(swapping.exitCode, null, 'the racing process runs');
+    } finally {
+      swapping.kill('SIGKILL');
+    }
   });
 });

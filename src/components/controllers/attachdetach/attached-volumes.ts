@@ -293,7 +293,7 @@ export class AttachedVolumes {
     return this.#current(this.#attachments.byIndex('node', nodeName)).filter(({ spec }) => spec.nodeName === nodeName);
   }
 
-  /** Those of the local copy, and in place of them or beside them those that it does not show yet. */
+  /** Attachments of the local copy, replaced and completed by what it does not show yet. */
   #current(copied: readonly VolumeAttachment[]): VolumeAttachment[] {
     const made = [...this.#made.values()].map(({ attachment }) => attachment);
     return [...copied.filter(({ metadata }) => !this.#made.has(metadata?.name ?? '')), ...made];

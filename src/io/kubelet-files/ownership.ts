@@ -1,0 +1,57 @@
+/**
+ * Group ownership of a tree that containers may change meanwhile. Every entry is opened once, relative to the directory
+ * that holds it and without following links; owner and mode are changed through that descriptor. Source:
+ * pkg/volume/volume_linux.go SetVolumeOwnership.
+ */
+import type { Stats } from 'node:fs';
+import { chmod, chown, type FileHandle, open, opendir } from 'node:fs/promises';
+import { NO_FOLLOW } from './sub-path.ts';
+
+/** Each level holds a descriptor. */
+const MAX_DEPTH = 1_000;
+
+/** See `VolumeFiles.ownByGroup`. */
+export async function ownByGroup(path: string, gid: number, policy: string | undefined): Promise<void> {
+  const top = await open(path, NO_FOLLOW);
+  try {
+    const found = await top.stat();
+    if (policy === 'OnRootMismatch' && isOwnedBy(gid, found)) return;
+    await ownTree(top, found, gid, path, 0);
+  } finally {
+    await top.close();
+  }
+}
+
+/** Source: pkg/volume/volume_linux.go requiresPermissionChange, for a root that may be written. */
+const isOwnedBy = (gid: number, { gid: group, mode }: Stats): boolean => group === gid && (mode & 0o2770) === 0o2770;
+
+async function ownTree(handle: FileHandle, found: Stats, gid: number, path: string, depth: number): Promise<void> {
+  // With O_PATH a link is opened itself.
+  if (found.isSymbolicLink()) return;
+  if (depth > MAX_DEPTH)
+    throw new Error(`${path}: directories are nested deeper than ${MAX_DEPTH}; flatten the volume`);
+  const self = `/proc/self/fd/${handle.fd}`;
+  await chown(self, found.uid, gid);
+  await chmod(self, (found.mode & 0o7777) | (found.isDirectory() ? 0o2770 : 0o660));
+  if (!found.isDirectory()) return;
+  // Names as bytes: not all of them are UTF-8.
+  for await (const { name } of await opendir(self, { encoding: 'buffer' as 'utf8' })) {
+    const entry = await openEntry(Buffer.concat([Buffer.from(`${self}/`), name as unknown as Buffer]));
+    if (entry === undefined) continue;
+    try {
+      await ownTree(entry, await entry.stat(), gid, path, depth + 1);
+    } finally {
+      await entry.close();
+    }
+  }
+}
+
+/** Undefined: the entry was removed meanwhile. */
+async function openEntry(path: Buffer): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, NO_FOLLOW);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
