@@ -11,7 +11,7 @@ import type { Mounter } from '../../components/kubelet/port.ts';
 
 /** Linux' O_PATH, which Node does not name. */
 const O_PATH = 0o10000000;
-/** Opens an entry itself, be it a link, without reading or writing it. */
+/** Opens an entry itself, also a link, without reading or writing it. */
 export const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
 /** See `VolumeFiles.bindSubPath`. */
