@@ -39,6 +39,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'print the JSON schema of the bootstrap file',
     load: async () => (await import('./commands/config.ts')).schemaCommand,
   },
+  'volume-call': {
+    summary: 'change or bind a volume outside of the host process; started by it',
+    load: async () => (await import('./commands/volume-call.ts')).volumeCallCommand,
+  },
   'keep-balancer': {
     summary: 'keep the API balancer’s port open while the host process restarts; started by it',
     load: async () => (await import('./commands/keep-balancer.ts')).keepBalancerCommand,

@@ -3,6 +3,7 @@
  * sd_watchdog_enabled(3).
  */
 import { execFile } from 'node:child_process';
+import { stat } from 'node:fs/promises';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 
@@ -29,17 +30,26 @@ export async function tellReady(environment: Environment, log: Log): Promise<voi
 }
 
 /**
- * Keeps the unit's watchdog (`WatchdogSec`) from restarting this process while its event loop runs. Does nothing
- * without `WATCHDOG_USEC`; a failure is logged once.
+ * Keeps the unit's watchdog (`WatchdogSec`) from restarting this process while its event loop runs and its file
+ * operations finish. Does nothing without `WATCHDOG_USEC`; a failure is logged once.
  */
-export function keepWatchdog(environment: Environment, log: Log): { stop(): void } {
+export function keepWatchdog(
+  environment: Environment,
+  log: Log,
+  touchFile: () => Promise<unknown> = () => stat('/proc/self'),
+): { stop(): void } {
   const socket = socketOf(environment);
   const limitMs = Number(environment['WATCHDOG_USEC']) / 1000;
   const pid = environment['WATCHDOG_PID'];
   if (socket === undefined || !(limitMs > 0) || (pid !== undefined && Number(pid) !== process.pid))
     return { stop: () => {} };
   let logged = false;
+  let isTouching = false;
   const beat = async (): Promise<void> => {
+    if (isTouching) return;
+    isTouching = true;
+    await touchFile().catch(() => {});
+    isTouching = false;
     const failed = await notify(environment, socket, 'WATCHDOG=1');
     if (failed === undefined || logged) return;
     logged = true;

@@ -32,6 +32,17 @@ test('the watchdog is notified at a third of its time, until it is stopped', asy
   assert.equal((await calls()).length, count);
 });
 
+test('the watchdog is not notified while file operations do not finish', async () => {
+  await rm(join(directory, 'calls'));
+  const blocked = Promise.withResolvers<void>();
+  const watchdog = keepWatchdog(environment(), silentLog, () => blocked.promise);
+  await sleep(500);
+  assert.deepEqual(await calls(), []);
+  blocked.resolve();
+  while ((await calls()).length < 2) await sleep(20);
+  watchdog.stop();
+});
+
 test('the watchdog of another process, or none, is left alone', async () => {
   await rm(join(directory, 'calls'));
   keepWatchdog({ ...environment(), WATCHDOG_PID: '1' }, silentLog);

@@ -104,9 +104,19 @@ export interface Manifests {
   fetch(url: string, timeoutMs: number): Promise<string>;
 }
 
+/**
+ * The same for paths outside of the kubelet's own directories, whose file system may never answer. Operations reject
+ * after a deadline and hold no thread of the process meanwhile.
+ */
+export type ForeignFiles = Pick<
+  VolumeFiles,
+  'makeDirectory' | 'makeFile' | 'isPresent' | 'kindOf' | 'ownByGroup' | 'bindSubPath'
+>;
+
 export interface KubeletFiles {
   readonly pods: PodFiles;
   readonly volumes: VolumeFiles;
+  readonly foreign: ForeignFiles;
   readonly logs: LogFiles;
   readonly manifests: Manifests;
 }

@@ -7,6 +7,7 @@ import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
 import { NodeDevices } from './devices/node-devices.ts';
 import { NodeAgent } from './node/node-agent.ts';
+import { nodeFacts } from './node/node-facts.ts';
 import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
 import { isSystemCritical } from './pods/critical.ts';
 import { PodDirectories } from './pods/directories.ts';
@@ -33,6 +34,7 @@ import { MirrorPods } from './sources/mirror-pods.ts';
 import { startCgroups } from './start-cgroups.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
+import { FileOperations } from './upkeep/file-operations.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
 import { makeVolumeRoot, type NodeVolumes, nodeVolumes, releaseVolumeRoot } from './volumes/compose.ts';
@@ -246,6 +248,10 @@ class NodeKubelet implements Kubelet {
       void this.followPlugins(parts);
       return;
     }
+    const fileOperations = new FileOperations({
+      ...{ host: deps.host, clock: deps.clock, log: deps.log, onChanged: () => agent.kick() },
+    });
+    const facts = nodeFacts(deps, fileOperations);
     const agent = new NodeAgent({
       config: deps.config,
       info: hostInfo,
@@ -253,30 +259,17 @@ class NodeKubelet implements Kubelet {
       events: services.events,
       clock: deps.clock,
       log: deps.log,
-      status: async (previous) => {
-        const said = new Set(previous.map(({ type }) => type));
-        const [disk, images, version, more] = await Promise.all([
-          deps.host.fileSystem(deps.config.paths.volumes),
-          deps.runtime.images.list(),
-          deps.runtime.version(),
-          deps.conditions?.(said) ?? [],
-        ]);
-        return nodeStatus({
-          config: deps.config,
-          info: hostInfo,
-          pressures: eviction.pressures,
-          disk,
+      status: async (previous) =>
+        nodeStatus({
+          ...(await facts(new Set(previous.map(({ type }) => type)))),
+          ...{ config: deps.config, info: hostInfo, pressures: eviction.pressures },
           features: services.runtimeFacts(),
-          runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
-          images,
           port: this.port,
           ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),
-          notReady: parts.shutdown.notReady ?? services.view.failure ?? deps.notReady?.(),
-          more,
+          notReady: parts.shutdown.notReady ?? fileOperations.problem() ?? services.view.failure ?? deps.notReady?.(),
           previous,
           nowMs: deps.clock.nowMs(),
-        });
-      },
+        }),
       volumesInUse: () => parts.volumes.inUse(),
       onRegistered: (node) => {
         mirrors.connect(client, node);
@@ -291,6 +284,8 @@ class NodeKubelet implements Kubelet {
       parts.volumes.nodeChanged();
     };
     const unfollow = pods.nodes.onChange({ added: observe, updated: observe });
+    fileOperations.start();
+    this.closers.push(() => fileOperations.stop());
     this.closers.push(() => agent.stop(), unfollow);
     void agent.start();
   }
@@ -377,8 +372,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     containers: await openContainerManager(deps, () => placements.kick()),
     volumes: new VolumeManager({
       directories,
-      files: deps.files.volumes,
-      mounts: deps.mounts,
+      ...{ files: deps.files.volumes, foreign: deps.files.foreign, mounts: deps.mounts },
       config: configObjects,
       plugins: volumes.plugins,
       tokens,

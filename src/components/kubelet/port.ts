@@ -55,6 +55,10 @@ export interface HostFacts {
   topology(): Promise<MachineTopology>;
   usage(): Promise<HostUsage>;
   fileSystem(path: string): Promise<FileSystemUsage>;
+  /** As `fileSystem`, for one that may hang: rejects after a deadline and holds no thread meanwhile. */
+  foreignFileSystem(path: string): Promise<FileSystemUsage>;
+  /** Resolves once a file operation of this process was carried out. */
+  touchFile(): Promise<void>;
   /** Contents of the host's resolv.conf and hosts files. */
   resolvConf(): Promise<string>;
   hosts(): Promise<string>;

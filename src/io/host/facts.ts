@@ -1,12 +1,14 @@
 /** What this host is and how busy it is, from /proc, /sys and os-release. */
+import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readFile, statfs } from 'node:fs/promises';
+import { readFile, stat, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import type { FileSystemUsage, HostFacts, HostInfo, HostUsage } from '../../components/kubelet/port.ts';
 import { readHugePages, readTopology } from './topology.ts';
 
+const FOREIGN_MS = 10_000;
 const CAP_SYS_RESOURCE = 24n;
 const MIN_OOM_SCORE = -1000;
 /** USER_HZ: fixed at 100 on every architecture Node runs on. */
@@ -20,6 +22,9 @@ export function createHostFacts(options: { readonly root: string; readonly nowMs
     topology: readTopology,
     usage: async () => readUsage(options.nowMs()),
     fileSystem: readFileSystem,
+    foreignFileSystem: readForeignFileSystem,
+    // Any file operation takes a thread of the pool.
+    touchFile: async () => void (await stat('/proc/self')),
     resolvConf: () => text('/etc/resolv.conf'),
     hosts: () => text('/etc/hosts'),
   };
@@ -98,6 +103,29 @@ async function readFileSystem(path: string): Promise<FileSystemUsage> {
     inodes: found.files,
     inodesFree: found.ffree,
   };
+}
+
+/** Paths whose child has not exited since its deadline. */
+const blocked = new Set<string>();
+
+/** In a child process, stat(1): statfs(2) of a file system that hangs never returns. */
+function readForeignFileSystem(path: string): Promise<FileSystemUsage> {
+  if (blocked.has(path)) return Promise.reject(new Error(`${path}: its file system still does not answer`));
+  return new Promise((resolve, reject) => {
+    const child = execFile('stat', ['-f', '-c', '%S %b %a %c %d', '--', path], (error, stdout, stderr) => {
+      clearTimeout(deadline);
+      blocked.delete(path);
+      if (error !== null) return reject(new Error(stderr.trim() === '' ? error.message : stderr.trim()));
+      const [size = 0, blocks = 0, available = 0, inodes = 0, inodesFree = 0] = stdout.trim().split(' ').map(Number);
+      resolve({ capacityBytes: blocks * size, availableBytes: available * size, inodes, inodesFree });
+    });
+    const deadline = setTimeout(() => {
+      blocked.add(path);
+      child.kill('SIGKILL');
+      child.unref();
+      reject(new Error(`${path}: its file system did not answer within ${FOREIGN_MS / 1000} s`));
+    }, FOREIGN_MS);
+  });
 }
 
 /** Values may be quoted. Source: os-release(5). */

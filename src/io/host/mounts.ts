@@ -1,11 +1,26 @@
 import { execFile } from 'node:child_process';
-import { lstat, readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { promisify } from 'node:util';
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Mounter } from '../../components/kubelet/port.ts';
 
-const execute = promisify(execFile);
+const TIMEOUT_MS = 60_000;
+
+/** A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit. */
+function execute(tool: string, args: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(tool, args, (error) => {
+      clearTimeout(deadline);
+      if (error === null) resolve();
+      else reject(error);
+    });
+    const deadline = setTimeout(() => {
+      child.kill('SIGKILL');
+      child.unref();
+      reject(new Error(`no exit within ${TIMEOUT_MS / 1000} s; check the file system's server`));
+    }, TIMEOUT_MS);
+  });
+}
 
 /** Mounts through mount(8) and umount(8) of util-linux, never following a link at the target. */
 export function createMounter(): Mounter {
@@ -28,19 +43,12 @@ export function createMounter(): Mounter {
         }
       }
     },
-    // The table of all mounts of the machine is long: a file system of its own shows in the directory's device number.
-    isMountPoint: async (target) => (await isOtherDevice(target)) || (await mountPoints()).includes(target),
+    // By the kernel's table alone: a call on the mounted file system itself may never return.
+    async isMountPoint(target) {
+      const directory = await realpath(dirname(target)).catch(() => dirname(target));
+      return (await mountPoints()).includes(join(directory, basename(target)));
+    },
   };
-}
-
-/** Of directories only: overlayfs may give a file the device number of the layer that it is in. */
-async function isOtherDevice(target: string): Promise<boolean> {
-  try {
-    const [own, above] = await Promise.all([lstat(target), lstat(dirname(target))]);
-    return own.isDirectory() && above.isDirectory() && own.dev !== above.dev;
-  } catch {
-    return false;
-  }
 }
 
 async function mount(args: readonly string[], target: string): Promise<void> {

@@ -1,11 +1,22 @@
 import type { KubeletFiles } from '../../components/kubelet/files-port.ts';
 import type { Mounter } from '../../components/kubelet/port.ts';
+import { createForeignFiles, type ForeignFilesOptions } from './foreign-files.ts';
 import { logFiles } from './log-files.ts';
 import { manifests } from './manifests.ts';
 import { podFiles } from './pod-files.ts';
 import { createVolumeFiles } from './volume-files.ts';
 
-/** `mounts` binds sub-paths of volumes. */
-export function createKubeletFiles(mounts: Mounter): KubeletFiles {
-  return { pods: podFiles, volumes: createVolumeFiles(mounts), logs: logFiles, manifests };
+/**
+ * `mounts` binds sub-paths of volumes. `foreign`: see `createForeignFiles`; undefined: every path is used in this
+ * process.
+ */
+export function createKubeletFiles(
+  mounts: Mounter,
+  foreign?: Pick<ForeignFilesOptions, 'helper' | 'isOwn' | 'deadlines'>,
+): KubeletFiles {
+  const volumes = createVolumeFiles(mounts);
+  return {
+    ...{ pods: podFiles, volumes, logs: logFiles, manifests },
+    foreign: foreign === undefined ? volumes : createForeignFiles({ ...foreign, mounts, own: volumes }),
+  };
 }

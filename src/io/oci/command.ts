@@ -29,21 +29,27 @@ export function runCommand(file: string, args: readonly string[], options: Comma
     const child = spawn(file, args, {
       stdio: [options.input === undefined ? 'ignore' : 'pipe', output, output],
       env: { ...childEnvironment },
-      timeout: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-      killSignal: 'SIGKILL',
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
     const stdout = collect(child.stdout);
     const stderr = collect(child.stderr);
     child.stdin?.on('error', () => {});
     child.stdin?.end(options.input);
+    // A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its end.
+    const deadline = setTimeout(() => {
+      child.kill('SIGKILL');
+      child.unref();
+      const seconds = (options.timeoutMs ?? DEFAULT_TIMEOUT_MS) / 1000;
+      reject(new CodedError('timeout', `${file} ${args[0] ?? ''}: no exit within ${seconds} s`));
+    }, options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    child.on('error', () => clearTimeout(deadline));
     child.on('error', (error) => reject(new CodedError('command', `${file}: ${error.message}`, { cause: error })));
     child.on('close', (code, signal) => {
+      clearTimeout(deadline);
       if (code === 0) return resolve(stdout());
       const said = stderr().trim() || stdout().trim();
       const how = signal === null ? `exit status ${code}` : `killed by ${signal}`;
-      const timedOut = signal === 'SIGKILL' && child.killed;
-      reject(new CodedError(timedOut ? 'timeout' : 'command', `${file} ${args[0] ?? ''}: ${said === '' ? how : said}`));
+      reject(new CodedError('command', `${file} ${args[0] ?? ''}: ${said === '' ? how : said}`));
     });
   });
 }

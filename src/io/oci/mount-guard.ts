@@ -4,9 +4,11 @@
  * CVE-2025-52881): a volume whose content another container exchanges meanwhile leads it to files of the host's kernel.
  * With such a runc only mounts are made that cannot take the place of what it uses itself.
  */
-import { lstat, readlink, realpath } from 'node:fs/promises';
+import { lstat, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
 import { type Mount, RuntimeError } from '../../core/podplan/port.ts';
+import { runCommand } from './command.ts';
 import { normalisePath } from './mounts.ts';
 
 /**
@@ -31,6 +33,7 @@ const OWN_DEVICES = new Set(
   'console core fd full null ptmx pts random stderr stdin stdout tty urandom zero'.split(' '),
 );
 const MAX_LINKS = 40;
+const LOOKUP_MS = 10_000;
 
 /** Throws RuntimeError 'create-failed' naming the mount. `rootfs` is the container's root as the image has it. */
 export async function checkMounts(rootfs: string, mounts: readonly Mount[], runtime: string): Promise<void> {
@@ -62,7 +65,8 @@ async function isHarmless(destination: string, source: string): Promise<boolean>
   if (top === undefined) return false;
   if (!SYSTEM.has(top)) return true;
   if (top === 'dev' && second !== undefined && !OWN_DEVICES.has(second)) return true;
-  return (await realpath(source).catch(() => '')) === destination;
+  const real = await runCommand('realpath', ['-e', '--', source], { timeoutMs: LOOKUP_MS }).catch(ignoringCommand);
+  return real?.replace(/\n$/, '') === destination;
 }
 
 /**
@@ -83,9 +87,7 @@ async function resolveIn(
       continue;
     }
     const next = [...current, part];
-    const link = SYSTEM.has(next[0] ?? '')
-      ? undefined
-      : await readlink(onHost(rootfs, made, `/${next.join('/')}`)).catch(() => undefined);
+    const link = SYSTEM.has(next[0] ?? '') ? undefined : await linkAt(rootfs, made, `/${next.join('/')}`);
     if (link === undefined) {
       current = next;
       continue;
@@ -101,11 +103,19 @@ async function resolveIn(
   return normalisePath(current.join('/'));
 }
 
-function onHost(
+/** Target of a link; undefined: nothing, or not a link. A volume may hang, so a child process reads it. */
+async function linkAt(
   rootfs: string,
   made: readonly { readonly destination: string; readonly source: string }[],
   path: string,
-): string {
+): Promise<string | undefined> {
   const over = made.findLast(({ destination }) => path.startsWith(`${destination}/`));
-  return over === undefined ? join(rootfs, path) : join(over.source, path.slice(over.destination.length));
+  if (over === undefined) return readlink(join(rootfs, path)).catch(() => undefined);
+  const inVolume = join(over.source, path.slice(over.destination.length));
+  return runCommand('readlink', ['-n', '--', inVolume], { timeoutMs: LOOKUP_MS }).catch(ignoringCommand);
+}
+
+/** The program's own failure means that there is nothing; a deadline that has passed does not. */
+function ignoringCommand(error: unknown): undefined {
+  if (!(error instanceof CodedError && error.code === 'command')) throw error;
 }

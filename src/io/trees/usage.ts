@@ -21,18 +21,23 @@ export async function treeUsage(paths: readonly string[], options: UsageOptions)
 async function measure(paths: readonly string[], { unit, timeoutMs }: UsageOptions): Promise<[string, number][]> {
   const how = unit === 'bytes' ? ['-k'] : ['--inodes'];
   const output = await new Promise<string>((resolve, reject) => {
-    execFile(
+    const child = execFile(
       'nice',
       ['-n', '19', 'du', '-s', '-x', '-0', ...how, '--', ...paths],
-      { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: OUTPUT_BYTES },
+      { maxBuffer: OUTPUT_BYTES },
       (error, stdout, stderr) => {
+        clearTimeout(deadline);
         // du exits with 1 when some files went while it counted; what it says of the others holds.
         if (error === null || error.code === 1) resolve(stdout);
-        else if (error.killed === true)
-          reject(new CodedError('timeout', `${paths[0]}: not measured within ${timeoutMs} ms`));
         else reject(new CodedError('usage', `du: ${stderr.trim() === '' ? messageOf(error) : stderr.trim()}`));
       },
     );
+    // A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit.
+    const deadline = setTimeout(() => {
+      child.kill('SIGKILL');
+      child.unref();
+      reject(new CodedError('timeout', `${paths[0]}: not measured within ${timeoutMs} ms`));
+    }, timeoutMs);
   });
   return output
     .split('\0')

@@ -72,6 +72,7 @@ import { followSettings } from './shown-settings.ts';
 import { openSubmittedPods, type SubmittedPods } from './submitted-pods.ts';
 import { openTrustedTime, type TrustedTime } from './trusted-time.ts';
 import { followVersions, type VersionFollower } from './version-skew.ts';
+import { foreignPaths } from './volume-calls.ts';
 import { linkDriverRoot, volumeDeps } from './volumes.ts';
 
 export interface Host {
@@ -380,7 +381,7 @@ async function hostKubelet({
     slices: prepared.serviceManager,
     login: prepared.serviceManager === undefined ? undefined : createLoginManager(),
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
-    files: createKubeletFiles(mounts),
+    files: createKubeletFiles(mounts, foreignPaths(settings.root, nodeConfig.volumeDirectory)),
     fileWatch: createFileWatch(),
     hostLogs: hostLogsOf(settings.root),
     mounts,

@@ -191,6 +191,21 @@ test('what is in use is published on a Node that was created again', async () =>
   assert.deepEqual(await lab.attachments.inUse(), [UNIQUE]);
 });
 
+test('an iSCSI disk is in use, also when a release without its name has recorded it', async () => {
+  const lab = new CsiNodeLab();
+  const disk = { kind: 'iscsi', iqn: 'iqn.2001-04.com.example:disk', portals: ['192.0.2.1'], name: 'pv' };
+  const record = (volume: string, more: object): void => {
+    const text = JSON.stringify({ ...disk, uid: 'u', volume, ...more });
+    lab.disk.set(`/vol/pods/u/mounts/${volume}`, text);
+  };
+  record('a', { block: false, staging: `/vol/plugins/kubernetes.io/iscsi/${disk.iqn}-lun-1`, path: '/p' });
+  record('b', { block: true, staging: '', path: `/dev/disk/by-path/ip-192.0.2.1:3260-iscsi-${disk.iqn}-lun-2` });
+  record('c', { block: true, staging: '', path: '/dev/sdx', unique: 'kubernetes.io/iscsi/x:y:3' });
+  await lab.attachments.report();
+  const [first, second] = [1, 2].map((lun) => `kubernetes.io/iscsi/192.0.2.1:${disk.iqn}:${lun}`);
+  assert.deepEqual(lab.node()?.status?.volumesInUse, [first, second, 'kubernetes.io/iscsi/x:y:3']);
+});
+
 test('a volume whose attachment is being deleted is not mounted', async () => {
   const lab = new CsiNodeLab();
   const name = attachmentNameOf('h', DRIVER, 'n1', sha256);

@@ -89,7 +89,7 @@ class Host {
     } as unknown as VolumeFiles;
     this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools);
     const attachments = { report: async () => {}, waitInTree: () => this.attached(), forget: () => {} };
-    const shared = { records: this.records, directories, files, mounts, tools };
+    const shared = { records: this.records, directories, files, foreign: files, mounts, tools };
     this.network = new NetworkVolumes({ ...shared, secretOf: async () => ({}), attachments, reportSoon: () => {} });
     this.local = new LocalVolumes({ ...shared, onUnlimited: () => {} });
   }

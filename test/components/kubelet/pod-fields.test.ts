@@ -152,6 +152,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
     const manager = new VolumeManager({
       directories: new PodDirectories({ volumes: directory } as never, {} as never),
       files: createKubeletFiles(createMounter()).volumes,
+      foreign: createKubeletFiles(createMounter()).foreign,
       mounts: { isMountPoint: async () => true } as never,
       config: {} as never,
       plugins: { isFor: () => false } as never,

@@ -231,9 +231,10 @@ export function csiTests(lab: () => PodLab): void {
     try {
       driver.failing.set('NodeUnstageVolume', 'busy');
       await lab().apply(...boundPair('sticky', name), user('leaves', 'sticky', shell('echo kept > /data/file', MOUNT)));
-      await eventually('the volume to be published', 30_000, async () =>
-        driver.called('NodePublishVolume').length > 0 ? true : undefined,
-      );
+      await lab().until('leaves', 'to have written its file', ({ status }) => {
+        const [container] = status?.containerStatuses ?? [];
+        return (container?.state?.terminated ?? container?.lastState?.terminated) !== undefined;
+      });
       await lab().kubectl('delete', 'pod', 'leaves');
       await eventually('two attempts to unstage', 20_000, async () =>
         driver.called('NodeUnstageVolume').length >= 2 ? true : undefined,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { HungFileSystem } from '../../hung-file-system.ts';
 import { eventually } from '../harness.ts';
 import { helloImage } from '../images.ts';
 import { idle, type PodLab, pod, shell } from './lab.ts';
@@ -54,6 +55,32 @@ export function storageTests(lab: () => PodLab): void {
     assert.equal(await size(), 8 << 20);
     await lab().kubectl('delete', 'pod', 'raw-user');
     await lab().kubectl('delete', 'pvc', 'raw-local');
+  });
+
+  test('a file system that never answers holds up only its own pods', LIMIT, async () => {
+    const hung = await HungFileSystem.mount(join(lab().scratch, 'hung'));
+    const names = Array.from({ length: 6 }, (_, at) => `hung-${at}`);
+    const mount = { volumeMounts: [{ name: 'data', mountPath: '/data', subPath: 'below' }] };
+    try {
+      const volume = (at: number): object => ({
+        path: join(hung.path, String(at)),
+        ...(at % 2 === 0 ? { type: 'Directory' } : {}),
+      });
+      await lab().apply(
+        ...names.map((name, at) =>
+          pod(name, { volumes: [{ name: 'data', hostPath: volume(at) }], containers: [idle(mount)] } as object),
+        ),
+      );
+      for (const name of names.slice(0, 2)) await lab().event(name, 'FailedMount', /did not answer within/, 40_000);
+      await lab().apply(pod('beside-hung', { containers: [shell('echo runs; sleep 1000')] }));
+      await lab().ready('beside-hung');
+      assert.equal(await lab().logs('beside-hung'), 'runs\n');
+      const ready = 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}';
+      assert.equal(await lab().kubectl('get', 'nodes', '-o', ready), 'True');
+      await lab().kubectl('delete', 'pod', 'beside-hung', ...names);
+    } finally {
+      await hung.release();
+    }
   });
 
   test('a local directory grows with its claim', LIMIT, async () => {

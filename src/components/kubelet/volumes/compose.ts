@@ -117,7 +117,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     log: log.named('volumes'),
   });
   const context = new CsiContext(options.tokens);
-  const shared = { records, directories, files: files.volumes, mounts, tools };
+  const shared = { records, directories, files: files.volumes, foreign: files.foreign, mounts, tools };
   const csi = new CsiVolumes({ ...shared, drivers, attachments, staging, context });
   const local = new LocalVolumes({
     ...shared,
@@ -127,7 +127,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   });
   const isReady = async (record: MountRecord): Promise<boolean> => {
     if (record.kind === 'csi' && record.republish) return false;
-    if (record.block) return (await files.volumes.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
+    if (record.block) return (await files.foreign.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
     return mounts.isMountPoint(record.path);
   };
   const network = new NetworkVolumes({

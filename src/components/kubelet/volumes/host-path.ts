@@ -1,8 +1,8 @@
 import type { HostPathVolumeSource } from 'kubernetes-types/core/v1';
-import type { VolumeFiles } from '../files-port.ts';
+import type { ForeignFiles } from '../files-port.ts';
 
 /** Checks (or makes) what the volume's type asks for. Throws with upstream's text. Source: pkg/volume/hostpath. */
-export async function prepareHostPath(source: HostPathVolumeSource, files: VolumeFiles): Promise<string> {
+export async function prepareHostPath(source: HostPathVolumeSource, files: ForeignFiles): Promise<string> {
   const { path } = source;
   if (path.split('/').includes('..')) throw new Error(`invalid path ${JSON.stringify(path)}: must not contain '..'`);
   const type = source.type ?? '';

@@ -8,7 +8,7 @@ import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes } from '../../../base/quantity.ts';
 import { Turns } from '../../../base/turns.ts';
-import type { VolumeFiles } from '../files-port.ts';
+import type { ForeignFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
 import { prepareHostPath } from './host-path.ts';
@@ -19,7 +19,8 @@ import type { VolumeTools } from './tools-port.ts';
 export interface LocalVolumesOptions {
   readonly records: MountRecords;
   readonly directories: PodDirectories;
-  readonly files: VolumeFiles;
+  /** For what lies in a volume. */
+  readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
   /** A size that its file system cannot enforce. */
@@ -38,18 +39,18 @@ export class LocalVolumes {
   /** Bound once: what runs already needs no API server after a restart of the kubelet. */
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
-    const { records, files } = this.#options;
+    const { records, foreign } = this.#options;
     const { local, hostPath } = request.persistent?.spec ?? {};
-    const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, files) : local.path;
+    const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, foreign) : local.path;
     if (local !== undefined) await this.#prepareDirectory(request, path);
     const { securityContext } = request.pod.spec ?? {};
     // hostPath volumes keep their owners.
     if (local !== undefined && securityContext?.fsGroup !== undefined && !isReadOnly(request)) {
-      await files.ownByGroup(path, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
+      await foreign.ownByGroup(path, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
     }
     const record = this.recordOf(request);
     await records.put(record);
-    await files.bindSubPath(path, '', record.path);
+    await foreign.bindSubPath(path, '', record.path);
   }
 
   recordOf(request: VolumeRequest): PlainMount {
@@ -93,17 +94,17 @@ export class LocalVolumes {
   }
 
   async #prepareDirectory(request: VolumeRequest, path: string): Promise<void> {
-    const { files, tools, onUnlimited } = this.#options;
+    const { foreign, tools, onUnlimited } = this.#options;
     if (isProvisioned(request)) {
-      await files.makeDirectory(path, 0o777);
+      await foreign.makeDirectory(path, 0o777);
       if (!(await tools.limitDirectory(path, bytesOf(request)))) onUnlimited(request);
     }
-    if ((await files.kindOf(path)) !== 'Directory') throw new Error(`path "${path}" does not exist`);
+    if ((await foreign.kindOf(path)) !== 'Directory') throw new Error(`path "${path}" does not exist`);
   }
 
   /** A device as it is; a file, such as the provisioner's, through a loop device. */
   async #setUpBlock(request: VolumeRequest): Promise<void> {
-    const { records, files, tools } = this.#options;
+    const { records, foreign, tools } = this.#options;
     const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';
     const claim = claimKeyOf(request);
     const shared = {
@@ -114,7 +115,7 @@ export class LocalVolumes {
       ...(claim === undefined ? {} : { claim }),
     };
     if (isProvisioned(request)) await tools.makeImage(file, bytesOf(request));
-    const kind = await files.kindOf(file);
+    const kind = await foreign.kindOf(file);
     if (kind === 'BlockDevice') return records.put({ ...shared, kind: 'local', path: file });
     if (kind !== 'File') throw new Error(`path "${file}" is not a block device or a file`);
     const known = await records.get(shared.uid, shared.volume);

@@ -6,7 +6,7 @@ import type { ApiClient } from '../../../client/types.ts';
 import { podAmount } from '../../../core/cgroup/resources.ts';
 import type { ContainerConfig, Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
-import type { VolumeFiles } from '../files-port.ts';
+import type { ForeignFiles, VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/expansion.ts';
 import type { Mounter } from '../port.ts';
@@ -44,6 +44,7 @@ export interface PodAddresses {
 export interface VolumeManagerOptions {
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
+  readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly config: ConfigReader;
   readonly plugins: VolumePlugins;
@@ -104,7 +105,7 @@ export class VolumeManager {
   ): Promise<void> {
     const uid = pod.metadata?.uid ?? '';
     if (volume.hostPath !== undefined) {
-      await prepareHostPath(volume.hostPath, this.options.files);
+      await prepareHostPath(volume.hostPath, this.options.foreign);
       return;
     }
     if (this.options.plugins.isFor(volume)) {
@@ -173,7 +174,7 @@ export class VolumeManager {
       if (subPath !== '') {
         hostPath = this.options.directories.subPath(pod.metadata?.uid ?? '', mount.name, container.name, index);
         try {
-          await this.options.files.bindSubPath(path, subPath, hostPath);
+          await this.filesOf(volume).bindSubPath(path, subPath, hostPath);
         } catch (error) {
           throw new Error(
             `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}": ${messageOf(error)}`,
@@ -222,6 +223,11 @@ export class VolumeManager {
   async tearDown(uid: string, keepsDrivers = false): Promise<void> {
     if (!keepsDrivers) await this.options.plugins.tearDown(uid);
     await this.options.mounts.unmountTree(this.options.directories.pod(uid));
+  }
+
+  private filesOf(volume: Volume): ForeignFiles {
+    const { files, foreign, plugins } = this.options;
+    return volume.hostPath !== undefined || plugins.isFor(volume) ? foreign : files;
   }
 
   private pathOf(pod: Pod, volume: Volume): string {

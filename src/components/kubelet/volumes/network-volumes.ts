@@ -4,7 +4,7 @@ import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubern
 import { uniqueIscsiName } from '../../../api/volumes/attachment.ts';
 import { portalWithPort } from '../../../api/volumes/iscsi.ts';
 import { Turns } from '../../../base/turns.ts';
-import type { VolumeFiles } from '../files-port.ts';
+import type { ForeignFiles, VolumeFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import type { Mounter } from '../port.ts';
 import type { Attachments } from './csi/attachments.ts';
@@ -19,6 +19,8 @@ export interface NetworkVolumesOptions {
   readonly records: MountRecords;
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
+  /** For what lies in a volume. */
+  readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
   readonly attachments: Pick<Attachments, 'report' | 'waitInTree' | 'forget'>;
@@ -76,7 +78,7 @@ export class NetworkVolumes {
   }
 
   async #mountIscsi(request: VolumeRequest, source: ISCSIVolumeSource, record: IscsiMount): Promise<void> {
-    const { records, mounts, files, tools } = this.#options;
+    const { records, mounts, files, foreign, tools } = this.#options;
     const { iqn, lun, iscsiInterface = 'default', fsType } = source;
     const { portals, staging } = record;
     const chap = await this.#chap(request, source);
@@ -90,9 +92,9 @@ export class NetworkVolumes {
     }
     const { securityContext } = request.pod.spec ?? {};
     if (securityContext?.fsGroup !== undefined && !isReadOnlyDevice) {
-      await files.ownByGroup(staging, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
+      await foreign.ownByGroup(staging, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
     }
-    await files.bindSubPath(staging, '', record.path);
+    await foreign.bindSubPath(staging, '', record.path);
   }
 
   /** Of a Secret of type `kubernetes.io/iscsi-chap`. Throws an Error that names what is missing, never a value. */
@@ -138,7 +140,7 @@ export class NetworkVolumes {
     if (portals.length > 0) await tools.iscsiLogout({ portals, iqn: record.iqn });
     await records.remove(record);
     attachments.forget(record);
-    if (record.unique !== undefined) reportSoon();
+    reportSoon();
   }
 
   /** Other volumes of the record's target: of other pods and of the same pod. */

@@ -107,9 +107,9 @@ export class VolumePlugins {
   }
 }
 
-/** Source: pkg/volume/util/operationexecutor operation_generator.go, which enforces the mode when it is the only one. */
+/** Source: pkg/volume/util/operationexecutor operation_generator.go. */
 const isForOnePod = ({ persistent }: VolumeRequest): boolean =>
-  persistent?.spec?.accessModes?.every((mode) => mode === 'ReadWriteOncePod') === true;
+  persistent?.spec?.accessModes?.join() === 'ReadWriteOncePod';
 
 /** Sources of PersistentVolumes that were once drivers inside of Kubernetes. */
 const SOURCES = new Set(

@@ -100,7 +100,7 @@ export class VolumeUsages {
         ...(stats.abnormal === undefined ? {} : { abnormal: stats.abnormal }),
       };
     }
-    const disk = await host.fileSystem(record.path);
+    const disk = await host.foreignFileSystem(record.path);
     const whole = {
       ...{ capacityBytes: disk.capacityBytes, availableBytes: disk.availableBytes },
       ...{ inodes: disk.inodes, inodesFree: disk.inodesFree, inodesUsed: disk.inodes - disk.inodesFree },

@@ -7,7 +7,7 @@ import type { Node } from 'kubernetes-types/core/v1';
 import type { VolumeAttachment, VolumeError } from 'kubernetes-types/storage/v1';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
-import { attachmentNameOf, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
+import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../../api/volumes/attachment.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import type { ApiClient } from '../../../../client/types.ts';
 import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
@@ -138,7 +138,10 @@ export class Attachments {
     for (const { driver, volumeId, attachable } of [...mounted, ...(await this.#staged.all())]) {
       if (attachable) used.add(uniqueVolumeName(driver, volumeId));
     }
-    for (const record of records) if (record.kind === 'iscsi' && record.unique !== undefined) used.add(record.unique);
+    for (const record of records) {
+      const unique = record.kind === 'iscsi' ? uniqueOf(record) : undefined;
+      if (unique !== undefined) used.add(unique);
+    }
     return [...used].sort();
   }
 
@@ -180,6 +183,12 @@ export class Attachments {
     if (this.#client === undefined) throw new Error('there is no API server yet');
     return this.#client;
   }
+}
+
+/** Releases before this one recorded no name, but the unit is part of the paths. */
+function uniqueOf({ unique, portals: [targetPortal = ''], iqn, staging, path }: IscsiMount): string | undefined {
+  const unit = /-lun-(\d+)$/.exec(staging === '' ? path : staging)?.[1];
+  return unique ?? (unit === undefined ? undefined : uniqueIscsiName({ targetPortal, iqn, lun: Number(unit) }));
 }
 
 const textOf = (names: readonly string[] | undefined): string => [...(names ?? [])].sort().join(' ');

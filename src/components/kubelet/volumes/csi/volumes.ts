@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import type { CSIPersistentVolumeSource } from 'kubernetes-types/core/v1';
 import type { CSIDriver } from 'kubernetes-types/storage/v1';
 import { messageOf } from '../../../../base/errors.ts';
-import type { VolumeFiles } from '../../files-port.ts';
+import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { Mounter } from '../../port.ts';
 import type { CsiMount, MountRecords } from '../records.ts';
@@ -28,6 +28,8 @@ export interface CsiVolumesOptions {
   readonly context: CsiContext;
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
+  /** For what lies in a volume. */
+  readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: Pick<VolumeTools, 'unmount' | 'removeEmptyDirectory' | 'removeFile'>;
 }
@@ -137,7 +139,7 @@ export class CsiVolumes {
     shared: Omit<Parameters<RegisteredDriver['node']['stage']>[0], 'secrets'>,
     isThere: boolean,
   ): Promise<void> {
-    const { files, directories, context } = this.#options;
+    const { files, foreign, directories, context } = this.#options;
     const { pod } = request;
     try {
       await files.makeDirectory(dirname(record.target), 0o750);
@@ -156,7 +158,7 @@ export class CsiVolumes {
       });
       const group = groupOf(pod);
       if (!isThere && group !== undefined && !record.block && isOwnedByGroup(request, driver.capabilities, object)) {
-        await files.ownByGroup(record.path, group, pod.spec?.securityContext?.fsGroupChangePolicy);
+        await foreign.ownByGroup(record.path, group, pod.spec?.securityContext?.fsGroupChangePolicy);
       }
     } catch (error) {
       throw new CsiStepError(record.block ? 'MapVolume' : 'SetUp', record.name, error);
@@ -211,8 +213,8 @@ export class CsiVolumes {
   }
 
   async #isPublished({ block, path }: CsiMount): Promise<boolean> {
-    const { files, mounts } = this.#options;
-    return block ? (await files.kindOf(path)) === 'BlockDevice' : mounts.isMountPoint(path);
+    const { foreign, mounts } = this.#options;
+    return block ? (await foreign.kindOf(path)) === 'BlockDevice' : mounts.isMountPoint(path);
   }
 
   #stagingPath(request: VolumeRequest, { driver, volumeId }: CsiSource): string {

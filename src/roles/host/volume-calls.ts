@@ -1,0 +1,20 @@
+/** Operations on volumes whose file system may not answer, in a process of their own. */
+import { join, normalize } from 'node:path';
+import { createMounter } from '../../io/host/index.ts';
+import { runVolumeCall } from '../../io/kubelet-files/index.ts';
+import { selfCommand } from '../assets.ts';
+
+/** Paths that the host process uses itself: its own directories, without the volumes that are mounted for pods. */
+export function foreignPaths(root: string, volumeDirectory: string) {
+  const own = ['etc/origin', 'var/lib/origin'].map((directory) => join(root, directory));
+  const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory}/`);
+  return {
+    helper: [...selfCommand(), 'volume-call', '--'],
+    isOwn: (path: string): boolean => {
+      const plain = normalize(path);
+      return own.some((directory) => isBelow(plain, directory)) && !isBelow(plain, volumeDirectory);
+    },
+  };
+}
+
+export const runVolumeCalls = (args: readonly string[]): Promise<void> => runVolumeCall(args, createMounter());
