@@ -6,7 +6,7 @@
 export interface PodFiles {
   /** Makes the directory and its parents; one that is there keeps its mode. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** Names in a directory; none when it cannot be read. */
+  /** Names in a directory; none when there is no directory. */
   names(directory: string): Promise<readonly string[]>;
   /** Replaces the file at once, so that readers see the old or the new content; makes its directory. */
   replace(path: string, content: string): Promise<void>;

@@ -36,7 +36,11 @@ export const podFiles: PodFiles = {
 };
 
 async function names(directory: string): Promise<readonly string[]> {
-  return readdir(directory).catch((): string[] => []);
+  return readdir(directory).catch((error: unknown): string[] => {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw error;
+  });
 }
 
 async function takeMessage(path: string, maxBytes: number): Promise<string> {

@@ -1,6 +1,6 @@
 /** iSCSI sessions and loop devices that several volumes share, with records on disk and a target in memory. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -31,7 +31,10 @@ class Host {
   readonly network: NetworkVolumes;
   readonly local: LocalVolumes;
 
+  readonly root: string;
+
   constructor(root: string) {
+    this.root = root;
     const real = createVolumeTools({ log: silentLog });
     const directories = {
       pods: join(root, 'pods'),
@@ -158,6 +161,24 @@ describe('iSCSI sessions', () => {
     assert.ok(host.sessions.has(IQN));
     await host.tearDown('two');
     assert.deepEqual([...host.sessions], []);
+  });
+
+  it('stay while the records of other pods cannot be read', async () => {
+    await host.setUp('one', 'a');
+    await host.setUp('two', 'b');
+    const restarted = new Host(host.root);
+    for (const [path, device] of host.mounted) restarted.mounted.set(path, device);
+    restarted.sessions.add(IQN);
+    const directory = join(host.root, 'pods/two/mounts');
+    await rename(directory, `${directory}.aside`);
+    await symlink('mounts', directory);
+    await assert.rejects(restarted.tearDown('one'), /ELOOP/);
+    await rm(directory);
+    await rename(`${directory}.aside`, directory);
+    await restarted.tearDown('one');
+    assert.ok(restarted.sessions.has(IQN));
+    await restarted.tearDown('two');
+    assert.deepEqual([...restarted.sessions], []);
   });
 
   it('leave a loop device to a pod that starts while another one ends', async () => {

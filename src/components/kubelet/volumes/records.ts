@@ -103,7 +103,11 @@ export class MountRecords {
   }
 
   #load(): Promise<void> {
-    this.#loaded ??= this.#readAll();
+    this.#loaded ??= this.#readAll().catch((error: unknown) => {
+      // Records that could not be read may exist: the next call reads again.
+      this.#loaded = undefined;
+      throw error;
+    });
     return this.#loaded;
   }
 

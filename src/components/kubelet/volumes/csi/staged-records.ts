@@ -71,7 +71,11 @@ export class StagedRecords {
   }
 
   #load(): Promise<void> {
-    this.#loaded ??= this.#readAll();
+    this.#loaded ??= this.#readAll().catch((error: unknown) => {
+      // Records that could not be read may exist: the next call reads again.
+      this.#loaded = undefined;
+      throw error;
+    });
     return this.#loaded;
   }
 
