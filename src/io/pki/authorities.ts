@@ -10,7 +10,7 @@ import {
   loadAuthority,
   renewAuthority,
 } from './certificate.ts';
-import { readIfPresent, readSecretIfPresent, writePair, writeWhole } from './files.ts';
+import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
 import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
 
 export interface InstallContext {
@@ -36,6 +36,7 @@ export async function ensureAuthority(
   commonName: string,
   context: InstallContext,
 ): Promise<Authority> {
+  await completeExchange(files);
   const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   if (keyPem === undefined && certPem !== undefined) {
     throw new CodedError(
@@ -64,6 +65,25 @@ export async function ensureAuthority(
   await writeWhole(files.cert, renewed.certPem, { mode: 0o644, durable: true });
   context.onIssued?.(files.cert, why ?? 'unusable');
   return renewed;
+}
+
+/**
+ * Completes the exchange of an authority for its successor after a crash. The key is exchanged first, so a successor
+ * whose key is the present one has begun to sign. Throws CodedErrors of the files.
+ */
+export async function completeExchange(files: PairFiles): Promise<void> {
+  const successor = successorOf(files);
+  const [certPem, keyPem, nextCertPem, nextKeyPem] = await Promise.all([
+    readIfPresent(files.cert),
+    readSecretIfPresent(files.key),
+    readIfPresent(successor.cert),
+    readSecretIfPresent(successor.key),
+  ]);
+  if (keyPem === undefined) return;
+  if (nextCertPem !== undefined && tryLoad(nextCertPem, keyPem) !== undefined) {
+    if (certPem !== nextCertPem) await writeWhole(files.cert, nextCertPem, { mode: 0o644, durable: true });
+  } else if (nextKeyPem !== keyPem) return;
+  await removePair(successor);
 }
 
 /** An authority from its files; undefined when there is none. Throws CodedError 'bad-authority'. */

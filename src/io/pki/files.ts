@@ -71,6 +71,13 @@ export async function writePair(
   }
 }
 
+/** Removes a certificate and its key durably. */
+export async function removePair(files: { readonly cert: string; readonly key: string }): Promise<void> {
+  // The certificate first: without it the pair counts as absent.
+  for (const path of [files.cert, files.key]) await rm(path, { force: true });
+  await syncDirectory(dirname(files.cert));
+}
+
 /** Writes unless the file already holds exactly this. True when it was written. */
 export async function writeIfDifferent(path: string, content: string, options: WriteMode = {}): Promise<boolean> {
   if ((await readIfPresent(path)) === content) return false;

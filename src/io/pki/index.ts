@@ -10,11 +10,18 @@ export {
   loadAuthority,
   RELEASED_MS,
 } from './certificate.ts';
-export { readIfPresent, readSecretIfPresent, writeIfDifferent, writeWhole } from './files.ts';
+export {
+  readIfPresent,
+  readSecretIfPresent,
+  removePair,
+  writeIfDifferent,
+  writePair,
+  writeWhole,
+} from './files.ts';
 export { canonicalIp, installEtcd, installMaster, installNode } from './install.ts';
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';
-export { etcdFiles, masterFiles, nodeFiles, predecessorOf, successorOf } from './layout.ts';
+export { etcdFiles, masterFiles, nodeFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
 export type { AlternativeNames } from './names.ts';
 export { isRevoked, parseRevocationList } from './revocation.ts';
 export { type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from './rotation.ts';

@@ -6,9 +6,9 @@
 import { createPrivateKey } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
-import { AUTHORITY_DAYS, loadIfPresent } from './authorities.ts';
-import { createAuthority, generateKey, keyToPem, lifetimeFrom, publicKeyToPem } from './certificate.ts';
-import { readIfPresent, readSecretIfPresent, writePair, writeWhole } from './files.ts';
+import { AUTHORITY_DAYS, completeExchange, loadIfPresent } from './authorities.ts';
+import { type Authority, createAuthority, generateKey, keyToPem, lifetimeFrom, publicKeyToPem } from './certificate.ts';
+import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
 import { type MasterFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
 import { publicPartOf } from './service-account-keys.ts';
 
@@ -20,7 +20,12 @@ export async function rotateAuthority(
   { commonName, phase, nowMs }: { readonly commonName: string; readonly phase: RotationPhase; readonly nowMs: number },
 ): Promise<void> {
   const [successor, predecessor] = [successorOf(files), predecessorOf(files)];
-  const [present, next, old] = await Promise.all([files, successor, predecessor].map(loadIfPresent));
+  await completeExchange(files);
+  const [present, next, old] = await Promise.all([
+    loadIfPresent(files),
+    loadUnlessHalf(successor),
+    loadUnlessHalf(predecessor),
+  ]);
   if (present === undefined) throw new CodedError('bad-authority', `${files.key}: this host does not hold the key`);
   switch (phase) {
     case 'new-ca': {
@@ -33,8 +38,8 @@ export async function rotateAuthority(
     }
     case 'reissue':
       if (next === undefined) {
-        if (old !== undefined) return;
-        throw wrongPhase(files.cert, 'it has no successor', 'new-ca');
+        if (old === undefined) throw wrongPhase(files.cert, 'it has no successor', 'new-ca');
+        return;
       }
       if (old === undefined) {
         await writePair(
@@ -44,11 +49,11 @@ export async function rotateAuthority(
         );
       }
       await writePair(files, { certPem: next.certPem, keyPem: keyToPem(next.privateKey) }, { durable: true });
-      await Promise.all([rm(successor.cert, { force: true }), rm(successor.key, { force: true })]);
+      await removePair(successor);
       return;
     case 'finish':
       if (next !== undefined) throw wrongPhase(files.cert, 'its successor does not sign yet', 'reissue');
-      await Promise.all([rm(predecessor.cert, { force: true }), rm(predecessor.key, { force: true })]);
+      await removePair(predecessor);
       return;
     default:
       phase satisfies never;
@@ -60,7 +65,10 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
   const keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
   if (keyPem === undefined)
     throw new CodedError('bad-key', `${files.serviceAccountsPrivateKey}: this host does not hold the key`);
-  const nextPem = await readSecretIfPresent(files.serviceAccountsNextKey);
+  const waiting = await readSecretIfPresent(files.serviceAccountsNextKey);
+  // The key that signs already was left by a crash.
+  const nextPem = waiting === keyPem ? undefined : waiting;
+  if (nextPem !== waiting) await rm(files.serviceAccountsNextKey, { force: true });
   const publicPem = publicPartOf(files.serviceAccountsPrivateKey, keyPem);
   const accepted = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';
   switch (phase) {
@@ -87,6 +95,16 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
       return;
     default:
       phase satisfies never;
+  }
+}
+
+/** Undefined also for the halves of two pairs, which a crash has left of one that is not in use. */
+async function loadUnlessHalf(files: PairFiles): Promise<Authority | undefined> {
+  try {
+    return await loadIfPresent(files);
+  } catch (error) {
+    if (error instanceof CodedError && error.code === 'bad-authority') return undefined;
+    throw error;
   }
 }
 

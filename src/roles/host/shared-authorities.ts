@@ -3,7 +3,7 @@
  * with each private key of the cluster's authority that a master may hold at present.
  */
 import { createHash, createPublicKey } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
@@ -11,9 +11,19 @@ import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
-import { masterFiles, predecessorOf, successorOf, writeWhole } from '../../io/pki/index.ts';
+import {
+  loadAuthority,
+  masterFiles,
+  type PairFiles,
+  predecessorOf,
+  readIfPresent,
+  removePair,
+  successorOf,
+  writePair,
+  writeWhole,
+} from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { authorityFiles, type SealingSecret, seal, unseal } from '../join/sealed-keys.ts';
+import { type SealingSecret, seal, sharedAuthorities, unseal } from '../join/sealed-keys.ts';
 import { systemClock as clock } from '../process.ts';
 
 const SECRET = { namespace: 'kube-system', name: 'hyperedge-authorities' } as const;
@@ -30,13 +40,17 @@ const generationFile = ({ root }: Settings): string =>
 /** The private keys of the cluster's authority on this host: the present one, its successor and its predecessor. */
 export async function sealingSecrets({ root }: Settings): Promise<SealingSecret[]> {
   const { ca } = masterFiles(root);
-  const texts = await Promise.all(
-    [ca, successorOf(ca), predecessorOf(ca)].map(({ key }) => readFile(key, 'utf8').catch(() => undefined)),
+  const found = await Promise.all(
+    [ca, successorOf(ca), predecessorOf(ca)].map(async ({ key }) => ({ key, secret: await readIfPresent(key) })),
   );
-  return texts.flatMap((secret) => {
+  return found.flatMap(({ key, secret }) => {
     if (secret === undefined) return [];
-    const spki = createPublicKey(secret).export({ type: 'spki', format: 'der' });
-    return [{ id: createHash('sha256').update(spki).digest('hex').slice(0, 32), secret }];
+    try {
+      const spki = createPublicKey(secret).export({ type: 'spki', format: 'der' });
+      return [{ id: createHash('sha256').update(spki).digest('hex').slice(0, 32), secret }];
+    } catch (error) {
+      throw new CodedError('bad-authority', `${key} holds no readable private key; restore it`, { cause: error });
+    }
   });
 }
 
@@ -47,11 +61,7 @@ export async function publishAuthorities(
   secrets: readonly SealingSecret[],
   nowMs: number,
 ): Promise<void> {
-  const files: Record<string, string> = {};
-  for (const path of authorityFiles(settings)) {
-    const text = await readFile(path, 'utf8').catch(() => undefined);
-    if (text !== undefined) files[relative(settings.root, path)] = text;
-  }
+  const files = await readAuthorityFiles(settings);
   const generation = String(Math.max(nowMs, (await ownGeneration(settings)) + 1));
   const payload = { files: { ...files, [GENERATION]: generation }, members: undefined, storeToken: undefined };
   const data = Object.fromEntries(secrets.map((secret) => [secret.id, seal(payload, secret).toString('base64')]));
@@ -61,6 +71,35 @@ export async function publishAuthorities(
   if (present === undefined) await all.create({ metadata, type: TYPE, data });
   else await all.update({ ...present, metadata, data });
   await writeWhole(generationFile(settings), `${generation}\n`, { durable: true });
+}
+
+/**
+ * By path below the root. A file that cannot be read is an error, and so is one that is missing beside the other one of
+ * its pair: other masters would take it for removed. Throws CodedErrors 'unreadable', 'bad-authority'.
+ */
+async function readAuthorityFiles(settings: Settings): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
+  const master = masterFiles(settings.root);
+  const pairs = sharedAuthorities(settings).flatMap((each) => [each, successorOf(each), predecessorOf(each)]);
+  const serviceAccounts = { cert: master.serviceAccountsPublicKey, key: master.serviceAccountsPrivateKey };
+  for (const { cert, key } of [...pairs, serviceAccounts]) {
+    const [certText, keyText] = await Promise.all([readIfPresent(cert), readIfPresent(key)]);
+    if ((certText === undefined) !== (keyText === undefined)) {
+      const [missing, present] = certText === undefined ? [cert, key] : [key, cert];
+      throw new CodedError(
+        'bad-authority',
+        `${missing}: it is missing beside ${present}; restore it or repeat the phase`,
+      );
+    }
+    if (certText === undefined || keyText === undefined) continue;
+    files[relative(settings.root, cert)] = certText;
+    files[relative(settings.root, key)] = keyText;
+  }
+  const next = await readIfPresent(master.serviceAccountsNextKey);
+  if (next !== undefined) files[relative(settings.root, master.serviceAccountsNextKey)] = next;
+  if (files[relative(settings.root, master.ca.key)] === undefined)
+    throw new CodedError('bad-authority', `${master.ca.key}: this host does not hold the key`);
+  return files;
 }
 
 /** Beside the sealed one, for administrators. */
@@ -88,7 +127,7 @@ async function published(client: ApiClient): Promise<Secret | undefined> {
 }
 
 async function ownGeneration(settings: Settings): Promise<number> {
-  return Number(await readFile(generationFile(settings), 'utf8').catch(() => '0'));
+  return Number((await readIfPresent(generationFile(settings))) ?? '0');
 }
 
 /** Takes what another master has published. True: files of this host have changed. Throws CodedErrors of the files. */
@@ -107,12 +146,7 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
   // An older Secret that was put back must not undo a rotation.
   if (!Number.isSafeInteger(generation) || generation < own) return false;
   if (generation > own) {
-    for (const path of authorityFiles(settings)) {
-      const text = files[relative(settings.root, path)];
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      if (text === undefined) await rm(path, { force: true });
-      else await writeWhole(path, text, { durable: true });
-    }
+    await writeAuthorityFiles(settings, files);
     await writeWhole(generationFile(settings), `${generation}\n`, { durable: true });
   }
   const applied = { [APPLIED + settings.nodeName]: String(generation) };
@@ -121,6 +155,54 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
       .resource(resources.secrets)
       .patch(SECRET.name, SECRET.namespace, 'merge', { metadata: { annotations: applied } });
   return generation > own;
+}
+
+/**
+ * Takes over what was published, repeatable after a crash: what is trusted besides comes first, then what signs, and
+ * what was replaced goes last. No file is removed unless the keys that replace it are here. Throws CodedError
+ * 'bad-authority'.
+ */
+async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<string, string>>): Promise<void> {
+  const master = masterFiles(settings.root);
+  const published = (path: string): string | undefined => {
+    const name = relative(settings.root, path);
+    return Object.hasOwn(files, name) ? files[name] : undefined;
+  };
+  const pairOf = ({ cert, key }: PairFiles): { certPem: string; keyPem: string } | undefined => {
+    const [certPem, keyPem] = [published(cert), published(key)];
+    if (certPem === undefined || keyPem === undefined) return undefined;
+    try {
+      loadAuthority(certPem, keyPem);
+    } catch (error) {
+      throw new CodedError('bad-authority', `published authorities: ${cert}: ${messageOf(error)}; rotate again`, {
+        cause: error,
+      });
+    }
+    return { certPem, keyPem };
+  };
+  if (pairOf(master.ca) === undefined)
+    throw new CodedError('bad-authority', `published authorities: ${master.ca.key} is missing; rotate again`);
+  for (const authority of sharedAuthorities(settings)) {
+    const present = pairOf(authority);
+    if (present === undefined) continue;
+    await mkdir(dirname(authority.key), { recursive: true, mode: 0o700 });
+    const [predecessor, successor] = [predecessorOf(authority), successorOf(authority)];
+    const [old, next] = [pairOf(predecessor), pairOf(successor)];
+    if (old !== undefined) await writePair(predecessor, old, { durable: true });
+    // As in a rotation, so that a crash between the key and the certificate is completed at the next start.
+    if ((await readIfPresent(authority.key)) !== present.keyPem) await writePair(successor, present, { durable: true });
+    await writePair(authority, present, { durable: true });
+    if (next === undefined) await removePair(successor);
+    else await writePair(successor, next, { durable: true });
+    if (old === undefined) await removePair(predecessor);
+  }
+  const [signing, accepted] = [published(master.serviceAccountsPrivateKey), published(master.serviceAccountsPublicKey)];
+  if (signing === undefined || accepted === undefined) return;
+  const next = published(master.serviceAccountsNextKey);
+  await writeWhole(master.serviceAccountsPublicKey, accepted, { mode: 0o644, durable: true });
+  if (next !== undefined) await writeWhole(master.serviceAccountsNextKey, next, { durable: true });
+  await writeWhole(master.serviceAccountsPrivateKey, signing, { durable: true });
+  if (next === undefined) await rm(master.serviceAccountsNextKey, { force: true });
 }
 
 export interface FollowAuthorities {

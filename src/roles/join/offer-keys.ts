@@ -1,9 +1,9 @@
 /** The identity of a host that offers itself: keys of its own, which outlive that it joins and is wiped. */
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { writeWhole } from '../../io/pki/index.ts';
+import { readIfPresent, writeWhole } from '../../io/pki/index.ts';
 import { publicText } from './sealed-join.ts';
 
 /** Beside the directories that a reset removes. */
@@ -24,7 +24,7 @@ const directoryOf = (root: string): string => join(root, DIRECTORY);
 /** Makes the keys at the first call. Throws CodedError 'bad-config' naming the file. */
 export async function offerKeys(root: string): Promise<OfferKeys> {
   const file = join(directoryOf(root), 'keys.json');
-  let text = await readFile(file, 'utf8').catch(() => undefined);
+  let text = await readIfPresent(file);
   if (text === undefined) {
     const signing = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
     const sealing = generateKeyPairSync('x25519').privateKey.export({ format: 'jwk' });

@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { etcdFiles, masterFiles, predecessorOf, successorOf, writeWhole } from '../../io/pki/index.ts';
+import { etcdFiles, masterFiles, type PairFiles, predecessorOf, successorOf, writeWhole } from '../../io/pki/index.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Token } from './token-format.ts';
 
@@ -58,24 +58,21 @@ export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   }
 }
 
-/** The authorities and service account keys that masters share, those of a rotation included. */
-export function authorityFiles(settings: Settings): string[] {
-  const { encryptionConfig, gossipKeyring } = settings.paths;
-  return sharedFiles(settings)
-    .map(({ path }) => path)
-    .filter((path) => path !== encryptionConfig && path !== gossipKeyring);
+/** Authorities that masters share; an external store's is its owner's. */
+export function sharedAuthorities({ root, storage }: Pick<Settings, 'root' | 'storage'>): PairFiles[] {
+  const { ca, frontProxyCa } = masterFiles(root);
+  return [ca, frontProxyCa, ...(storage === undefined ? [etcdFiles(root).signer] : [])];
 }
 
 /** Files that are equal on all masters; `needed` ones must exist on the master that creates a token. */
 function sharedFiles({ root, paths, storage }: Settings): { readonly path: string; readonly needed: boolean }[] {
   const master = masterFiles(root);
-  const { signer } = etcdFiles(root);
+  const authorities = sharedAuthorities({ root, storage });
   const needed = [
-    ...[master.ca.cert, master.ca.key, master.frontProxyCa.cert, master.frontProxyCa.key],
+    ...authorities.flatMap(({ cert, key }) => [cert, key]),
     ...[master.serviceAccountsPrivateKey, master.serviceAccountsPublicKey],
-    ...(storage === undefined ? [signer.cert, signer.key] : []),
   ];
-  const rotating = [master.ca, master.frontProxyCa, ...(storage === undefined ? [signer] : [])].flatMap((files) =>
+  const rotating = authorities.flatMap((files) =>
     [successorOf(files), predecessorOf(files)].flatMap(({ cert, key }) => [cert, key]),
   );
   const optional = [paths.encryptionConfig, paths.gossipKeyring, ...rotating, master.serviceAccountsNextKey];

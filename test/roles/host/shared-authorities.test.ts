@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { after, test } from 'node:test';
 import type { Node, Secret } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import type { ApiClient } from '../../../src/client/index.ts';
+import { ensureAuthority, trustedBundle } from '../../../src/io/pki/authorities.ts';
 import { createAuthority, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
-import { masterFiles } from '../../../src/io/pki/index.ts';
-import { rotateAuthority } from '../../../src/io/pki/rotation.ts';
+import { masterFiles, successorOf } from '../../../src/io/pki/index.ts';
+import { rotateAuthority, rotateServiceAccountKeys } from '../../../src/io/pki/rotation.ts';
+import { ensureServiceAccountKeys } from '../../../src/io/pki/service-account-keys.ts';
 import type { Settings } from '../../../src/roles/config/settings.ts';
 import {
   adoptAuthorities,
@@ -16,6 +18,8 @@ import {
   publishAuthorities,
   sealingSecrets,
 } from '../../../src/roles/host/shared-authorities.ts';
+import { seal } from '../../../src/roles/join/sealed-keys.ts';
+import { crashAt } from '../../crash-at.ts';
 
 const directory = await mkdtemp(join(tmpdir(), 'authorities-'));
 after(() => rm(directory, { recursive: true, force: true }));
@@ -96,4 +100,117 @@ test('a rotation reaches the other masters phase by phase; one that misses all o
     await publishAuthorities(api.client, a, before, now + 10);
   }
   await assert.rejects(adoptAuthorities(api.client, late), { code: 'bad-authority' });
+});
+
+/** A master with all authorities and keys, one of them in the middle of a rotation. */
+async function wholeMaster(name: string, from?: Settings): Promise<Settings> {
+  const settings = master(name);
+  const files = masterFiles(settings.root);
+  await mkdir(files.directory, { recursive: true });
+  if (from !== undefined) {
+    await cp(masterFiles(from.root).directory, files.directory, { recursive: true });
+    return settings;
+  }
+  await ensureAuthority(files.ca, 'openshift-signer', { nowMs: now });
+  await ensureAuthority(files.frontProxyCa, 'openshift-aggregator-front-proxy', { nowMs: now });
+  await ensureServiceAccountKeys(files, { nowMs: now });
+  await rotateAuthority(files.ca, { commonName: 'openshift-signer', phase: 'new-ca', nowMs: now });
+  await rotateServiceAccountKeys(files, 'new-ca');
+  return settings;
+}
+
+const contents = async ({ root }: Settings): Promise<Record<string, string>> => {
+  const { directory: path } = masterFiles(root);
+  const names = (await readdir(path)).filter((each) => !each.startsWith('.') && each !== 'authorities.generation');
+  return Object.fromEntries(
+    await Promise.all(names.toSorted().map(async (each) => [each, await readFile(join(path, each), 'utf8')])),
+  );
+};
+
+test('publishes nothing while a file cannot be read or half of a pair is missing', async () => {
+  const whole = await wholeMaster('publisher');
+  const { ca, frontProxyCa, serviceAccountsPrivateKey } = masterFiles(whole.root);
+  const secrets = await sealingSecrets(whole);
+  for (const path of [ca.key, ca.cert, frontProxyCa.key, serviceAccountsPrivateKey, successorOf(ca).cert]) {
+    for (const damage of ['missing', 'unreadable']) {
+      const damaged = await wholeMaster(`damaged-${damage}-${basename(path)}`, whole);
+      const place = join(damaged.root, relative(whole.root, path));
+      await rm(place);
+      if (damage === 'unreadable') await mkdir(place);
+      const api = cluster([]);
+      await assert.rejects(publishAuthorities(api.client, damaged, secrets, now), (error: Error) => {
+        assert.match(error.message, new RegExp(basename(place).replaceAll('.', '\\.')));
+        return true;
+      });
+      assert.equal(api.secret, undefined);
+    }
+  }
+  const unreadable = await wholeMaster('unreadable-successor', whole);
+  const { key } = successorOf(masterFiles(unreadable.root).ca);
+  await rm(key);
+  await mkdir(key);
+  await assert.rejects(sealingSecrets(unreadable), { code: 'unreadable' });
+});
+
+test('removes no key that nothing replaces', async () => {
+  const whole = await wholeMaster('complete');
+  const before = await contents(whole);
+  const secrets = await sealingSecrets(whole);
+  const api = cluster([]);
+  const published = async (files: Record<string, string>): Promise<void> => {
+    const payload = {
+      files: { ...files, generation: String(now + 60_000) },
+      members: undefined,
+      storeToken: undefined,
+    };
+    const data = Object.fromEntries(secrets.map((secret) => [secret.id, seal(payload, secret).toString('base64')]));
+    api.secret = { metadata: { annotations: {} }, data };
+  };
+  const names = (...kept: string[]): Record<string, string> =>
+    Object.fromEntries(kept.map((each) => [`etc/origin/master/${each}`, before[each] ?? '']));
+  for (const files of [{}, names('ca.crt'), names('ca.crt', 'front-proxy-ca.key')]) {
+    await published(files);
+    await assert.rejects(adoptAuthorities(api.client, whole), { code: 'bad-authority' });
+    assert.deepEqual(await contents(whole), before);
+  }
+  await published({ ...names('ca.crt'), 'etc/origin/master/ca.key': before['front-proxy-ca.key'] ?? '' });
+  await assert.rejects(
+    adoptAuthorities(api.client, whole),
+    /published authorities: .*ca\.crt: the key does not belong/,
+  );
+  assert.deepEqual(await contents(whole), before);
+  await published(names('ca.crt', 'ca.key'));
+  assert.equal(await adoptAuthorities(api.client, whole), true);
+  const { 'ca.next.crt': _cert, 'ca.next.key': _key, ...rest } = before;
+  assert.deepEqual(await contents(whole), rest);
+});
+
+test('adopts a phase again after a crash at any of its steps', { timeout: 300_000 }, async () => {
+  const publisher = await wholeMaster('rotating');
+  const follower = await wholeMaster('follower', publisher);
+  const files = masterFiles(publisher.root);
+  const api = cluster([]);
+  const secrets = await sealingSecrets(publisher);
+  await rotateAuthority(files.ca, { commonName: 'openshift-signer', phase: 'reissue', nowMs: now });
+  await rotateServiceAccountKeys(files, 'reissue');
+  await publishAuthorities(api.client, publisher, secrets, now);
+  const shared = JSON.stringify(api.secret);
+  const source = new URL('../../../src/roles/host/shared-authorities.ts', import.meta.url).href;
+  for (let step = 0; ; step += 1) {
+    const copy = await wholeMaster(`follower-${step}`, follower);
+    const killed = await crashAt(
+      step,
+      `const { adoptAuthorities } = await import(${JSON.stringify(source)});
+      const secret = ${shared};
+      const client = { resource: () => ({ get: async () => secret, patch: async () => {} }) };
+      await adoptAuthorities(client, ${JSON.stringify(copy)});`,
+    );
+    const { ca } = masterFiles(copy.root);
+    const known = [await trustedBundle(files.ca), await trustedBundle(masterFiles(follower.root).ca)].join('');
+    const { certPem } = await ensureAuthority(ca, 'openshift-signer', { nowMs: now });
+    assert.ok(known.includes(certPem), `step ${step}: the host starts with an authority that others trust`);
+    await adoptAuthorities(api.client, copy);
+    assert.deepEqual(await contents(copy), await contents(publisher), `step ${step}`);
+    if (!killed) return;
+  }
 });
