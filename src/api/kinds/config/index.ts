@@ -8,6 +8,7 @@ import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateSettings } from './settings.ts';
 import type { OperandVersion, OperatorCondition, UpdateHistory } from './types.ts';
 
 export const CONFIG_GROUP = 'config.openshift.io';
@@ -41,7 +42,10 @@ function config(kind: string, differences: Differences = {}): KindDefinition<Con
       only === undefined || metadata?.name === only
         ? []
         : [fieldError.invalid('metadata.name', metadata?.name ?? '', `must be ${only}`)],
-    ...(validate === undefined ? {} : { validate }),
+    validate: (object: Conditioned, old?: Conditioned): FieldError[] => [
+      ...validateSettings(kind, object.spec, old?.spec),
+      ...(validate?.(object) ?? []),
+    ],
   };
   const { strategy, statusStrategy } = specStatusStrategies<Conditioned>(rules);
   return {

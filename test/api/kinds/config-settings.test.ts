@@ -1,0 +1,99 @@
+/** Every field of config.openshift.io has its effect or is refused by name. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { configKinds } from '../../../src/api/kinds/config/index.ts';
+import { SETTINGS, validateSettings } from '../../../src/api/kinds/config/settings.ts';
+import { configPackage } from '../../../src/api/schema/openshift/config.ts';
+
+const PREFIX = 'com.github.openshift.api.config.v1.';
+
+interface Leaf {
+  /** Below `spec`. */
+  readonly path: string;
+  /** A spec in which only this field is set. */
+  readonly spec: object;
+  /** In errors. */
+  readonly field: string;
+}
+
+/** A value of the compact type that is not empty. */
+function sample(type: string): unknown {
+  if (type.startsWith('[]')) return [sample(type.slice(2))];
+  if (type.startsWith('{}')) return { a: sample(type.slice(2)) };
+  if (type === 'boolean') return true;
+  if (/^int/.test(type)) return 7;
+  return type === 'any' ? { a: 'b' } : 'x';
+}
+
+function leaves(typeName: string): Leaf[] {
+  const fields = configPackage.types[typeName]?.f ?? {};
+  return Object.entries(fields).flatMap(([name, compact]): Leaf[] => {
+    const isList = compact.startsWith('[]');
+    const type = isList ? compact.slice(2) : compact;
+    const below = type.startsWith('#') ? leaves(type.slice(1).replace(/^config\./, PREFIX)) : [];
+    const wrap = (value: unknown) => ({ [name]: isList ? [value] : value });
+    if (below.length === 0) return [{ path: name, spec: { [name]: sample(compact) }, field: name }];
+    return below.map(({ path, spec, field }) => ({
+      path: `${name}.${path}`,
+      spec: wrap(spec),
+      field: `${name}${isList ? '[0]' : ''}.${field}`,
+    }));
+  });
+}
+
+const ruleOf = (kind: string, path: string): unknown =>
+  Object.entries(SETTINGS[kind] ?? {}).find(([field]) => path === field || path.startsWith(`${field}.`))?.[1];
+
+test('each kind of config.openshift.io has rules', () => {
+  assert.deepEqual(Object.keys(SETTINGS).sort(), configKinds.map(({ kind }) => kind).sort());
+});
+
+for (const { kind } of configKinds)
+  test(`every field of ${kind} has its effect or is refused by name`, () => {
+    const all = leaves(`${PREFIX}${kind}Spec`);
+    if (kind !== 'ClusterOperator') assert.ok(all.length > 0);
+    for (const { path, spec: positive, field } of all) {
+      // The only value that has an effect is the sample itself.
+      const spec = path === 'disableAllDefaultSources' ? { [path]: false } : positive;
+      const errors = validateSettings(kind, spec, undefined);
+      const rule = ruleOf(kind, path);
+      if (rule === 'honoured' || rule === 'described') {
+        assert.deepEqual(errors, [], path);
+        continue;
+      }
+      const [error] = errors;
+      assert.ok(error !== undefined, `${path} is accepted without an effect`);
+      assert.ok(`spec.${field}`.startsWith(error.field), `${error.field} instead of ${field}`);
+      assert.deepEqual(validateSettings(kind, spec, spec), [], 'what an object has may stay');
+    }
+  });
+
+test('refusals name the field, the values that have an effect and the place of the setting', () => {
+  const of = (kind: string, spec: object, old?: object) =>
+    validateSettings(kind, spec, old).map(({ field, message }) => `${field}: ${message}`);
+  assert.deepEqual(of('FeatureGate', { featureSet: 'TechPreviewNoUpgrade' }), [
+    'spec.featureSet: Forbidden: is not honoured by this cluster',
+  ]);
+  assert.match(
+    of('APIServer', { audit: { profile: 'AllRequestBodies' } })[0] ?? '',
+    /^spec.audit.profile: Unsupported value: "AllRequestBodies": .*"Default".* use auditConfig/,
+  );
+  assert.match(of('Scheduler', { profile: 'NoScoring' })[0] ?? '', /^spec.profile: Unsupported value/);
+  assert.match(of('Proxy', { httpProxy: 'http://proxy.lab:3128' })[0] ?? '', /^spec.httpProxy: Forbidden/);
+  assert.match(
+    of('Image', { registrySources: { blockedRegistries: ['x'] } })[0] ?? '',
+    /^spec.registrySources.*use registries/,
+  );
+  const github = { name: 'gh', type: 'GitHub', github: { clientID: 'x' } };
+  assert.deepEqual(
+    validateSettings('OAuth', { identityProviders: [{ name: 'a', type: 'HTPasswd' }, github] }, undefined).map(
+      ({ field }) => field,
+    ),
+    ['spec.identityProviders[1].type', 'spec.identityProviders[1].github'],
+  );
+  assert.match(
+    of('DNS', { baseDomain: 'b' }, { baseDomain: 'a' })[0] ?? '',
+    /describes the cluster and cannot be changed/,
+  );
+  assert.deepEqual(of('Proxy', { httpProxy: '', trustedCA: { name: '' } }), []);
+});
