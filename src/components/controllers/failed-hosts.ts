@@ -8,7 +8,12 @@ import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/types.ts';
-import { newlyFailed, planFailedNode, type RingMemberState } from '../../core/reconcile/node-lifecycle/gossip.ts';
+import {
+  failedBefore,
+  newlyFailed,
+  planFailedNode,
+  type RingMemberState,
+} from '../../core/reconcile/node-lifecycle/gossip.ts';
 import type { RingView } from './ring-port.ts';
 
 export interface FailedHostsDeps {
@@ -23,6 +28,8 @@ export interface FailedHostsDeps {
 /** The store and the API server may have failed with the host: writes are tried again for about this long. */
 const ATTEMPTS = 20;
 const RETRY_MS = 250;
+/** More than the interval at which a kubelet renews its lease. */
+const LEASE_RENEWAL_MS = 12_000;
 const LEASE_NAMESPACE = 'kube-node-lease';
 
 export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
@@ -59,8 +66,14 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
 
   deps.ring.follow((members) => {
     const failed = newlyFailed(known, members);
+    const earlier = failedBefore(known, members);
     known = members;
     for (const name of failed) void mark(name, renewTimeOf(name), 1);
+    // A host may run without gossip: only a lease that is not renewed meanwhile confirms an earlier death.
+    for (const name of earlier) {
+      const renewTime = renewTimeOf(name);
+      clock.setTimer(LEASE_RENEWAL_MS, () => void mark(name, renewTime ?? renewTimeOf(name), 1));
+    }
   });
   return {
     stop: () => {

@@ -34,8 +34,11 @@ export interface AgentDeps {
 export interface Agent extends AgentService {
   /** Listens and begins to join. Resolves to the advertised address. Rejects as `Membership.start` does. */
   start(): Promise<PeerAddress>;
-  /** `host:port` of further members to join; replaces those of the last call. */
-  learn(peers: readonly string[]): void;
+  /**
+   * `host:port` of further members to join; replaces those of the last call. `others` are tried only while no other
+   * member is alive.
+   */
+  learn(peers: readonly string[], others?: readonly string[]): void;
   /** Returns to the ring with other facts about this host: its address has changed. */
   readvertise(about: AgentDeps['about']): Promise<void>;
   /** Says farewell and ends. */
@@ -66,6 +69,7 @@ class RingAgent implements Agent {
   readonly #clocks = new ClockOffsets();
   #membership: Membership | undefined;
   #learnt: readonly string[] = [];
+  #others: readonly string[] = [];
   /** The other members of the ring that was left for another address. */
   #former: readonly string[] = [];
   #joining: Joining | undefined;
@@ -96,14 +100,15 @@ class RingAgent implements Agent {
       peers: [...new Set([...this.#deps.peers, ...this.#former])],
       resolve: this.#deps.resolve,
     });
-    if (this.#learnt.length > 0) this.#joining.learn(this.#learnt);
+    if (this.#learnt.length > 0 || this.#others.length > 0) this.#joining.learn(this.#learnt, this.#others);
     this.#tell(false);
     return address;
   }
 
-  learn(peers: readonly string[]): void {
+  learn(peers: readonly string[], others: readonly string[] = []): void {
     this.#learnt = peers;
-    if (this.#membership !== undefined) this.#joining?.learn(peers);
+    this.#others = others;
+    if (this.#membership !== undefined) this.#joining?.learn(peers, others);
   }
 
   async readvertise(about: AgentDeps['about']): Promise<void> {

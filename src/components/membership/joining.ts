@@ -21,8 +21,11 @@ export interface JoiningDeps {
 }
 
 export interface Joining {
-  /** Replaces the peers of the last call; those of the configuration stay. */
-  learn(peers: readonly string[]): void;
+  /**
+   * Replaces the peers of the last call; those of the configuration stay. `others` are tried, a few at a time, only
+   * while no other member is alive: the addresses of all peers may have changed.
+   */
+  learn(peers: readonly string[], others: readonly string[]): void;
   stop(): void;
 }
 
@@ -30,10 +33,12 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 30_000;
 /** While everybody is there. */
 const CHECK_MS = 30_000;
+const OTHERS_AT_ONCE = 4;
 
 export function keepJoined(deps: JoiningDeps): Joining {
   const { clock, random, log, membership } = deps;
   let peers = deps.peers;
+  let others: readonly string[] = [];
   let timer: Timer | undefined;
   let stopped = false;
   let retryMs = FIRST_RETRY_MS;
@@ -44,7 +49,8 @@ export function keepJoined(deps: JoiningDeps): Joining {
     running = true;
     const missing: PeerAddress[] = [];
     let problem: string | undefined;
-    for (const peer of peers) {
+    const more = isAlone() ? someOf(others, random) : [];
+    for (const peer of new Set([...peers, ...more])) {
       try {
         const address = await deps.resolve(peer);
         if (!present(address)) missing.push(address);
@@ -70,6 +76,9 @@ export function keepJoined(deps: JoiningDeps): Joining {
     retryMs = problem === undefined ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, retryMs * 2);
   };
 
+  const isAlone = (): boolean =>
+    !membership.members().some(({ name, state }) => name !== deps.self && state === 'alive');
+
   const present = (address: PeerAddress): boolean =>
     membership
       .members()
@@ -94,8 +103,9 @@ export function keepJoined(deps: JoiningDeps): Joining {
   });
   void round();
   return {
-    learn(learnt) {
+    learn(learnt, fallback) {
       peers = [...new Set([...deps.peers, ...learnt])];
+      others = fallback;
       retryMs = FIRST_RETRY_MS;
       if (!running && !stopped) void round();
     },
@@ -105,4 +115,10 @@ export function keepJoined(deps: JoiningDeps): Joining {
       unsubscribe();
     },
   };
+}
+
+/** Different ones with each attempt. */
+function someOf(peers: readonly string[], random: RandomSource): readonly string[] {
+  const first = Math.floor(random.random() * peers.length);
+  return [...peers.slice(first), ...peers.slice(0, first)].slice(0, OTHERS_AT_ONCE);
 }

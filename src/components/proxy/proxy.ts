@@ -36,6 +36,8 @@ export interface ProxyDeps {
 export interface Proxy {
   /** Resolves once the first complete state is in force. */
   start(): Promise<void>;
+  /** Endpoints on these nodes, whose hosts the gossip ring has declared dead, are left out. */
+  setFailedNodes(names: ReadonlySet<string>): void;
   /** Compares rules and routes with the kernel's and restores what others have removed. */
   verify(): void;
   /** `keepRules` leaves traffic flowing, for a restart of the host process. */
@@ -139,6 +141,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
         deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
         loop?.touch();
       });
+    },
+    setFailedNodes(names) {
+      planner.setFailedNodes(names);
+      loop?.touch();
     },
     verify() {
       if (loop === undefined) return;

@@ -10,6 +10,8 @@ export interface Place {
   readonly nodeName: string;
   /** Label topology.kubernetes.io/zone of the Node. */
   readonly zone: string | undefined;
+  /** Nodes whose hosts the gossip ring has declared dead. */
+  readonly failedNodes: ReadonlySet<string>;
 }
 
 export interface ChosenEndpoints {
@@ -23,6 +25,8 @@ export interface ChosenEndpoints {
 
 interface Candidate extends ProxyEndpoint {
   readonly hints: Hints;
+  /** On a failed node. */
+  readonly failed: boolean;
 }
 
 interface Hints {
@@ -53,17 +57,25 @@ export function chooseEndpoints(
         if (ip === undefined || ip.includes(':') !== (port.family === 6) || !usable(ip, found.port)) continue;
         const local = endpoint.nodeName === place.nodeName;
         const hairpin = local || endpoint.nodeName === undefined;
-        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hairpin, hints: hintsOf(endpoint) });
+        const failed = !local && place.failedNodes.has(endpoint.nodeName ?? '');
+        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hairpin, hints: hintsOf(endpoint), failed });
       }
     }
   }
+  const reachable = withoutFailed([...ready.values()]);
   const readyHere = [...ready.values()].filter(({ local }) => local);
   const lastHere = [...terminating.values()].filter(({ local }) => local);
   return {
-    all: sorted(ready.size > 0 ? near([...ready.values()], place) : [...terminating.values()]),
+    all: sorted(ready.size > 0 ? near(reachable, place) : withoutFailed([...terminating.values()])),
     local: sorted(readyHere.length > 0 ? readyHere : lastHere),
     localReady: [...new Set(readyHere.map(({ ip }) => ip))],
   };
+}
+
+/** Endpoints of failed nodes serve only where there are no others: the ring may be wrong. */
+function withoutFailed(endpoints: readonly Candidate[]): readonly Candidate[] {
+  const present = endpoints.filter(({ failed }) => !failed);
+  return present.length > 0 ? present : endpoints;
 }
 
 const isReady = ({ conditions }: Endpoint): boolean => conditions?.ready !== false;

@@ -68,6 +68,7 @@ export class ServicePlanner {
   /** External address → the forwarded services that name it. */
   readonly #claimants = new Map<string, Map<string, Service>>();
   readonly #dirty = new Set<string>();
+  #failedNodes: ReadonlySet<string> = new Set();
   #hostAddresses: readonly string[] = [];
   #listening: readonly ListeningPort[] = [];
   #destinations: Destinations | undefined;
@@ -133,6 +134,17 @@ export class ServicePlanner {
     const before = this.#nodes.get(name);
     this.#nodes.delete(name);
     this.#nodeChanged(name, before, undefined);
+  }
+
+  /** Nodes whose hosts the gossip ring has declared dead. */
+  setFailedNodes(names: ReadonlySet<string>): void {
+    const changed = names.symmetricDifference(this.#failedNodes);
+    this.#failedNodes = names;
+    if (changed.size === 0) return;
+    for (const [service, slices] of this.#slices)
+      for (const { endpoints } of slices.values())
+        if (this.#services.has(service) && endpoints.some(({ nodeName }) => changed.has(nodeName ?? '')))
+          this.#dirty.add(service);
   }
 
   /** Addresses of this host's links, without those that the proxy binds for services. */
@@ -222,7 +234,7 @@ export class ServicePlanner {
     return {
       destinations: before,
       hostServices,
-      place: { nodeName, zone: zoneOf(this.#nodes.get(nodeName)) },
+      place: { nodeName, zone: zoneOf(this.#nodes.get(nodeName)), failedNodes: this.#failedNodes },
       claimant: (ip, protocol, port) => this.#claimant(ip, protocol, port),
     };
   }

@@ -24,6 +24,9 @@ export function nextFree(network: Network, last: bigint, taken: (address: bigint
   return undefined;
 }
 
+const SMALLEST_WITH_RESERVE = 64n;
+const RESERVE_TRIES = 8n;
+
 /** As many former addresses are remembered; no host has more pods to start again. */
 const MAX_FORMER = 1_024;
 
@@ -55,6 +58,18 @@ export class AddressBook {
     if (next === undefined) return undefined;
     this.hold(text(next));
     return text(next);
+  }
+
+  /** An address near the end of the range that no pod gets; undefined in a small range, or where pods have them. */
+  reserve(range: Network): string | undefined {
+    if (sizeOf(range) < SMALLEST_WITH_RESERVE) return undefined;
+    for (let back = 3n; back < 3n + RESERVE_TRIES; back++) {
+      const address = addressText(range.base + sizeOf(range) - back, range.family);
+      if (this.#taken.has(address)) continue;
+      this.#taken.add(address);
+      return address;
+    }
+    return undefined;
   }
 
   hold(address: string): void {

@@ -1,8 +1,13 @@
-/** The bridge of the pod network and its gateway addresses. */
+/** The bridge of the pod network with its gateway addresses, and the host's ends of pod links. */
+import { isIP } from 'node:net';
 import { messageOf } from '../../base/errors.ts';
 import { addressText, type Network } from '../../base/networks.ts';
 import { gatewayOf } from './addresses.ts';
 import { command } from './command.ts';
+import { type DesiredLink, POD_LINK_GROUP } from './upkeep.ts';
+
+/** The address of every pod link's host end: the next hop of its pod's IPv6 traffic. */
+export const LINK_GATEWAY = 'fe80::1';
 
 export const gatewayText = (range: Network): string => addressText(gatewayOf(range), range.family);
 
@@ -31,4 +36,17 @@ export async function setUpBridge(ip: string, bridge: string, ranges: readonly N
       '',
     ].join('\n'),
   );
+}
+
+/** The host's end of a pod's link. */
+export function desiredLink(link: string, ips: readonly string[], ranges: readonly Network[]): DesiredLink {
+  return {
+    name: link,
+    addresses: ips.some((ip) => isIP(ip) === 6) ? [`${LINK_GATEWAY}/64`] : [],
+    routes: ips.map((ip) => {
+      const range = ranges.find(({ family }) => family === isIP(ip));
+      return { destination: ip, options: range === undefined ? '' : `src ${gatewayText(range)}` };
+    }),
+    group: POD_LINK_GROUP,
+  };
 }

@@ -12,17 +12,19 @@ import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { addressValue, type Network, networkText, parseNetwork } from '../../base/networks.ts';
+import { type Network, networkText, parseNetwork } from '../../base/networks.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { PodEndpoint, PodNetwork } from '../oci/port.ts';
 import { AddressBook } from './addresses.ts';
 import { type Attachment, AttachmentFiles } from './attachments.ts';
-import { gatewayText, setUpBridge } from './bridge-link.ts';
+import { desiredLink, gatewayText, LINK_GATEWAY, setUpBridge } from './bridge-link.ts';
 import { command } from './command.ts';
 import { podTable } from './filter.ts';
+import { createForwarding, type Forwarding } from './forwarding.ts';
 import { checkHostPorts, firstInUse, nameOf } from './host-ports.ts';
 import { forwardIpv6, setKernel } from './kernel-setting.ts';
-import { type DesiredLink, type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './upkeep.ts';
+import { linkName, probeLinks } from './link-name.ts';
+import { type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './upkeep.ts';
 
 export interface BridgeNetworkOptions {
   /** Records of attached sandboxes; survives restarts of the host process. */
@@ -55,14 +57,14 @@ export interface BridgeNetwork extends PodNetwork {
   reconcile(): Promise<void>;
   /** The fault that the last `reconcile` could not repair. */
   readonly problem: string | undefined;
+  /** The fault that keeps packets of pods from being forwarded; undefined: none is found. Never rejects. */
+  forwarding(): Promise<string | undefined>;
   /** True when pods of this host have the address. */
   holds(address: string): boolean;
   /** Removes the bridge, all pod links and the filter tables. */
   destroy(): Promise<void>;
 }
 
-/** The address of every pod link's host end: the next hop of its pod's IPv6 traffic. */
-const LINK_GATEWAY = 'fe80::1';
 /** Processes at a time that set the MTU of running pods. */
 const MTU_BATCH = 8;
 const MAX_LISTING = 16 * 1024 * 1024;
@@ -96,6 +98,7 @@ class NftBridgeNetwork implements BridgeNetwork {
   readonly #repairing = new Map<string, Promise<void>>();
   /** The listing of a family's table after it was applied. */
   readonly #listings = new Map<4 | 6, string>();
+  readonly #forwarding: Forwarding;
   #reconciling: Promise<void> | undefined;
   #problem: string | undefined;
 
@@ -106,6 +109,11 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#nsenter = options.nsenterPath ?? 'nsenter';
     this.#bridge = options.bridge;
     this.#log = options.log;
+    this.#forwarding = createForwarding({
+      ...{ ip: this.#ip, nft: this.#nft, clusterCidrs: options.clusterCidrs, links: probeLinks(options.bridge) },
+      table: `${options.nftTable}-probe`,
+      setKernel: (name, value) => setKernel(name, value, options.log),
+    });
     this.#files = new AttachmentFiles(options.stateDirectory, options.log);
   }
 
@@ -275,6 +283,15 @@ class NftBridgeNetwork implements BridgeNetwork {
     return this.#problem;
   }
 
+  async forwarding(): Promise<string | undefined> {
+    try {
+      return await this.#forwarding.check(this.#ranges, (range) => this.#addresses.reserve(range));
+    } catch (error) {
+      this.#log.v(2, 'forwarding of pod packets not checked', { error: messageOf(error) });
+      return undefined;
+    }
+  }
+
   holds(address: string): boolean {
     return [...this.#attachments.values()].some(({ ips }) => ips.includes(address));
   }
@@ -404,6 +421,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     const ranges = this.#ranges;
     this.#ranges = [];
     await this.#reconciling;
+    await this.#forwarding.remove().catch(() => {});
     for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
     await command(this.#ip, ['link', 'del', this.#bridge]).catch(() => {});
     for (const { family } of ranges) {
@@ -468,30 +486,4 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#unplugged.delete(sandboxId);
     for (const ip of ips) this.#addresses.release(ip, uid);
   }
-}
-
-/** The host's end of a pod's link. */
-function desiredLink(link: string, ips: readonly string[], ranges: readonly Network[]): DesiredLink {
-  return {
-    name: link,
-    addresses: ips.some((ip) => isIP(ip) === 6) ? [`${LINK_GATEWAY}/64`] : [],
-    routes: ips.map((ip) => {
-      const range = ranges.find(({ family }) => family === isIP(ip));
-      return { destination: ip, options: range === undefined ? '' : `src ${gatewayText(range)}` };
-    }),
-    group: POD_LINK_GROUP,
-  };
-}
-
-/**
- * Unique per address and bridge, and recognisable in `ip link`: `ve0a800005` and the bridge's check
- * letters.
- */
-function linkName(address: string, bridge: string): string {
-  let check = 0;
-  for (const character of bridge) check = (check * 31 + character.charCodeAt(0)) & 0xfff;
-  const value = addressValue(address)?.value ?? 0n;
-  // Of an IPv6 address: the pod's number, and the part of the prefix that differs between nodes.
-  const low = Number((value ^ (value >> 64n)) & 0xffffffffn);
-  return `ve${low.toString(16).padStart(8, '0')}${check.toString(16).padStart(3, '0')}`;
 }

@@ -1,6 +1,7 @@
 /** Removes from the host the links, routes and packet filter tables of one record. */
 import { messageOf } from '../../base/errors.ts';
 import { command } from './command.ts';
+import { removeAcceptRules } from './forwarding.ts';
 import type { HostNetworkRecord } from './network-record.ts';
 import { METRIC } from './overlay-kernel.ts';
 import { contains } from './ranges.ts';
@@ -27,6 +28,7 @@ export async function removeHostNetwork(record: HostNetworkRecord): Promise<stri
       if (record.tables.includes(name))
         await attempt(`table ${family} ${name}`, () => command('nft', ['delete', 'table', family, name]));
   });
+  await attempt('accept rules', () => removeAcceptRules('nft', record.tables));
   const present = new Set<string>();
   await attempt('links', async () => {
     const links = JSON.parse(await command('ip', ['-j', 'link', 'show'])) as { readonly ifname?: string }[];

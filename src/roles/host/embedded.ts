@@ -22,7 +22,7 @@ import { startUpdates } from './updates.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
-  readonly upkeep: Pick<NetworkUpkeep, 'problem'>;
+  readonly upkeep: Pick<NetworkUpkeep, 'forwarding' | 'problem'>;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
     readonly runtime: Pick<HostRuntime, 'network' | 'runtime'>;
@@ -57,7 +57,17 @@ export async function startEmbedded(
   const ownBridge = prepared.runtime.network.setMtu !== undefined;
   const verify = releaseVerifier(settings, informers, log.named('updates'));
   const operators = await startClusterOperators({
-    ...{ settings, ...prepared, ownBridge, networkProblem: upkeep.problem, nodeName, api, informers, verify, log },
+    ...{
+      settings,
+      ...prepared,
+      ownBridge,
+      networkProblem: () => upkeep.problem() ?? upkeep.forwarding(),
+      nodeName,
+      api,
+      informers,
+      verify,
+      log,
+    },
   });
   const { prober } = operators;
   const stopUpdates = startUpdates({

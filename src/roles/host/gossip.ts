@@ -34,12 +34,17 @@ export interface HostGossip {
   clockOffsetMs(): number | undefined;
   /** Calls back with the `host:port` of the API servers of the ring's masters, at first and after each change. */
   followMasters(changed: (masters: RingMasters) => void): void;
+  /** Calls back with the names of the members that the ring has declared dead, after each change. */
+  followFailed(changed: (names: ReadonlySet<string>) => void): void;
   /** Calls at every change of the keyring of this host, and at once; undefined: there is no gossip. */
   readonly followKeys: ((changed: () => void) => void) | undefined;
   /** Makes these the keys of this host, the first one for encryption. */
   adoptKeys(keys: readonly Uint8Array[]): Promise<void>;
-  /** `host` or `host:port` of further members to join; replaces those of the last call. */
-  learn(peers: readonly string[]): void;
+  /**
+   * `host` or `host:port` of further members to join; replaces those of the last call. `others` are tried only while no
+   * other member is alive.
+   */
+  learn(peers: readonly string[], others: readonly string[]): void;
   /** This host has another address. */
   readvertise(ip: string): Promise<void>;
   /** Sends the leave message and stops. */
@@ -73,6 +78,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     note: undefined,
     clockOffsetMs: () => undefined,
     followMasters: () => {},
+    followFailed: () => {},
     followKeys: undefined,
     adoptKeys: async () => {},
     learn: () => {},
@@ -102,12 +108,13 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
       note: undefined,
       clockOffsetMs: () => agent.clockOffsetMs,
       followMasters: (changed) => followMasters(agent, changed),
+      followFailed: (changed) => followFailed(agent, changed),
       followKeys: (listener) => {
         changed = listener;
         listener();
       },
       adoptKeys: (keys) => adoptKeys(keyring.store, keys).then(() => changed()),
-      learn: (peers) => agent.learn(peers),
+      learn: (peers, others) => agent.learn(peers, others),
       readvertise,
       stop: async () => {
         await agent.stop();
@@ -221,20 +228,34 @@ function agentOf(
 }
 
 function followMasters(agent: Agent, changed: (masters: RingMasters) => void): void {
-  const members = new Map<string, AgentMember>();
-  const emit = (failed: string | undefined): void => {
+  followMembers(agent, (members, failed) => {
     const targets = [...members.values()]
       .filter(({ roles, state }) => roles.includes('master') && state !== 'left')
       .flatMap(({ addresses }) => addresses['api'] ?? []);
-    changed({ targets, failed });
-  };
+    changed({ targets, failed: failed?.addresses['api'] });
+  });
+}
+
+/** Reports no member while this host reaches none of several others: then it is cut off itself. */
+function followFailed(agent: Agent, changed: (names: ReadonlySet<string>) => void): void {
+  followMembers(agent, (members) => {
+    const others = [...members.values()].filter(({ self, state }) => !self && state !== 'left');
+    const dead = others.filter(({ state }) => state === 'dead').map(({ name }) => name);
+    changed(new Set(dead.length > 1 && dead.length === others.length ? [] : dead));
+  });
+}
+
+type OnMembers = (members: ReadonlyMap<string, AgentMember>, failed: AgentMember | undefined) => void;
+
+function followMembers(agent: Agent, changed: OnMembers): void {
+  const members = new Map<string, AgentMember>();
   // The session lasts as long as the agent: it needs no end.
   void agent.open().request('subscribe', {}, (event) => {
     if (event.kind === 'user-event') return;
     if (event.kind === 'members') for (const member of event.members) members.set(member.name, member);
     else if (event.kind === 'forgotten') members.delete(event.member.name);
     else members.set(event.member.name, event.member);
-    emit(event.kind === 'failed' ? event.member.addresses['api'] : undefined);
+    changed(members, event.kind === 'failed' ? event.member : undefined);
   });
 }
 

@@ -2,7 +2,7 @@
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { Log } from '../../base/log.ts';
 import { createCniNetwork, readNetworkConfig } from '../../io/cni/index.ts';
-import { createBridgeNetwork, type HostNetworkRecord } from '../../io/links/index.ts';
+import { createBridgeNetwork, type HostNetworkRecord, probeLinks } from '../../io/links/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
 import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
@@ -12,6 +12,8 @@ export interface HostNetwork extends PodNetwork {
   readonly setMtu?: (mtu: number) => Promise<void>;
   /** Undefined: CNI plug-ins maintain their own links. */
   readonly reconcile?: () => Promise<void>;
+  /** The fault that keeps packets of pods from being forwarded. */
+  readonly forwarding?: () => Promise<string | undefined>;
   /** The fault that the last `reconcile` could not repair. */
   readonly problem?: () => string | undefined;
   /** True when pods of this host have the address. */
@@ -23,8 +25,15 @@ export interface HostNetwork extends PodNetwork {
 export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNetworkRecord {
   const { bridge, nftTable, clusterCidrs } = network;
   return {
-    links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link])],
-    tables: [nftTable, `${nftTable}-pods`, `${nftTable}-policy`, `${nftTable}-idle`, `${nftTable}-overlay`],
+    links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link, probeLinks(bridge)[0]])],
+    tables: [
+      nftTable,
+      `${nftTable}-pods`,
+      `${nftTable}-policy`,
+      `${nftTable}-idle`,
+      `${nftTable}-overlay`,
+      `${nftTable}-pods-probe`,
+    ],
     routeProtocols: [podNetwork.routeProtocol],
     clusterCidrs,
   };
@@ -65,6 +74,7 @@ export async function createHostNetwork(
     setMtu: (mtu) => bridge.setMtu(mtu),
     reconcile: () => bridge.reconcile(),
     problem: () => bridge.problem,
+    forwarding: () => bridge.forwarding(),
     holds: (address) => bridge.holds(address),
     destroy: () => bridge.destroy(),
   };

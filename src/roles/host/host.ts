@@ -52,7 +52,7 @@ import { openLastKnown } from './last-known.ts';
 import { replayMachineConfig } from './machine-config.ts';
 import { manifestFeeds } from './manifest-feeds.ts';
 import { startNetworkServices } from './network-services.ts';
-import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
+import { createNetworkUpkeep, type NetworkUpkeep, networkConditions } from './network-upkeep.ts';
 import { createNodeAddresses, type NodeAddresses } from './node-addresses.ts';
 import { type NodeCertificates, nodeCertificates } from './node-certificates.ts';
 import { followHostGroup } from './node-groups.ts';
@@ -145,7 +145,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   followApiServers(balancer, informers);
   await recordHostNetwork(settings.paths.networkRecord, networkRecordOf(settings));
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
-  joinMasters(gossip, balancer, informers);
+  joinMasters(gossip, balancer, informers, settings);
   const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
   const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
@@ -153,7 +153,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
-  const upkeep = createNetworkUpkeep(runtime.network, clock);
+  const upkeep = createNetworkUpkeep(runtime.network, clock, log.named('network'));
   const parts = {
     settings,
     log,
@@ -178,7 +178,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   addresses.onChange(() => kubelet.addressesChanged());
   void network.synced.then(() => progress.step('API server answers'));
   const services = startNetworkServices({
-    ...{ settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, log },
+    ...{ settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, gossip, log },
   });
   let endPods = false;
   const stopGroups = await followHostGroup({
@@ -403,6 +403,7 @@ async function hostKubelet({
       (prepared.runtime.network.setMtu === undefined ? undefined : (network.notReady() ?? upkeep.problem())),
     conditions: async (present) => [
       ...(await time.conditions(present)),
+      ...networkConditions(upkeep.forwarding(), present),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
     ],
     clock,

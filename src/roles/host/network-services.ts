@@ -12,6 +12,7 @@ import { createNftFilter } from '../../io/netfilter/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 import { hostDns } from './cluster-dns.ts';
+import type { HostGossip } from './gossip.ts';
 import { listeningPorts } from './listening-ports.ts';
 import type { NetworkUpkeep } from './network-upkeep.ts';
 import type { NodeAddresses } from './node-addresses.ts';
@@ -28,17 +29,19 @@ export interface NetworkServicesParts {
   readonly upkeep: NetworkUpkeep;
   readonly reservedPorts: readonly ReservedPort[];
   readonly recorder: EventRecorder;
+  readonly gossip: Pick<HostGossip, 'followFailed'>;
   readonly log: Log;
 }
 
 /** Returns before any of them is ready. */
 export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPods: boolean): Promise<void> } {
-  const { settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, log } = parts;
+  const { settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, gossip, log } = parts;
   const podRoutes = startPodRoutes({
     ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
     lost: upkeep.lost,
   });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
+  gossip.followFailed((names) => proxy.setFailedNodes(names));
   // The proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
     log.error('service proxy not started', { error: messageOf(error) });

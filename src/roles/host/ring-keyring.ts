@@ -12,6 +12,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import type { NodeBalancer } from '../../components/nodelb/index.ts';
 import { isRemote, parseTarget } from '../../core/balancing/index.ts';
+import { lastKnownNode } from '../../core/podroutes/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
@@ -25,22 +26,40 @@ const KEYRING_TYPE = 'hyperedge.dev/gossip-keyring';
 const RETRY_MS = 2_000;
 
 /**
- * Joins the masters that this host knew before its start, then those that the API names: an address of the join may
- * have been that of a host which is gone. The informer is the service proxy's.
+ * Joins the masters that this host was connected to before its start, those that the bootstrap file names, and those
+ * of the API. A host without any live member also tries the other Nodes: after a change of the only master's address
+ * nothing else leads to the workers. The informers are the service proxy's.
  */
 export function joinMasters(
   gossip: Pick<HostGossip, 'learn'>,
   balancer: Pick<NodeBalancer, 'backends'>,
   informers: InformerFactory,
+  { masters, nodeName }: Pick<Settings, 'masters' | 'nodeName'>,
 ): void {
+  const named = masters.flatMap((url) => (URL.canParse(url) ? [new URL(url).hostname] : []));
   const saved = balancer
     .backends()
     .flatMap(({ target }) => (isRemote(target) ? (parseTarget(target)?.host ?? []) : []));
-  gossip.learn(saved.map(peerOf));
+  const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
+  let hosts: readonly string[] = saved.map(peerOf);
+  let others = '';
+  const changed = (): void => gossip.learn([...new Set([...named, ...hosts])], others.split(' ').filter(Boolean));
+  changed();
+  const learnNodes = (): void => {
+    const found = nodes.list().filter(({ metadata }) => metadata?.name !== nodeName);
+    const internal = found.flatMap(({ status }) => status?.addresses ?? []).filter(({ type }) => type === 'InternalIP');
+    const next = [...new Set(internal.map(({ address }) => peerOf(address)))].sort().join(' ');
+    if (next === others) return;
+    others = next;
+    changed();
+  };
+  nodes.onChange({ added: learnNodes, updated: learnNodes, deleted: learnNodes });
   const learn = (slice: EndpointSlice): void => {
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
-    const hosts = slice.endpoints.flatMap(({ addresses }) => addresses.map(peerOf));
-    if (hosts.length > 0) gossip.learn(hosts);
+    const listed = slice.endpoints.flatMap(({ addresses }) => addresses.map(peerOf));
+    if (listed.length === 0) return;
+    hosts = listed;
+    changed();
   };
   informers
     .informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } })

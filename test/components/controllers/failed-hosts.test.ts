@@ -5,7 +5,7 @@ import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { createInformerFactory } from '../../../src/client/index.ts';
 import { followFailedHosts } from '../../../src/components/controllers/index.ts';
-import { newlyFailed, type RingMemberState } from '../../../src/core/reconcile/node-lifecycle/gossip.ts';
+import { failedBefore, newlyFailed, type RingMemberState } from '../../../src/core/reconcile/node-lifecycle/gossip.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
@@ -20,13 +20,20 @@ after(() => plane.stop());
 const ring = (...states: RingMemberState['state'][]): RingMemberState[] =>
   states.map((state, index) => ({ name: `h${index}`, state }));
 
-test('a death counts when it is news and more than half of the members are alive', () => {
+test('a death counts when it is news and this host reaches others, or has only one other', () => {
   const all = ring('alive', 'alive', 'suspect');
   assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'dead')), ['h2']);
   assert.deepEqual(newlyFailed(all, ring('alive', 'dead', 'dead')), []);
   assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'left')), []);
   assert.deepEqual(newlyFailed([], ring('alive', 'alive', 'dead')), []);
-  assert.deepEqual(newlyFailed(ring('alive', 'alive'), ring('alive', 'dead')), []);
+  assert.deepEqual(newlyFailed(ring('alive', 'alive'), ring('alive', 'dead')), ['h1']);
+  assert.deepEqual(newlyFailed(ring('alive', 'alive', 'alive', 'alive'), ring('alive', 'alive', 'dead', 'dead')), [
+    'h2',
+    'h3',
+  ]);
+  assert.deepEqual(failedBefore([], ring('alive', 'alive', 'dead')), ['h2']);
+  assert.deepEqual(failedBefore(ring('alive', 'alive', 'dead'), ring('alive', 'alive', 'dead')), []);
+  assert.deepEqual(failedBefore([], ring('alive', 'dead', 'dead')), []);
   assert.deepEqual(newlyFailed(ring('alive', 'alive', 'dead'), ring('alive', 'alive', 'dead')), []);
 });
 

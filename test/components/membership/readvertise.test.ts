@@ -42,6 +42,21 @@ test('a member whose configured peers are gone joins the ones it learns', async 
   await untilRing([first, second], ['a', 'b']);
 });
 
+test('a member that is alone joins the other hosts that it learns; one with company leaves them alone', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  await using second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
+  await untilRing([first, second], ['a', 'b']);
+  // As the only master after a reboot with another address: its peers are former addresses of its own.
+  await using third = await startAgent('c', { directory: place.path, peers: ['127.0.0.1:1'] });
+  third.agent.learn(['127.0.0.1:2'], ['127.0.0.1:3', `127.0.0.1:${second.address.port}`]);
+  await untilRing([first, second, third], ['a', 'b', 'c']);
+  await using lonely = await startAgent('d', { directory: place.path });
+  first.agent.learn([], [`127.0.0.1:${lonely.address.port}`]);
+  await sleep(1_000);
+  assert.deepEqual(await names(lonely), ['d']);
+});
+
 test('a member that left returns with another process and peers that it learns', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });

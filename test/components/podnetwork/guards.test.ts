@@ -152,6 +152,45 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     assert.equal((await run('ip', 'netns', 'exec', two.netns, 'cat', setting)).trim(), '0');
   });
 
+  test('foreign chains that drop forwarded packets are named; those of Docker and ufw let pods pass', async () => {
+    const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
+    const nft = (...commands: string[]): Promise<string> => inside('nft', commands.join('; '));
+    const fault = async (): Promise<string | undefined> =>
+      (await two.ask({ verb: 'forwarding' })) as string | undefined;
+    const works = async (): Promise<boolean> =>
+      (await lab.reach(neighbor.netns, target.ips[0] ?? '')) === neighbor.ips[0];
+    assert.equal(await fault(), undefined);
+    const base = '{ type filter hook forward priority filter; policy drop; }';
+    await nft('add table ip foreign', `add chain ip foreign forward ${base}`);
+    assert.match(
+      (await fault()) ?? '',
+      /dropped by table ip foreign, chain forward, policy drop; accept 10\.128\.24\.0/,
+    );
+    assert.equal(await works(), false);
+    await nft('add rule ip foreign forward ip saddr 10.0.0.0/8 counter drop');
+    assert.match((await fault()) ?? '', /table ip foreign, chain forward, rule "ip saddr 10\.0\.0\.0\/8 counter drop"/);
+    await nft('delete table ip foreign');
+    assert.equal(await fault(), undefined);
+    assert.equal(await works(), true);
+    for (const chain of ['DOCKER-USER', 'ufw-before-forward']) {
+      await nft(
+        'add table ip filter',
+        `add chain ip filter FORWARD ${base}`,
+        `add chain ip filter ${chain}`,
+        `add rule ip filter FORWARD jump ${chain}`,
+      );
+      assert.equal(await fault(), undefined, chain);
+      assert.equal(await works(), true, chain);
+      await fault();
+      assert.equal((await inside('nft', 'list', 'chain', 'ip', 'filter', chain)).match(/counter .*accept/g)?.length, 2);
+      await nft('delete table ip filter');
+    }
+    await nft('add table ip6 foreign', `add chain ip6 foreign forward ${base}`);
+    assert.match((await fault()) ?? '', /table ip6 foreign, chain forward, policy drop; accept fd01:0:0:12::\/64/);
+    await nft('delete table ip6 foreign');
+    assert.equal(await fault(), undefined);
+  });
+
   test('links, addresses, routes and tables that are removed come back', async () => {
     const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
     const linkOf = async (ip: string): Promise<string> =>
@@ -165,7 +204,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
       ] as const)
         for (const index of [0, 1])
           if ((await lab.reach(from.netns, to.ips[index] ?? '')) !== from.ips[index]) return undefined;
-      return (await inside('nft', 'list', 'tables')).match(/hyperedge-(pods|overlay)/g)?.length === 3
+      return (await inside('nft', 'list', 'tables')).match(/hyperedge-(pods|overlay)$/gm)?.length === 3
         ? true
         : undefined;
     };

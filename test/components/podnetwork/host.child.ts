@@ -68,9 +68,11 @@ const upkeep = createNetworkUpkeep(
     destroy: () => network.destroy(),
     reconcile: () => network.reconcile(),
     problem: () => network.problem,
+    forwarding: () => network.forwarding(),
     holds: (address) => network.holds(address),
   },
   systemClock,
+  silentLog,
 );
 const log = {
   ...silentLog,
@@ -112,6 +114,8 @@ async function answer(request: HostRequest): Promise<unknown> {
           portMappings: [],
         })
       ).ips;
+    case 'forwarding':
+      return network.forwarding();
     case 'stop':
       upkeep.stop();
       await routes.stop({ keepRoutes: false });

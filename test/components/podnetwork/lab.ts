@@ -34,7 +34,7 @@ interface Message {
 }
 
 export type HostRequest =
-  | { readonly verb: 'start' | 'stop' }
+  | { readonly verb: 'forwarding' | 'start' | 'stop' }
   | { readonly verb: 'nodes'; readonly nodes: Node[] }
   | { readonly verb: 'attach'; readonly netns: string };
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { ServicePlanner } from '../../../src/core/ruleset/index.ts';
 import { UdpZones } from '../../../src/core/ruleset/zones.ts';
 import { desiredServicePorts, nftState } from './desired.ts';
 
@@ -50,6 +51,36 @@ test('hints of zones and nodes choose near endpoints, and only when all endpoint
   assert.deepEqual(internal([hint(3, 'n3', node('n3')), hint(2, 'n2', node('n2'))]), ['10.128.0.2', '10.128.0.3']);
   const local: Service['spec'] = { internalTrafficPolicy: 'Local' };
   assert.deepEqual(internal([hint(1, 'n1', zone('z9')), hint(2, 'n2', zone('z1'))], local), ['10.128.0.1']);
+});
+
+test('endpoints of failed nodes are left out while others remain', () => {
+  const planner = new ServicePlanner({
+    ...{ nodeName: 'n1', reservedPorts: [], serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+  });
+  planner.setService({ metadata: { namespace: 'ns', name: 'web' }, spec: { clusterIP: '172.30.0.9', ports: [http] } });
+  planner.setSlice({
+    addressType: 'IPv4',
+    metadata: { namespace: 'ns', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+    endpoints: [hint(1, 'n1', {}), hint(2, 'n2', {}), hint(3, 'n3', {})],
+  });
+  const after = (...failed: string[]): string[] => {
+    planner.setFailedNodes(new Set(failed));
+    planner.changes();
+    return ips(planner.portsOf('ns/web')[0]?.endpoints).map((ip) => ip.slice(-1));
+  };
+  assert.deepEqual(after(), ['1', '2', '3']);
+  assert.deepEqual(after('n2'), ['1', '3']);
+  // This host is not dead to itself.
+  assert.deepEqual(after('n1', 'n2', 'n3'), ['1']);
+  assert.deepEqual(after('n3'), ['1', '2']);
+  planner.setSlice({
+    addressType: 'IPv4',
+    metadata: { namespace: 'ns', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+    endpoints: [hint(3, 'n3', {})],
+  });
+  assert.deepEqual(after('n3'), ['3'], 'the last resort');
 });
 
 test('with the policy Local, a terminating endpoint of this node serves when the ready ones are elsewhere', () => {

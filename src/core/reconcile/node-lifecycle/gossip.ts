@@ -12,18 +12,28 @@ export interface RingMemberState {
 }
 
 /**
- * Members that have been declared dead between two views. None where fewer than half of the members are alive: it is
- * this host that is cut off. A ring of two cannot agree.
+ * Members that have been declared dead between two views. None while this host reaches none of several others: then it
+ * is cut off itself. A master that is cut off with a minority of the masters cannot write.
  */
 export function newlyFailed(before: readonly RingMemberState[], now: readonly RingMemberState[]): string[] {
-  const present = now.filter(({ state }) => state === 'alive' || state === 'suspect').length;
-  const total = now.filter(({ state }) => state !== 'left').length;
-  if (present * 2 <= total) return [];
+  if (isCutOff(now)) return [];
   const states = new Map(before.map(({ name, state }) => [name, state]));
   return now.flatMap(({ name, state }) => {
     const was = states.get(name);
     return state === 'dead' && (was === 'alive' || was === 'suspect') ? [name] : [];
   });
+}
+
+/** Members that were dead already when this process got its first view of them. */
+export function failedBefore(before: readonly RingMemberState[], now: readonly RingMemberState[]): string[] {
+  const known = new Set(before.map(({ name }) => name));
+  return isCutOff(now) ? [] : now.flatMap(({ name, state }) => (state === 'dead' && !known.has(name) ? [name] : []));
+}
+
+function isCutOff(members: readonly RingMemberState[]): boolean {
+  const present = members.filter(({ state }) => state === 'alive' || state === 'suspect').length;
+  const dead = members.filter(({ state }) => state === 'dead').length;
+  return present <= 1 && dead > 1;
 }
 
 /** The conditions of a failed member's node; undefined: it is not ready already. */
