@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
 import { type Invocation, linkOf } from './links.ts';
+import { withoutSystemErrors } from './system-errors.ts';
 
 interface Entry {
   readonly summary: string;
@@ -308,14 +309,14 @@ export async function main(options: MainOptions): Promise<number> {
   const verbose = argv.includes('--verbose');
   try {
     if (linked === 'etcd')
-      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, argv.slice(1), out);
+      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, argv.slice(1), out, linked);
     if (linked === 'api')
-      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, argv.slice(1), out);
+      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, argv.slice(1), out, linked);
     return await dispatch(argv, out);
   } catch (error) {
     const usage = error instanceof UsageError;
     const name = linked === 'etcd' || linked === 'api' ? (link?.name ?? linked) : 'hyperedge';
-    out.stderr(`${name}: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
+    out.stderr(`${name}: ${withoutSystemErrors(messageOf(error).replaceAll(/\s*\n\s*/g, ' '))}\n`);
     if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
     return usage ? 2 : 1;
   }
@@ -337,18 +338,19 @@ async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   const entry = name === undefined ? undefined : COMMANDS[name];
   if (name === undefined || entry === undefined) {
     const group = Object.keys(COMMANDS).filter((each) => each.startsWith(`${first} `));
-    if (group.length > 0 && (second === undefined || second === '--help' || second === '-h')) {
-      (second === undefined ? out.stderr : out.stdout)(listing(group));
-      return second === undefined ? 2 : 0;
+    if (group.length > 0 && (second === undefined || second.startsWith('-'))) {
+      const isHelp = second === '--help' || second === '-h';
+      (isHelp ? out.stdout : out.stderr)(listing(group));
+      return isHelp ? 0 : 2;
     }
     const shown = group.length > 0 && second !== undefined ? pair : first;
     throw new UsageError(`unknown command "${shown}": see hyperedge --help`);
   }
   const command = await entry.load();
-  return runCommand(command, argv.slice(name.split(' ').length), out);
+  return runCommand(command, argv.slice(name.split(' ').length), out, name);
 }
 
-async function runCommand(command: Command, argv: readonly string[], out: Output): Promise<number> {
+async function runCommand(command: Command, argv: readonly string[], out: Output, name: string): Promise<number> {
   if (command.arguments === 'own') return command.run({ flags: {}, positionals: argv, out });
   const flags = { ...command.flags, ...COMMON_FLAGS };
   let parsed: { values: Record<string, string | boolean | (string | boolean)[] | undefined>; positionals: string[] };
@@ -356,7 +358,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
     parsed = parseArgs({ args: [...argv], options: toParseArgs(flags), allowPositionals: true, strict: true });
   } catch (error) {
     // The first sentence names the flag; Node's further advice is about quoting.
-    throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${wordsOf(command)} --help`);
+    throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${name} --help`);
   }
   if (parsed.values['help'] === true) {
     out.stdout(helpOf(command, flags));
@@ -367,14 +369,6 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
     throw new UsageError(`usage: hyperedge ${command.usage}`);
   }
   return command.run({ flags: parsed.values, positionals: parsed.positionals, out });
-}
-
-/** The command's name, without arguments and flags. */
-function wordsOf(command: Command): string {
-  return command.usage
-    .split(' ')
-    .filter((word) => /^[a-z-]+$/.test(word))
-    .join(' ');
 }
 
 function overview(): string {

@@ -45,6 +45,8 @@ const WATCH_GRACE_MS = 30_000;
 const SHORT_WATCH_MS = 1_000;
 /** Between two lists of an optional kind that the server does not serve. */
 const ABSENT_MS = 60_000;
+/** Kinds that are not served or not permitted are reported after this time. */
+const DEFINITIONS_MS = 60_000;
 
 /** What went on since the store was last known to be complete. */
 type Position =
@@ -75,6 +77,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   #hasSynced = false;
   #markListed: () => void = () => {};
   #hasListed = false;
+  #startedMs = 0;
   #running: Promise<void> | undefined;
 
   constructor(type: ResourceType<T>, options: InformerOptions, deps: InformerDeps<T>) {
@@ -101,6 +104,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   start(): void {
     if (this.#stopping.signal.aborted) return;
     if (this.#running !== undefined) return;
+    this.#startedMs = this.#deps.clock.monotonicMs();
     this.#running = this.#run();
     void this.#remember();
   }
@@ -368,9 +372,12 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 
   /** A lost connection is logged by the transport; any other error is logged here. */
   #explain(what: 'list' | 'watch', error: unknown): void {
-    const { log } = this.#deps;
+    const { clock, log } = this.#deps;
     const fields = { kind: this.type.kind, error: messageOf(error) };
-    if (isConnectionError(error) || isGone(error)) log.v(3, `${what} interrupted`, fields);
+    // A cluster that starts serves and permits some kinds only after controllers have created definitions and roles.
+    const isRefused = isApiError(error, 'NotFound') || isApiError(error, 'Forbidden');
+    const isEarly = isRefused && clock.monotonicMs() - this.#startedMs < DEFINITIONS_MS;
+    if (isConnectionError(error) || isGone(error) || isEarly) log.v(3, `${what} interrupted`, fields);
     else log.warn(`${what} failed`, fields);
   }
 }

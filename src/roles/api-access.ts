@@ -1,6 +1,6 @@
 /** kubeconfig file → a client that follows the file's certificates when they are exchanged. */
 
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
@@ -50,6 +50,8 @@ export async function openClient(
   context: ClientContext,
   server?: string,
 ): Promise<OpenedClient> {
+  if (!existsSync(kubeconfig))
+    throw new CodedError('unreadable', `${kubeconfig} does not exist; masters have it, below their --root`);
   const text = await readSecret(kubeconfig, 'kubeconfig');
   let access: ReturnType<typeof parseKubeconfig>;
   try {

@@ -2,8 +2,9 @@
 import { isApiError } from '../api/meta/status.ts';
 import { resources } from '../api/resources.ts';
 import type { PowerAction, Rig, RigClaim } from '../api/rigs/types.ts';
+import { CodedError } from '../base/errors.ts';
 import { silentLog } from '../base/log.ts';
-import { openRemoteTerminal } from '../client/index.ts';
+import { type ApiClient, openRemoteTerminal } from '../client/index.ts';
 import { masterFiles } from '../io/pki/index.ts';
 import { type OpenedClient, openClient } from './api-access.ts';
 import { canonicalRoot } from './config/settings.ts';
@@ -84,6 +85,7 @@ export function releaseRig(access: RigAccess, name: string, namespace: string): 
 /** Resolves with the output of the command that was run on the node. */
 export function switchRig(access: RigAccess, target: RigTarget, action: PowerAction): Promise<string> {
   return withClient(access, async ({ client }) => {
+    await requireTarget(client, target);
     const answer = await client.request<{ readonly message?: string }>(
       'POST',
       `${pathOf(target)}/power?action=${action}`,
@@ -92,9 +94,22 @@ export function switchRig(access: RigAccess, target: RigTarget, action: PowerAct
   });
 }
 
+/** The upgrade to a stream reports no reason, so a missing claim or rig is found before it. */
+async function requireTarget(client: ApiClient, { name, namespace, isRig }: RigTarget): Promise<void> {
+  try {
+    if (isRig) await client.resource(resources.rigs).get(name);
+    else await client.resource(resources.rigClaims).get(name, namespace);
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    const what = isRig ? `rig "${name}" not found` : `rigclaim "${name}" not found in namespace "${namespace}"`;
+    throw new CodedError('not-found', `${what}; see hyperedge rig list`);
+  }
+}
+
 /** Joins the terminal with the console until either ends. Ctrl-] ends it from a terminal. */
 export function openConsole(access: RigAccess, target: RigTarget): Promise<void> {
-  return withClient(access, async ({ server, credentials }) => {
+  return withClient(access, async ({ client, server, credentials }) => {
+    await requireTarget(client, target);
     const { stdin, stdout } = process;
     const leave = new AbortController();
     const isTerminal = stdin.isTTY === true;

@@ -165,7 +165,7 @@ test('commands that need the host process say when it does not run', () =>
     for (const argv of [['status'], ['master-restart', 'api']]) {
       const { code, stderr } = await hyperedge([...argv, '--root', root]);
       assert.equal(code, 1);
-      assert.match(stderr, /^hyperedge: hyperedge run is not running here/);
+      assert.match(stderr, /^hyperedge: the host process does not run here/);
     }
   }));
 

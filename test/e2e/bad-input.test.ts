@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Appliance, eventually, run } from './harness.ts';
+import { Appliance, eventually, executable, run } from './harness.ts';
 import { helloImage } from './images.ts';
 
 describe('manifests and images', () => {
@@ -15,6 +15,38 @@ describe('manifests and images', () => {
   after(async () => {
     await appliance?.stop();
   });
+
+  test('the first start prints no warning about expected conditions', async () => {
+    // Capabilities and a slow machine are conditions of the test machine.
+    const ofMachine = /CAP_SYS_RESOURCE|event loop was blocked|report volumesInUse/;
+    const warnings = (): string[] =>
+      appliance.output.split('\n').filter((line) => /^\S+ [WE] /.test(line) && !ofMachine.test(line));
+    await eventually('the operators are available', 60_000, async () => {
+      const { stdout } = await appliance.kubectl([
+        'get',
+        'clusteroperators',
+        '-o',
+        'jsonpath={..conditions[?(@.type=="Available")].status}',
+      ]);
+      return stdout !== '' && !stdout.includes('False') ? true : undefined;
+    });
+    assert.deepEqual(warnings(), []);
+  });
+
+  for (const [line, shown] of [
+    ['rig console nope', /^hyperedge: rigclaim "nope" not found in namespace "default"; see hyperedge rig list\n$/],
+    ['rig console nope --rig', /^hyperedge: rig "nope" not found; see hyperedge rig list\n$/],
+    ['rig power on nope', /^hyperedge: rigclaim "nope" not found in namespace "default"; see hyperedge rig list\n$/],
+    ['ca rotate --phase reissue', /it has no successor; run "hyperedge ca rotate --phase new-ca" first\n$/],
+    ['members remove zz', /^hyperedge: no member is called zz; there are: .+\n$/],
+    ['token revoke abcdef', /^hyperedge: token abcdef does not exist; see hyperedge token list\n$/],
+    ['run', /^hyperedge: hyperedge already runs on .+ with pid \d+; stop it first\n$/],
+  ] as const)
+    test(`hyperedge ${line}`, async () => {
+      const ran = await appliance.inside(executable, [...line.split(' '), '--root', appliance.root]);
+      assert.equal(ran.code, 1);
+      assert.match(ran.stderr, shown);
+    });
 
   const apply = (manifest: string, ...args: string[]) =>
     // The leading `---` keeps kubectl from taking a flow mapping for JSON.

@@ -13,7 +13,8 @@ const run = async (argv: readonly string[], linked: boolean, out: Output): Promi
     return 0;
   } catch (error) {
     // kube-apiserver exits with 1 for every error.
-    if (error instanceof ApiUsageProblem && !linked) throw new UsageError(error.message);
+    if (error instanceof ApiUsageProblem && !linked)
+      throw new UsageError(error.message.replace('see kube-apiserver --help', 'see hyperedge api --help'));
     throw error;
   }
 };

@@ -34,7 +34,12 @@ const run = async (argv: readonly string[], own: { flags: FlagValues } | undefin
     out.stdout(plan.kind === 'help' ? await help(own !== undefined) : await version());
     return 0;
   } catch (error) {
-    if (error instanceof EtcdUsageProblem && error.exitCode === 2) throw new UsageError(error.message);
+    if (error instanceof EtcdUsageProblem && error.exitCode === 2) {
+      const isLinked = own === undefined;
+      throw new UsageError(
+        isLinked ? error.message : error.message.replace('see etcd --help', 'see hyperedge etcd --help'),
+      );
+    }
     throw error;
   }
 };

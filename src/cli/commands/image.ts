@@ -86,7 +86,7 @@ export const removeCommand: Command = {
     let missing = 0;
     for (const image of positionals) {
       if ((await store.status(image)) === undefined) {
-        out.stderr(`hyperedge: image ${image} is not in the store: see hyperedge image list\n`);
+        out.stderr(`hyperedge: image ${image} is not in the store; see hyperedge image list\n`);
         missing++;
         continue;
       }

@@ -56,7 +56,8 @@ export const logsCommand: Command = {
     const file = flags['previous'] === true ? logs.at(-2) : logs.at(-1);
     if (file === undefined) {
       out.stderr(
-        `hyperedge: ${component} has no ${flags['previous'] === true ? 'earlier ' : ''}log below ${paths.podLogs}\n`,
+        `hyperedge: ${component} has no ${flags['previous'] === true ? 'earlier ' : ''}log below ${paths.podLogs}; ` +
+          'run the command on a master, or name its --root\n',
       );
       return 1;
     }

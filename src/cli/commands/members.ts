@@ -1,5 +1,5 @@
 import type { EtcdAdmin, EtcdMember, MemberReport } from '../../roles/etcd/administration.ts';
-import type { Command, Flag, FlagValues, Invocation } from '../command.ts';
+import { type Command, type Flag, type FlagValues, type Invocation, UsageError } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
 
@@ -83,9 +83,12 @@ export const addCommand: Command = {
   description: 'Prints the environment of the new member’s first start, as etcdctl does.',
   flags: { learner: { type: 'boolean', help: 'add as non-voting learner, see members promote' }, ...FLAGS },
   arguments: [2, 2],
-  run: ({ flags, positionals, out }) =>
-    withStore(flags, async (admin) => {
-      const [name = '', urls = ''] = positionals;
+  run: async ({ flags, positionals, out }) => {
+    const [name = '', urls = ''] = positionals;
+    for (const url of urls.split(','))
+      if (!/^https?:\/\/[^/]+:\d+$/.test(url))
+        throw new UsageError(`members add: "${url}" is no peer URL; give one such as https://10.0.0.2:2380`);
+    return withStore(flags, async (admin) => {
       const { added, members } = await admin.addMember(urls.split(','), flags['learner'] === true);
       const all = [...members.filter(({ id }) => id !== added.id), { ...added, name }];
       const cluster = all.flatMap((each) =>
@@ -103,7 +106,8 @@ export const addCommand: Command = {
         document ?? `member ${added.id} added; start it with an empty data directory and:\n\n${lines.join('')}`,
       );
       return 0;
-    }),
+    });
+  },
 };
 
 export const removeCommand: Command = {

@@ -120,7 +120,7 @@ export const powerCommand: Command = {
   arguments: [2, 2],
   run: async ({ flags, positionals: [action, name = ''], out }) => {
     if (action !== 'on' && action !== 'off' && action !== 'cycle')
-      throw new UsageError(`rig power ${action ?? ''}: give on, off or cycle`);
+      throw new UsageError(`rig power ${action ?? ''}: give on, off or cycle before the name of the claim`);
     const { switchRig } = await import('../../roles/rigs.ts');
     const output = await switchRig(accessOf(flags), targetOf(flags, name), action);
     out.stdout(output === '' ? `${name} switched ${action}\n` : `${output}\n`);

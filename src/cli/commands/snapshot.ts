@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import {
   type Command,
   type Flag,
@@ -68,7 +69,10 @@ export const listCommand: Command = {
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const { listSnapshots } = await import('../../roles/etcd/administration.ts');
-    const found = await listSnapshots(await directoryOf(flags), true);
+    const directory = await directoryOf(flags);
+    if (stringFlag(flags, 'directory') !== undefined && !existsSync(directory))
+      throw new UsageError(`--directory=${directory}: does not exist; give the directory of the snapshots`);
+    const found = await listSnapshots(directory, true);
     const document = await printDocument(
       flags,
       found.map(({ takenMs, ...each }) => ({ ...each, taken: new Date(takenMs).toISOString() })),

@@ -1,7 +1,6 @@
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import type { Informer } from '../../client/types.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';

@@ -51,7 +51,10 @@ export class AgentConnection {
         const absent = error.code === 'ENOENT' || error.code === 'ECONNREFUSED';
         reject(
           absent
-            ? new CodedError('not-running', `no member of a ring runs here (no answer at ${socket})`)
+            ? new CodedError(
+                'not-running',
+                `no member of a gossip ring runs here (no answer at ${socket}); run systemctl start hyperedge, or name its --root`,
+              )
             : new CodedError('failed', `${socket}: ${error.message}`, { cause: error }),
         );
       });

@@ -49,6 +49,8 @@ const LAST_RETRY_MS = 1000;
 const REFUSED_RETRY_MS = 3000;
 const REFUSED = /\balert\b|certificate|^ERR_TLS/i;
 const CONNECT_MS = 5000;
+/** A store that starts answers sooner. */
+const REPORT_FAILURE_MS = 10_000;
 const KEEP_ALIVE_MS = 10_000;
 /** Where another could be asked instead. */
 const KEEP_ALIVE_OF_SEVERAL_MS = 3_000;
@@ -91,6 +93,8 @@ export class Channel {
   #return: Timer | undefined;
   #returning: Socket | undefined;
   #failures = 0;
+  #failingSinceMs = 0;
+  #reportedFailure = false;
   #next = 0;
   #closed = false;
   #lastFailure = 'not connected yet';
@@ -381,8 +385,14 @@ export class Channel {
     this.#next = (this.#next + 1) % this.#endpoints.length;
     this.#failures += 1;
     if (this.#closed || this.#retry !== undefined) return;
-    if (this.#failures === 5) {
-      this.#options.log.warn('store does not answer; trying on', { cause: this.#lastFailure });
+    const nowMs = this.#options.clock.monotonicMs();
+    if (this.#failures === 1) {
+      this.#failingSinceMs = nowMs;
+      this.#reportedFailure = false;
+    }
+    if (!this.#reportedFailure && nowMs - this.#failingSinceMs >= REPORT_FAILURE_MS) {
+      this.#reportedFailure = true;
+      this.#options.log.warn('store does not answer; retrying', { cause: this.#lastFailure });
     }
     // The first few may meet a certificate that is just being exchanged.
     const refused = this.#failures > 5 && REFUSED.test(this.#lastFailure);

@@ -33,6 +33,8 @@ export interface EtcdAdminOptions extends ChannelOptions {
 
 const CALL_MS = 10_000;
 /** A piece of a snapshot has to come within this. */
+/** Time in which a store has to accept a connection. */
+const REACH_MS = 5_000;
 const STALL_MS = 30_000;
 
 /** What etcd says to a password where its auth is off. */
@@ -102,6 +104,8 @@ class Admin implements EtcdAdmin {
   }
 
   async snapshot(piece: (bytes: Buffer) => void): Promise<number> {
+    // A stream has no deadline: a store that does not answer is reported by this call.
+    await this.status(REACH_MS);
     const token = await this.#authenticated(CALL_MS);
     return new Promise((resolve, reject) => {
       let revision = 0;

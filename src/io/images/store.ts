@@ -201,7 +201,8 @@ class EmbeddedImageStore implements ImageStore {
   async hold(imageId: string, holder: string): Promise<HeldImage> {
     const { layout } = await this.#opened();
     const stored = await this.#find(imageId);
-    if (stored === undefined) throw new RuntimeError('image-not-found', `image ${imageId} is not in the store`);
+    if (stored === undefined)
+      throw new RuntimeError('image-not-found', `image ${imageId} is not in the store; see hyperedge image list`);
     // No container lives on after a power cut, so none waits for the disk.
     await writeWhole(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
     // A removal in between would have collected the layers before the hold was written.
@@ -253,7 +254,8 @@ class EmbeddedImageStore implements ImageStore {
     const faults: string[] = [];
     const seen = new Set<string>();
     for (const stored of images) {
-      if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+      if (stored === undefined)
+        throw new RuntimeError('image-not-found', `image ${image} is not in the store; see hyperedge image list`);
       for (const layer of stored.layers) {
         if (!seen.has(layer)) faults.push(...(await layers.verify(layer)));
         seen.add(layer);
@@ -296,7 +298,8 @@ class EmbeddedImageStore implements ImageStore {
   async pin(image: string, pinned: boolean): Promise<void> {
     const { layout } = await this.#opened();
     const stored = await this.#find(image);
-    if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+    if (stored === undefined)
+      throw new RuntimeError('image-not-found', `image ${image} is not in the store; see hyperedge image list`);
     const name = isDigest(image) || /^[0-9a-f]{64}$/.test(image) ? stored.id : parseReference(image).name;
     if (pinned) await writeDurably(layout, pinFile(layout, name), JSON.stringify({ name }));
     else await removeFile(pinFile(layout, name));
@@ -309,7 +312,8 @@ class EmbeddedImageStore implements ImageStore {
     try {
       for (const [index, image] of images.entries()) {
         const stored = await this.#find(image);
-        if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+        if (stored === undefined)
+          throw new RuntimeError('image-not-found', `image ${image} is not in the store; see hyperedge image list`);
         await this.hold(stored.id, `${holder}-${index}`);
         const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id && !ref.name.includes('@'));
         const named = isDigest(image) ? refs.map((ref) => ref.name) : [parseReference(image).name];

@@ -97,7 +97,8 @@ export async function readBundle(
     if (left.length > 0) throw new Error(`it ends before ${left[0]?.name}`);
     return read;
   } catch (error) {
-    throw error instanceof CodedError ? error : bad(messageOf(error), error);
+    if (error instanceof CodedError) throw error;
+    throw bad(text === undefined ? 'it is not a release bundle' : messageOf(error), error);
   } finally {
     tar.destroy();
     source.destroy();

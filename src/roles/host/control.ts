@@ -170,7 +170,10 @@ export function askControl<T>(
       const absent = error.code === 'ENOENT' || error.code === 'ECONNREFUSED';
       reject(
         absent
-          ? new CodedError('not-running', `hyperedge run is not running here (no answer at ${socket})`)
+          ? new CodedError(
+              'not-running',
+              `the host process does not run here (no answer at ${socket}); run systemctl start hyperedge, or name its --root`,
+            )
           : new CodedError('failed', `${socket}: ${error.message}`, { cause: error }),
       );
     });

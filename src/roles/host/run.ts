@@ -1,11 +1,13 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
+import { selfCommand } from '../assets.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { collectWhenIdle, scavengeAlone } from '../heap.ts';
 import { keepWatchdog, tellReady } from '../notify.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from '../process.ts';
 import { depart, watchDeparture } from './departure.ts';
 import { startHost } from './host.ts';
+import { nextSteps } from './next-steps.ts';
 import { createProgress } from './progress.ts';
 
 export interface RunHostOptions {
@@ -47,13 +49,17 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     void host.ready.then(() => {
       if (stopped) return;
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
+      const steps = nextSteps({
+        program: selfCommand(),
+        root: settings.root,
+        kubeconfig: host.kubeconfig,
+        searchPath: process.env['PATH'] ?? '',
+      });
+      const kubeconfig = host.kubeconfig === undefined ? '' : `; kubeconfig: ${host.kubeconfig}`;
       options.write(
-        host.kubeconfig === undefined
-          ? `node ${settings.nodeName} is Ready after ${seconds} s\n`
-          : `node ${settings.nodeName} is Ready after ${seconds} s; kubeconfig: ${host.kubeconfig}; try:\n` +
-              `  kubectl --kubeconfig ${host.kubeconfig} get nodes,pods -A\n` +
-              `  kubectl --kubeconfig ${host.kubeconfig} apply -f examples/hello.yaml\n` +
-              `  kubectl --kubeconfig ${host.kubeconfig} -n kube-system logs master-api-${settings.nodeName}\n`,
+        [`node ${settings.nodeName} is Ready after ${seconds} s${kubeconfig}; try:`, ...steps]
+          .join('\n  ')
+          .concat('\n'),
       );
     });
     const current = await reload();
@@ -71,8 +77,9 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
     );
+    const stopProgress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
     await host.stop({ keepPods, hurry });
-    progress.step('stopped');
+    stopProgress.step('stopped');
   } finally {
     interrupted.dispose();
     watchdog.stop();

@@ -1,0 +1,34 @@
+/** Commands that are printed once the node is Ready. Each of them works as it is printed. */
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+export interface NextSteps {
+  /** This executable, as it was started. */
+  readonly program: readonly string[];
+  readonly root: string;
+  /** Undefined on a host that is no master. */
+  readonly kubeconfig: string | undefined;
+  /** `PATH` of the environment. */
+  readonly searchPath: string;
+}
+
+export function nextSteps({ program, root, kubeconfig, searchPath }: NextSteps): string[] {
+  const below = root === '/' ? '' : ` --root ${root}`;
+  const own = hasProgram('hyperedge', searchPath) ? 'hyperedge' : program.join(' ');
+  const steps = [`${own} status${below}`];
+  if (kubeconfig === undefined) return steps;
+  steps.push(`${own} master-logs api api --tail 20${below}`);
+  if (hasProgram('kubectl', searchPath)) steps.push(`kubectl --kubeconfig ${kubeconfig} get nodes,pods -A`);
+  return steps;
+}
+
+function hasProgram(name: string, searchPath: string): boolean {
+  return searchPath.split(delimiter).some((directory) => {
+    try {
+      accessSync(join(directory, name), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
