@@ -32,12 +32,17 @@ export interface NodeRestrictionSources extends AudienceSources {
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    async validate(request) {
+    // As upstream before validation: a request without audiences does not have the server's own yet.
+    async mutate(request) {
       const nodeName = nodeNameOf(request.user);
       if (nodeName === undefined) return;
       if (isFor(request, '', 'serviceaccounts') && request.subresource === 'token') {
-        return checkToken(request, nodeName, sources);
+        await checkToken(request, nodeName, sources);
       }
+    },
+    async validate(request) {
+      const nodeName = nodeNameOf(request.user);
+      if (nodeName === undefined) return;
       if (isFor(request, '', 'nodes')) {
         checkNode(request, nodeName);
         const left = request.operation === 'DELETE' && !request.dryRun ? request.old : undefined;

@@ -263,7 +263,7 @@ describe('rights', () => {
       });
     assert.equal((await token({ name: 'with-secret', uid })).code, 201);
     assert.equal((await token({ name: 'with-secret' })).code, 403);
-    assert.equal((await token({ name: 'with-secret', uid: 'x' })).code, 409);
+    assert.equal((await token({ name: 'with-secret', uid: 'x' })).code, 403);
     assert.equal((await token(undefined)).code, 403);
     const other = (await call('GET', `${PODS}/elsewhere`)).body.metadata.uid;
     assert.equal((await token({ name: 'elsewhere', uid: other })).code, 403);
