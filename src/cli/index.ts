@@ -121,6 +121,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'restart the store’s cluster from one member after a permanent quorum loss',
     load: async () => (await import('./commands/recover.ts')).recoverCommand,
   },
+  'members new-cluster': {
+    summary: 'give up a missing store: the next start founds a new cluster',
+    load: async () => (await import('./commands/new-cluster.ts')).newClusterCommand,
+  },
   'rig list': {
     summary: 'list the rigs with their holders and queues',
     load: async () => (await import('./commands/rig.ts')).listCommand,

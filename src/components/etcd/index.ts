@@ -3,6 +3,7 @@
  * composition passes `io/sqlite` as the log and `io/grpc` as the listener.
  */
 export { createTokens } from './auth/auth-tokens.ts';
+export { storeMissing } from './membership/join.ts';
 export { lostOf } from './recovery/recovery.ts';
 export { createEtcdServer } from './server.ts';
 export type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from './server-port.ts';

@@ -7,6 +7,7 @@ import type { PasswordHasher } from './auth/password.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { GossipHints } from './gossip-port.ts';
 import type { InitialCluster } from './membership/initial-cluster.ts';
+import type { FormerCluster } from './membership/join.ts';
 import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 import type { RequestLimits } from './services/kv-service.ts';
 
@@ -35,6 +36,8 @@ export interface EtcdServerDeps {
    * The fallback of a single member whose data are damaged; undefined: it does not start until an operator intervenes.
    */
   readonly fallback?: Fallback;
+  /** The cluster that this store has belonged to: a missing store is not replaced by an empty one. */
+  readonly formerCluster?: FormerCluster;
   /** The state before an update that this host has rolled back; resolves with undefined when there was none. */
   readonly beforeUpdate?: () => Promise<Fallback | undefined>;
   /**

@@ -254,6 +254,7 @@ class Server implements StoreServer {
         clientUrls,
         peerUrls,
         initial: initialCluster,
+        formerCluster: this.#deps.formerCluster,
         dial: peers?.dial,
         forceNewCluster: this.#deps.forceNewCluster,
         replaces: this.#replaces,

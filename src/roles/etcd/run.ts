@@ -21,6 +21,7 @@ import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { keepYoungGenerationSmall, YOUNG_BYTES } from '../heap.ts';
 import { tellReady } from '../notify.ts';
 import { createProcessLog, descriptorSink } from '../process.ts';
+import { readClusterId } from './cluster-id.ts';
 
 export { EtcdUsageProblem };
 
@@ -53,6 +54,8 @@ export type EtcdPlan =
       readonly snapshots?: string;
       /** The record of the host's update. */
       readonly updateRecord?: string;
+      /** The cluster that the host's store belongs to. */
+      readonly formerCluster?: string;
       readonly logLevel: number | undefined;
     };
 
@@ -116,8 +119,10 @@ async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPl
   const paths = pathsBelow(await canonicalRoot(own.root));
   const file = own.configFile ?? paths.etcdConfig;
   const locate = (path: string): string => resolveBeside(file, path);
+  const formerCluster = await readClusterId(file);
   return {
     kind: 'run',
+    ...(formerCluster === undefined ? {} : { formerCluster }),
     parsed: settingsOf(readFile(file, await read(file)), { fromFile: true, locate, defaultHost: await ownAddress() }),
     fromHost: true,
     agentSocket: paths.agentSocket,
@@ -152,6 +157,7 @@ export async function runEtcd({
   agentSocket,
   snapshots,
   updateRecord,
+  formerCluster,
   logLevel,
 }: EtcdPlan & { kind: 'run' }): Promise<number> {
   const { settings, warnings } = parsed;
@@ -168,6 +174,7 @@ export async function runEtcd({
       agentSocket,
       snapshots,
       updateRecord,
+      formerCluster,
       onFatal,
     });
     await tellReady(process.env, log);

@@ -1,5 +1,5 @@
 /** `hyperedge etcd`: etcd's API on SQLite. */
-import { access, mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -43,6 +43,8 @@ export interface EtcdStart {
   readonly snapshots: string | undefined;
   /** The record of this host's update; undefined: the host process manages no store. */
   readonly updateRecord: string | undefined;
+  /** The cluster that the store of this host belongs to, as recorded; undefined: none is. */
+  readonly formerCluster: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -65,6 +67,7 @@ export async function startEtcd({
   agentSocket,
   snapshots,
   updateRecord,
+  formerCluster,
   onFatal,
 }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
@@ -94,6 +97,7 @@ export async function startEtcd({
     storage,
     listener,
     ...(snapshots === undefined ? {} : { fallback: fallbackOf(settings, { storage, snapshots, log }) }),
+    ...(formerCluster === undefined ? {} : { formerCluster: { id: formerCluster, dataDirectory: directory } }),
     ...(updateRecord === undefined
       ? {}
       : { levelOnRequest: true, beforeUpdate: () => beforeUpdate(settings, updateRecord, { storage, log }) }),
@@ -128,7 +132,13 @@ export async function startEtcd({
     bcryptCost: settings.auth.bcryptCost,
     onFatal,
   });
-  await server.start();
+  try {
+    await server.start();
+  } catch (error) {
+    // The data directory stays empty, for a restore or a mount.
+    if (error instanceof CodedError && error.code === 'store-missing') await removeEmptyStore(directory);
+    throw error;
+  }
   return { stop: () => server.stop() };
 }
 
@@ -162,6 +172,11 @@ function fallbackOf(
     token: cluster.token,
     nowMs: clock.nowMs,
   });
+}
+
+async function removeEmptyStore(directory: string): Promise<void> {
+  for (const name of await readdir(directory))
+    if (name.startsWith('revisions.db') || name === 'owner') await rm(join(directory, name), { force: true });
 }
 
 /** The snapshot of an update that was rolled back to this release; undefined: there is none. */

@@ -31,9 +31,11 @@ import { takeInChild } from '../etcd/snapshot-child.ts';
 import { storeFiles } from '../etcd/store-files.ts';
 import { useHelpers } from '../helpers.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process.ts';
+import { keepMountOrder } from '../setup/mount-drop-in.ts';
 import { holdAddresses } from './balanced-addresses.ts';
 import { followApiServers, isOwnAddress, isPortKept, startBalancer } from './balancer.ts';
 import { type CgroupDriver, chooseCgroupDriver } from './cgroup-driver.ts';
+import { checkStorePresent, recordCluster } from './cluster-identity.ts';
 import { serveControl } from './control.ts';
 import { controlHandlers } from './control-handlers.ts';
 import { credentialProviders } from './credentials.ts';
@@ -114,6 +116,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       `${settings.bootstrapFile}: roles: a host without the node role runs no pods; start hyperedge etcd instead`,
     );
   }
+  await checkStorePresent(settings);
   await raiseWatchLimits(options.log);
   const reserve = await openDiskReserve(settings.paths.diskReserve, clock, options.log.named('disk'));
   const lock = await takeInstanceLock(settings.paths.pidFile, settings.root);
@@ -130,7 +133,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const { log, progress } = options;
   const settings = await settingsOnceJoined(options);
   const time = await openTrustedTime(settings.paths.timeFloor, log.named('clock'));
-  const prepared = await prepareHost(settings, log, progress, time);
+  const prepared = await prepareHost(settings, log, progress, time, options.signal);
   const { driver, runtime, serviceManager, reservedPorts, submitted, revisions } = prepared;
   const gossip = await startGossip(settings, log.named('gossip'));
   if (gossip.note !== undefined) progress.note(gossip.note);
@@ -188,7 +191,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   });
   const stopEmbedded = await startEmbedded({ ...parts, kubelet }, runtime.images, nodeName, informers);
   const stopRouter = startRouter(settings, informers, recorder, log.named('router'));
-  const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {});
+  const ready = Promise.all([kubelet.nodeReady, network.synced, prepared.recorded]).then(() => {});
   const snapshots = scheduledSnapshotsOf(settings, log);
   const stopReserve = reserve.keep();
   const control = await serveControl(
@@ -266,12 +269,20 @@ interface PreparedHost {
   readonly reservedPorts: readonly ReservedPort[];
   readonly submitted: SubmittedPods;
   readonly revisions: ControlPlaneRevisions;
+  /** Resolves when the cluster of this host's store is recorded. */
+  readonly recorded: Promise<void>;
   /** Writes certificates, configuration and manifests again for these settings. */
   reinstall(settings: Settings): Promise<void>;
 }
 
 /** The container runtime, free ports, and the certificates and configuration files of this host. */
-async function prepareHost(settings: Settings, log: Log, progress: Progress, time: TrustedTime): Promise<PreparedHost> {
+async function prepareHost(
+  settings: Settings,
+  log: Log,
+  progress: Progress,
+  time: TrustedTime,
+  signal: AbortSignal,
+): Promise<PreparedHost> {
   await replayMachineConfig(settings, log.named('machine-config'));
   await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
@@ -286,6 +297,7 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
   const install = (current: Settings) =>
     installHost(current, { nowMs: time.nowMs(), cgroupDriver: driver.name, assets: assets.directory, log });
   const report = await install(settings);
+  await keepMountOrder(settings, log);
   reservedPorts = allPorts(await ownPorts(settings, log));
   for (const path of report.kept) progress.note(`${path} was edited and is kept`);
   progress.step(
@@ -296,7 +308,8 @@ async function prepareHost(settings: Settings, log: Log, progress: Progress, tim
   const submitted = await openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock);
   const revisions = await prepareRevisions(settings, runtime, log);
   const reinstall = (current: Settings) => revisions.around(async () => void (await install(current)));
-  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, revisions, reinstall };
+  const recorded = recordCluster(settings, signal, log.named('cluster'));
+  return { driver, cgroups, serviceManager, runtime, reservedPorts, submitted, revisions, recorded, reinstall };
 }
 
 function hostPodNetwork(

@@ -10,6 +10,7 @@ import { masterFiles } from '../../io/pki/index.ts';
 import { createOperandFiles, type Effect, type OperandDirectory } from '../../io/revisions/index.ts';
 import { selfCommand } from '../assets.ts';
 import type { Settings } from '../config/settings.ts';
+import { CLUSTER_ID_NAME } from '../etcd/cluster-id.ts';
 import { ownsStore } from './issue-certificates.ts';
 import { MANIFESTS, withExecutable } from './static-pods.ts';
 
@@ -25,6 +26,8 @@ export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
 const CONFIG = 'master/master-config.yaml';
 const ENV = 'master/master.env';
 const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
+/** Written by the host process; a store that runs does not need it. */
+const CLUSTER_ID = `etcd/${CLUSTER_ID_NAME}`;
 /** Names that OKD and the bootstrap file's example use. */
 const SCHEDULER_CONFIGS = ['scheduler.yaml', 'scheduler.json'];
 /** Files that components follow while they run. */
@@ -98,7 +101,9 @@ const namedEffects = (names: readonly string[]): Map<string, Effect> =>
 
 function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
   return namedEffects(
-    [...files.keys()].filter((name) => name === ETCD_CONFIG || name === ENV || /^etcd\/[^/]+$/.test(name)),
+    [...files.keys()].filter(
+      (name) => name === ETCD_CONFIG || name === ENV || (/^etcd\/[^/]+$/.test(name) && name !== CLUSTER_ID),
+    ),
   );
 }
 

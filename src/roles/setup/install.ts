@@ -22,6 +22,7 @@ import { offerKeys } from '../join/offer-keys.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';
 import { applyServed } from './machine-config.ts';
+import { placeMountDropIns } from './mount-drop-in.ts';
 import { servedConfig } from './served-config.ts';
 import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
@@ -76,12 +77,13 @@ export async function install(options: InstallOptions): Promise<number> {
   progress.step(
     changed.length === 0 ? 'all files are in place' : `${changed.length} files written, ${executable} first`,
   );
+  const ordered = await placeMountDropIns(settings);
   if (!start) {
     options.write(`installed below ${root}; nothing is started\n`);
     return 0;
   }
   const upgraded = configured || changed.length > 0;
-  if (upgraded) await systemctl('daemon-reload');
+  if (upgraded || ordered) await systemctl('daemon-reload');
   const running = (await serviceState()).active === 'active';
   if (!running || upgraded) {
     await systemctl('reset-failed', SERVICE).catch(() => {});

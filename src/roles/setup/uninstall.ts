@@ -12,6 +12,7 @@ import { removeOfferKeys } from '../join/offer-keys.ts';
 import { putAside } from './keep-aside.ts';
 import { disableService, hasFiles, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';
+import { removeMountDropIns } from './mount-drop-in.ts';
 import { systemctl, systemdRuns } from './service.ts';
 import { stopEverything } from './stop.ts';
 
@@ -50,7 +51,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     const systemd = settings.root === '/' && (await systemdRuns());
     // Without its unit file an active slice would stay until the next boot.
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
-    const removed = await removeFiles(settings.root);
+    const removed = [...(await removeMountDropIns(settings.root)), ...(await removeFiles(settings.root))];
     await unlinkDriverRoot(settings.root, settings.paths.volumes);
     if (settings.root === '/' && !(await isInUse(cacheDirectory())))
       await rm(cacheDirectory(), { recursive: true, force: true });

@@ -11,7 +11,7 @@ import { decodeMembers, type MemberTable, PeerPath } from '../replication/peer-p
 import { requestAdmission } from './admission.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
 import type { InitialCluster } from './initial-cluster.ts';
-import { wipedError } from './join.ts';
+import { type FormerCluster, storeMissing, wipedError } from './join.ts';
 
 export interface BootstrapDeps {
   readonly storage: StoreLog;
@@ -21,6 +21,8 @@ export interface BootstrapDeps {
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
   readonly initial: InitialCluster | undefined;
+  /** See `EtcdServerDeps`. */
+  readonly formerCluster: FormerCluster | undefined;
   readonly dial: DialPeer | undefined;
   /** See `EtcdServerDeps`. */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
@@ -81,12 +83,13 @@ async function alone(deps: BootstrapDeps) {
 }
 
 /**
- * A member with saved peers has been part of a cluster and has lost its data: bootstrapping would begin another
- * history. Throws CodedError 'wiped'.
+ * A member with saved peers, or whose host has recorded its cluster, has lost its data: bootstrapping would begin
+ * another history. Throws CodedError 'wiped', 'store-missing'.
  */
-async function requireNoOthers({ storage, name }: BootstrapDeps): Promise<void> {
+async function requireNoOthers({ storage, name, formerCluster }: BootstrapDeps): Promise<void> {
   const noted = await storage.notedOthers();
   if (noted !== undefined && noted.length > 0) throw wipedError(name);
+  if (formerCluster !== undefined) throw storeMissing(formerCluster);
 }
 
 /** Gives up the other members: this member continues alone with its data. */

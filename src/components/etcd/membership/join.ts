@@ -77,3 +77,17 @@ export class JoinCheck {
 export function wipedError(name: string): CodedError {
   return new CodedError('wiped', `member ${name} has been part of the cluster before, and its data directory is empty`);
 }
+
+/** The cluster that a host's store has belonged to before its data went missing. */
+export interface FormerCluster {
+  readonly id: string;
+  readonly dataDirectory: string;
+}
+
+/** An empty store would hide the data of the cluster, which may be on a file system that is not mounted yet. */
+export function storeMissing({ id, dataDirectory }: FormerCluster): CodedError {
+  return new CodedError(
+    'store-missing',
+    `${dataDirectory}: the store of cluster ${id} is missing; mount its file system, run hyperedge snapshot restore FILE, or give it up with hyperedge members new-cluster`,
+  );
+}

@@ -123,6 +123,7 @@ async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise
     name: 'n1',
     peerUrls: ['http://a'],
     clientUrls: [],
+    formerCluster: undefined,
     initial: { members: [{ name: 'n1', peerUrls: ['http://a'] }, ...others], token: '', existing: true },
     dial,
     forceNewCluster: undefined,

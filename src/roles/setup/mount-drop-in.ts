@@ -1,0 +1,126 @@
+/**
+ * Order of the service behind the file systems of its data. The unit names the usual directories; data that links or
+ * settings move elsewhere are named in a drop-in. Source: systemd.unit(5), RequiresMountsFor=.
+ */
+
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, readlink, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve, sep } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Settings } from '../config/settings.ts';
+import { readSchedule } from '../config/snapshot-schedule.ts';
+import { GUARD_SERVICE, SERVICE } from './layout.ts';
+import { systemctl, systemdRuns } from './service.ts';
+
+const NAME = '20-data.conf';
+const FILES = [SERVICE, GUARD_SERVICE].map((unit) => `etc/systemd/system/${unit}.d/${NAME}`);
+const MAX_LINKS = 40;
+
+/** Writes or removes the drop-ins. Resolves with whether one has changed: systemd has to be reloaded then. */
+export async function placeMountDropIns(settings: Settings): Promise<boolean> {
+  const { root } = settings;
+  const named = await namedByUnit(root);
+  const places = await Promise.all((await dataDirectories(settings)).map(resolvedLinks));
+  const extra = [...new Set(places)].filter((path) => !named.some((each) => isWithin(each, path))).sort();
+  const text =
+    extra.length === 0
+      ? undefined
+      : `# Written by hyperedge: its data are here.\n[Unit]\nRequiresMountsFor=${extra.map(quoted).join(' ')}\n`;
+  let changed = false;
+  for (const file of FILES) {
+    const path = join(root, file);
+    const present = await readFile(path, 'utf8').catch(() => undefined);
+    if (present === text) continue;
+    changed = true;
+    if (text === undefined) await removeFile(path);
+    else {
+      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+      await writeFile(`${path}.new`, text, { mode: 0o644, flush: true });
+      await rename(`${path}.new`, path);
+    }
+  }
+  return changed;
+}
+
+/** At a start of an installed host; the next boot follows the order. */
+export async function keepMountOrder(settings: Settings, log: Log): Promise<void> {
+  const isInstalled = settings.root === '/' && existsSync(`/etc/systemd/system/${SERVICE}`);
+  if (!isInstalled || !(await systemdRuns())) return;
+  try {
+    if (await placeMountDropIns(settings)) await systemctl('daemon-reload');
+  } catch (error) {
+    log.warn('service not ordered behind the file systems of its data', { error: messageOf(error) });
+  }
+}
+
+/** Resolves with the paths that were removed. */
+export async function removeMountDropIns(root: string): Promise<string[]> {
+  const removed: string[] = [];
+  for (const file of FILES) {
+    const path = join(root, file);
+    if ((await readFile(path, 'utf8').catch(() => undefined)) === undefined) continue;
+    await removeFile(path);
+    removed.push(path);
+  }
+  return removed;
+}
+
+async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+  // A directory with drop-ins of an administrator stays.
+  await rmdir(dirname(path)).catch(() => {});
+}
+
+/** An update of the executable leaves the unit as an earlier release has installed it. */
+async function namedByUnit(root: string): Promise<string[]> {
+  const unit = await readFile(join(root, `etc/systemd/system/${SERVICE}`), 'utf8').catch(() => '');
+  const [, line = ''] = /^RequiresMountsFor=(.*)$/m.exec(unit) ?? [];
+  return line.split(' ').filter((path) => path !== '');
+}
+
+async function dataDirectories({ paths }: Settings): Promise<string[]> {
+  const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
+  const files = [paths.etcdConfig, paths.masterConfig, paths.nodeConfig, paths.updateRecord].map((path) =>
+    dirname(path),
+  );
+  const { etcdData, snapshots, staticPodResources, volumes, localVolumes, images, containers, catalogs, releases } =
+    paths;
+  const data = [etcdData, snapshots, staticPodResources, volumes, localVolumes, images, containers, catalogs, releases];
+  const logs = [paths.podLogs, paths.containerLogs, paths.masterLogs];
+  return [...files, ...data, ...logs, paths.executables, ...(schedule === undefined ? [] : [schedule.directory])];
+}
+
+const isWithin = (directory: string, path: string): boolean =>
+  path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
+
+/** The path without links, also when its last parts do not exist: their file system may not be mounted yet. */
+async function resolvedLinks(path: string): Promise<string> {
+  let current = '/';
+  let rest = path.split(sep).filter((part) => part !== '');
+  for (let links = 0; rest.length > 0; ) {
+    const [part = '', ...after] = rest;
+    const next = join(current, part);
+    const target = links < MAX_LINKS ? await readlink(next).catch(() => undefined) : undefined;
+    if (target === undefined) {
+      current = next;
+      rest = after;
+      continue;
+    }
+    links += 1;
+    rest = [
+      ...resolve(current, target)
+        .split(sep)
+        .filter((each) => each !== ''),
+      ...after,
+    ];
+    current = '/';
+  }
+  return current;
+}
+
+/** A path as a unit file names it. Source: systemd.syntax(7), systemd.unit(5). */
+const quoted = (path: string): string => {
+  const escaped = path.replaceAll('%', '%%').replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  return /[\s"'\\]/.test(path) ? `"${escaped}"` : escaped;
+};
