@@ -1,5 +1,6 @@
 /** The kinds that components address, with the types of their objects; all else of a kind stands in its folder. */
 
+import { apiServices } from './kinds/apiservices/index.ts';
 import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';
 import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
@@ -38,6 +39,7 @@ import {
 import { machineHealthChecks } from './kinds/machinehealthchecks/index.ts';
 import { machines } from './kinds/machines/index.ts';
 import { machineSets } from './kinds/machinesets/index.ts';
+import { mutatingWebhookConfigurations } from './kinds/mutatingwebhookconfigurations/index.ts';
 import { namespaces } from './kinds/namespaces/index.ts';
 import { networkPolicies } from './kinds/networkpolicies/index.ts';
 import { nodes } from './kinds/nodes/index.ts';
@@ -77,6 +79,7 @@ import { statefulSets } from './kinds/statefulsets/index.ts';
 import { storageClasses } from './kinds/storageclasses/index.ts';
 import { storageVersionMigrations } from './kinds/storageversionmigrations/index.ts';
 import { templateInstances } from './kinds/templateinstances/index.ts';
+import { validatingWebhookConfigurations } from './kinds/validatingwebhookconfigurations/index.ts';
 import { volumeAttachments } from './kinds/volumeattachments/index.ts';
 import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
@@ -109,7 +112,10 @@ export const resources = {
   persistentVolumes: typeOf(persistentVolumes),
   resourceQuotas: typeOf(resourceQuotas),
   endpoints: typeOf(endpoints),
+  apiServices: typeOf(apiServices),
   configMaps: typeOf(configMaps),
+  mutatingWebhookConfigurations: typeOf(mutatingWebhookConfigurations),
+  validatingWebhookConfigurations: typeOf(validatingWebhookConfigurations),
   secrets: typeOf(secrets),
   serviceAccounts: typeOf(serviceAccounts),
   events: typeOf(events),

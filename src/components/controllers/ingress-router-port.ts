@@ -6,6 +6,8 @@ export interface RouterFacts {
   readonly domain: string;
   /** Routes with `wildcardPolicy: Subdomain` are admitted. */
   readonly wildcardRoutes: boolean;
+  /** DNS domain of services. */
+  readonly clusterDomain: string;
   /** Names of the cluster's API. */
   readonly names: readonly string[];
   /** One sentence on what is wrong with a route's certificate; undefined: nothing. */

@@ -47,6 +47,8 @@ const GROUP = 'gateway.networking.k8s.io';
 const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
 const DEFAULT_CLASS = 'ingressclass.kubernetes.io/is-default-class';
 const ALL = 'all';
+const CONSOLE_ROUTE = 'openshift-console/console';
+const CONSOLE_PUBLIC = { namespace: 'openshift-config-managed', name: 'console-public' } as const;
 const RENEWAL_MS = 3_600_000;
 /** A burst of new routes becomes one pass. */
 const SETTLE_MS = 20;
@@ -70,6 +72,7 @@ export const ingressRouterController: ControllerSpec = {
     resources.ingresses,
     resources.ingressClasses,
     resources.secrets,
+    resources.configMaps,
     resources.roles,
     resources.roleBindings,
     resources.customResourceDefinitions,
@@ -107,6 +110,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
   const ensureCertificate = certificateKeeper(handle, facts, secrets);
   const ensureKinds = kindsKeeper(handle, classes);
+  const publishConsole = consolePublisher(handle);
 
   // Of listeners: their conditions say whether the certificates can be served.
   let changed = (): void => {};
@@ -144,6 +148,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
       if (wanted !== undefined) await writeStatus(handle, resources.routes, route, { ingress: wanted });
     }
+    await publishConsole(routes.get(CONSOLE_ROUTE), plan.rejected.has(`route/${CONSOLE_ROUTE}`));
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
     const certificates = certificateProblem({ certificate, check: facts.judge });
@@ -194,6 +199,20 @@ function prepare(handle: ControllerHandle): ControllerRun {
     }, 1);
     kinds.add(ALL);
     wake();
+  };
+}
+
+/** Keeps the URL of the console where `oc` finds it; without a console there is none. */
+function consolePublisher(handle: ControllerHandle): (route: Route | undefined, isRejected: boolean) => Promise<void> {
+  let published: string | null | undefined;
+  return async (route, isRejected) => {
+    const host = isRejected ? '' : (route?.spec?.host ?? '');
+    const consoleURL = host === '' ? null : `https://${host}`;
+    if (published === consoleURL) return;
+    const { name, namespace } = CONSOLE_PUBLIC;
+    const change = { data: { consoleURL } };
+    await ignoreNotFound(() => handle.writer(resources.configMaps).patch(name, namespace, 'merge', change));
+    published = consoleURL;
   };
 }
 

@@ -57,6 +57,7 @@ import { resourceQuotaController } from './resource-quota.ts';
 import { resourceClaimController } from './resourceclaim.ts';
 import { rigController } from './rig.ts';
 import { rootCaController } from './root-ca-certificate-publisher.ts';
+import { serviceCaController } from './service-ca.ts';
 import { serviceCidrsController } from './service-cidr.ts';
 import { serviceLbController } from './service-lb.ts';
 import { serviceAccountController } from './serviceaccount.ts';
@@ -118,6 +119,7 @@ export const controllers: readonly ControllerSpec[] = [
   tokenCleanerController,
   serviceLbController,
   ingressRouterController,
+  serviceCaController,
   resourceClaimController,
   legacyTokenCleanerController,
   deviceTaintEvictionController,

@@ -14,7 +14,7 @@ import type { InformerFactory } from '../../client/types.ts';
 import { ClusterZone, isHeadless } from '../../core/dns/index.ts';
 import { Forwarder, nameOf } from './forwarder.ts';
 import type { DnsCodec, DnsListener, DnsSockets, ServiceLink, UpstreamExchange, UpstreamServer } from './port.ts';
-import { Responder } from './responder.ts';
+import { Responder, type RouteNames } from './responder.ts';
 import { CONFIG_NAME, CONFIG_NAMESPACE, clusterConfigOf } from './stub-domains.ts';
 
 export interface DnsConfig {
@@ -34,6 +34,7 @@ export interface DnsConfig {
   /** Undefined: the servers of `hostServers`. */
   readonly upstreams: readonly UpstreamServer[] | undefined;
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
+  readonly routes?: RouteNames | undefined;
 }
 
 export interface DnsDeps {
@@ -99,6 +100,7 @@ class ClusterDnsServer implements DnsServer {
       ...deps,
       zone: this.#zone,
       forwarder: this.#forwarder,
+      routes: deps.config.routes,
       ready: () => this.#ready,
     });
   }

@@ -1,12 +1,15 @@
 /**
  * A message → its response. Answers of the cluster's zone are encoded once for each question and kept until it changes.
  */
+import { ipFamilyOf } from '../../base/addresses.ts';
 import type { Clock } from '../../base/clock.ts';
 import {
   CLASS_IN,
   type ClusterZone,
+  type DnsRecord,
   FLAG,
   HEADER_BYTES,
+  isBelow,
   parseQuery,
   type Query,
   questionName,
@@ -28,11 +31,21 @@ import {
 import { aged, deliver, type Forwarded, type Forwarder } from './forwarder.ts';
 import type { DnsCodec } from './port.ts';
 
+/** Names below the domain of routes lead to the host's own router where no name server has them. */
+export interface RouteNames {
+  /** Lower case. */
+  readonly domain: string;
+  readonly ttlSeconds: number;
+  readonly addresses: readonly string[];
+}
+
 export interface ResponderDeps {
   readonly zone: ClusterZone;
   readonly forwarder: Forwarder;
   readonly codec: DnsCodec;
   readonly clock: Clock;
+  /** Names of routes; undefined: this host has no router. */
+  readonly routes?: RouteNames | undefined;
   /** False until the cluster's services are known: their names are then neither there nor not there. */
   readonly ready: () => boolean;
 }
@@ -101,9 +114,14 @@ export class Responder {
     const name = questionName(message);
     const { zone, clock } = this.#deps;
     const found = zone.lookup(name, TYPE_NAMES.get(query.type));
+    const isRoute = this.#isRoute(name);
+    if (isRoute && found?.rcode === RCODE.nxDomain && this.#deps.ready())
+      return this.#answerRoute(message, query, name, limit);
     if (found === undefined) {
       const forwarded = this.#forward(question, name, query, source);
       const finish = (result: Forwarded): Uint8Array => {
+        if (isRoute && (result === 'none' || (result !== 'failed' && result.shape.rcode === RCODE.nxDomain)))
+          return this.#answerRoute(message, query, name, limit);
         // Without any server a name outside of the cluster cannot exist: clients do not wait or try again.
         if (result === 'none') return emptyAnswer(message, query, RCODE.nxDomain);
         if (result === 'failed') return emptyAnswer(message, query, RCODE.servFail);
@@ -128,6 +146,34 @@ export class Responder {
     );
     if (this.#answers.size >= MAX_ANSWERS) this.#answers.clear();
     this.#answers.set(key, answer);
+    return completeAnswer(message, query, answer, limit, this.#turn++);
+  }
+
+  #isRoute(name: string): boolean {
+    const { routes } = this.#deps;
+    return routes !== undefined && name !== routes.domain && isBelow(name, routes.domain);
+  }
+
+  #answerRoute(message: Uint8Array, query: Query, name: string, limit: number): Uint8Array {
+    const { codec, routes } = this.#deps;
+    const type = TYPE_NAMES.get(query.type);
+    const all = (routes?.addresses ?? []).map(
+      (data): DnsRecord => ({
+        ...{ name, ttl: routes?.ttlSeconds ?? 0, data },
+        type: ipFamilyOf(data) === 6 ? 'AAAA' : 'A',
+      }),
+    );
+    const answer = encodeAnswer(
+      codec,
+      { name, questionEnd: query.questionEnd },
+      {
+        rcode: RCODE.noError,
+        authoritative: false,
+        answers: all.filter((each) => type === 'ANY' || each.type === type),
+        authorities: [],
+        additionals: [],
+      },
+    );
     return completeAnswer(message, query, answer, limit, this.#turn++);
   }
 

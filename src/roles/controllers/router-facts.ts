@@ -23,7 +23,11 @@ const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
  * cluster's API; no route gets them.
  */
 export function routerFacts(
-  { domain, wildcardRoutes }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'>,
+  {
+    domain,
+    wildcardRoutes,
+    clusterDomain = 'cluster.local',
+  }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'> & { readonly clusterDomain?: string | undefined },
   authority: ReturnType<typeof loadAuthority>,
   installed: () => Promise<KeyPair | undefined> = async () => undefined,
   names: readonly string[] = [],
@@ -45,6 +49,7 @@ export function routerFacts(
     domain,
     wildcardRoutes: wildcardRoutes === true,
     names,
+    clusterDomain,
     judge: createCertificateJudge(),
     issue: async (dns) => {
       const present = await installed().catch(() => undefined);

@@ -133,7 +133,7 @@ export async function startControllers({
     machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
     router: routerFacts(
-      openshiftOf(config.openshift),
+      { ...openshiftOf(config.openshift), clusterDomain: config.clusterSettings?.get('clusterDomain') },
       loadAuthority(certPem, keyPem),
       () => installedPair(dirname(at(signer.certFile))),
       config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],

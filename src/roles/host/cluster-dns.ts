@@ -61,6 +61,9 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
       podRanges: network.clusterCidrs,
       hostAddresses: () => Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map((one) => one.address)),
       upstreams: dns.upstreams === undefined ? undefined : servers(dns.upstreams),
+      routes: settings.router.enabled
+        ? { domain: settings.openshift.domain, ttlSeconds: dns.ttlSeconds, addresses: settings.nodeIps }
+        : undefined,
       stubDomains: new Map([...dns.stubDomains].map(([domain, list]) => [domain.toLowerCase(), servers(list)])),
     },
     informers,

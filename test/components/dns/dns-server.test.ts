@@ -334,3 +334,31 @@ test('until the services are known their names fail, and the ConfigMap kube-dns 
     await early.stop();
   }
 });
+
+test('names of routes lead to the host’s router where no name server has them', async () => {
+  const routes = { ttlSeconds: 5, addresses: ['192.0.2.80', '2001:db8::80'] };
+  const inside = await startDns({ routes: { domain: 'apps.cluster.local', ...routes } }, [upstream]);
+  const outside = await startDns({ routes: { domain: 'example.org', ...routes } }, [upstream]);
+  try {
+    for (const each of [inside, outside]) {
+      each.fed.of(resources.services).sync();
+      each.fed.of(resources.endpointSlices).sync();
+    }
+    const at = ({ port }: Running): Resolver => {
+      const found = new Resolver({ tries: 1, timeout: 2_000 });
+      found.setServers([`127.0.0.1:${port}`]);
+      return found;
+    };
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual(await at(inside).resolve4('console-openshift-console.apps.cluster.local'), ['192.0.2.80']);
+    assert.deepEqual(await at(inside).resolve6('web-shop.apps.cluster.local'), ['2001:db8::80']);
+    await assert.rejects(at(inside).resolve4('apps.cluster.local'), { code: 'ENOTFOUND' });
+    await assert.rejects(at(inside).resolve4('none.default.svc.cluster.local'), { code: 'ENOTFOUND' });
+    assert.deepEqual(await at(outside).resolve4('nothing.example.org'), ['192.0.2.80']);
+    // A name server that has the name decides.
+    assert.deepEqual(await at(outside).resolve4('web.example.org'), ['192.0.2.1']);
+  } finally {
+    await inside.stop();
+    await outside.stop();
+  }
+});

@@ -8,7 +8,7 @@ export interface TagReference {
   from?: ObjectRef;
   reference?: boolean;
   generation?: number;
-  importPolicy?: { insecure?: boolean; scheduled?: boolean };
+  importPolicy?: { insecure?: boolean; scheduled?: boolean; importMode?: string };
   referencePolicy?: { type?: string };
 }
 

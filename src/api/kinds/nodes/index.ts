@@ -19,9 +19,12 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
     if (old.status?.config === undefined) delete node.status?.config;
   },
   validate: validateNode,
-  warnings: ({ spec }) => [
+  warnings: ({ spec }, old) => [
     ...(spec?.configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
-    ...(isSet(spec?.externalID) ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes'] : []),
+    // Kubelets of earlier releases set it, and it is immutable: other changes of the Node are not about it.
+    ...(isSet(spec?.externalID) && spec?.externalID !== old?.spec?.externalID
+      ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes']
+      : []),
   ],
   validateUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
   validateStatusUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],

@@ -2,10 +2,7 @@
 import type { Node } from 'kubernetes-types/core/v1';
 import { canonicalAddress } from '../../../base/addresses.ts';
 import { addressKind } from '../../../base/destinations.ts';
-
-/** Annotations that a node cannot write: names of its approved serving certificate, and names by an administrator. */
-const APPROVED = 'hyperedge.dev/approved-addresses';
-const DECLARED = 'hyperedge.dev/serving-addresses';
+import { APPROVED_ANNOTATION, DECLARED_ANNOTATION, namesIn } from './serving-addresses.ts';
 
 export interface OwnAddresses {
   readonly internal: readonly string[];
@@ -16,12 +13,12 @@ export interface OwnAddresses {
  * Reported addresses in canonical form, without those that the node's records contradict. External addresses need a
  * record; internal ones of a node without records are taken as they are.
  */
-export function ownAddressesOf({ metadata, status }: Node): OwnAddresses {
-  const approved = metadata?.annotations?.[APPROVED];
-  const records = [approved, metadata?.annotations?.[DECLARED]].filter((each) => each !== undefined);
-  const proven = new Set(records.flatMap((each) => each.split(/[\s,]+/)).map((each) => canonicalAddress(each) ?? each));
+export function ownAddressesOf(node: Node): OwnAddresses {
+  const approved = namesIn(node, APPROVED_ANNOTATION);
+  const records = [...(approved ?? []), ...(namesIn(node, DECLARED_ANNOTATION) ?? [])];
+  const proven = new Set(records.map((each) => canonicalAddress(each) ?? each));
   const of = (wanted: string): string[] =>
-    (status?.addresses ?? []).flatMap(({ type, address }) => {
+    (node.status?.addresses ?? []).flatMap(({ type, address }) => {
       const found = type === wanted ? canonicalAddress(address) : undefined;
       return found === undefined || addressKind(found) !== 'unicast' ? [] : [found];
     });

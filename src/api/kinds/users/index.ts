@@ -51,7 +51,16 @@ export const identities: KindDefinition<Identity> = {
   returnsDeleted: 'undocumented',
   storagePrefix: 'openshift.io/useridentities',
   nameRule: 'pathSegment',
-  strategy: { validate: validateIdentity, validateUpdate: validateIdentityUpdate },
+  strategy: {
+    prepareForCreate(identity) {
+      // Clients such as `oc create identity` leave the name to the server.
+      const { providerName = '', providerUserName = '', metadata } = identity;
+      if (metadata?.name || metadata?.generateName || providerName === '' || providerUserName === '') return;
+      identity.metadata = { ...metadata, name: `${providerName}:${providerUserName}` };
+    },
+    validate: validateIdentity,
+    validateUpdate: validateIdentityUpdate,
+  },
   fieldSelectors: {
     providerName: (identity) => identity.providerName ?? '',
     providerUserName: (identity) => identity.providerUserName ?? '',

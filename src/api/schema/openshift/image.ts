@@ -74,6 +74,7 @@ export const imagePackage = declarePackage('image.v1', {
     fields: {
       insecure: ['boolean', 'The registry may be reached without TLS.'],
       scheduled: ['boolean', 'The tag is imported again from time to time.'],
+      importMode: ['string', 'Legacy or PreserveOriginal: whether lists of manifests stay whole.'],
     },
   },
   TagReferencePolicy: {

@@ -1,5 +1,5 @@
 /** What every cluster must have, written at start: namespaces, priority classes, the default policy. */
-import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
 import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -33,6 +33,7 @@ const NAMESPACES = [
   'openshift',
   'openshift-cluster-version',
   'openshift-config',
+  'openshift-config-managed',
   'openshift-infra',
   'openshift-node',
   'openshift-ingress',
@@ -58,6 +59,9 @@ const DAEMON_ACCOUNT: ServiceAccount = { metadata: { name: DAEMON, namespace: DA
 
 /** OKD's identity of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
+
+/** Place of the console's URL for `oc whoami --show-console`; the router's controller writes it once there is one. */
+const CONSOLE_PUBLIC: ConfigMap = { metadata: { name: 'console-public', namespace: 'openshift-config-managed' } };
 
 /** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, which need no registry. */
 const HOST_STREAMS = { tools: `${HOST_ROOT_IMAGE}:latest`, 'must-gather': HOST_PROGRAMS_IMAGE };
@@ -185,6 +189,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
   await Promise.all(namespaces.map((each) => ensure(context, 'namespaces', '', each)));
   await Promise.all([
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
     ...(isOkd ? [ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT))] : []),
     // Constraints that an administrator has edited stay as they are.
     ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),

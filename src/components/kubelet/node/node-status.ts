@@ -209,7 +209,6 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
       },
     },
     spec: {
-      externalID: config.nodeName,
       ...(config.registerWithTaints.length === 0 ? {} : { taints: [...config.registerWithTaints] }),
     },
     status,

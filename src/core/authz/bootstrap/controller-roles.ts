@@ -283,6 +283,20 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
+  [
+    'service-ca',
+    [
+      rule('get list patch watch', 'core', 'configmaps services'),
+      rule('create get list patch watch', 'core', 'secrets'),
+      rule('get list patch watch', 'apiregistration.k8s.io', 'apiservices'),
+      rule(
+        'get list update watch',
+        'admissionregistration.k8s.io',
+        'mutatingwebhookconfigurations validatingwebhookconfigurations',
+      ),
+      eventsRule,
+    ],
+  ],
   ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
   ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
   [

@@ -29,6 +29,8 @@ const AGGREGATE = 'system:openshift:aggregate-routes-to';
 /** Where the default certificate of routes is. */
 export const INGRESS_NAMESPACE = 'openshift-ingress';
 const DEFAULT_CERTIFICATE = 'router-certs-default';
+const MANAGED_NAMESPACE = 'openshift-config-managed';
+const CONSOLE_PUBLIC = 'console-public';
 
 export const routeClusterRoles: readonly ClusterRole[] = [
   // Each host's router reads what it serves.
@@ -50,6 +52,7 @@ export const routeClusterRoles: readonly ClusterRole[] = [
   ]),
   clusterRole(CONTROLLER, [
     rule(READ, 'core', 'nodes services'),
+    rule('get patch', 'core', 'configmaps', 'console-public'),
     rule('create get list patch update watch', 'core', 'secrets'),
     rule(READ, 'discovery.k8s.io', 'endpointslices'),
     rule(READ, ROUTES, 'routes'),
@@ -75,8 +78,11 @@ export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
 
 export const routeRoles: readonly Role[] = [
   role(INGRESS_NAMESPACE, 'system:router-certificate-reader', [rule(READ, 'core', 'secrets', DEFAULT_CERTIFICATE)]),
+  // The URL of the console is shown to users.
+  role(MANAGED_NAMESPACE, CONSOLE_PUBLIC, [rule(READ, 'core', 'configmaps', CONSOLE_PUBLIC)]),
 ];
 
 export const routeRoleBindings: readonly RoleBinding[] = [
   roleBinding(INGRESS_NAMESPACE, 'system:router-certificate-reader', [NODES]),
+  roleBinding(MANAGED_NAMESPACE, CONSOLE_PUBLIC, [group('system:authenticated')]),
 ];

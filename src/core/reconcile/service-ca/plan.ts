@@ -1,0 +1,76 @@
+/**
+ * Serving certificates of services and the bundle of their authority. Source: openshift/service-ca-operator
+ * pkg/controller/servingcert and pkg/controller/cabundleinjector.
+ */
+import type { ConfigMap, Secret, Service } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+
+const PREFIX = 'service.beta.openshift.io';
+const OLD_PREFIX = 'service.alpha.openshift.io';
+export const SIGNED_BY = `${PREFIX}/serving-cert-signed-by`;
+const ORIGIN = `${PREFIX}/originating-service-name`;
+const ORIGIN_UID = `${PREFIX}/originating-service-uid`;
+export const BUNDLE_KEY = 'service-ca.crt';
+/** Names of these services are names of the API server. */
+const API_SERVICES: ReadonlySet<string> = new Set(['default/kubernetes', 'default/openshift']);
+
+const annotationOf = ({ metadata }: KubeObject, name: string): string | undefined =>
+  metadata?.annotations?.[`${PREFIX}/${name}`] ?? metadata?.annotations?.[`${OLD_PREFIX}/${name}`];
+
+/** Name of the secret that the service wants its certificate in. */
+export function secretNameOf(service: Service): string | undefined {
+  const name = annotationOf(service, 'serving-cert-secret-name');
+  return name === '' || service.metadata?.deletionTimestamp !== undefined ? undefined : name;
+}
+
+export const wantsBundle = (object: KubeObject): boolean => annotationOf(object, 'inject-cabundle') === 'true';
+
+export function namesOf({ metadata, spec }: Service, clusterDomain: string): string[] {
+  const name = `${metadata?.name}.${metadata?.namespace}.svc`;
+  const all = [name, `${name}.${clusterDomain}`];
+  return spec?.clusterIP === 'None' ? [...all, ...all.map((each) => `*.${each}`)] : all;
+}
+
+/** Reason why the service gets no certificate in this secret; undefined: it may. */
+export function conflictOf(service: Service, secret: Secret | undefined): string | undefined {
+  const { namespace, name, uid } = service.metadata ?? {};
+  if (API_SERVICES.has(`${namespace}/${name}`)) return 'the names of this service belong to the API server';
+  if (secret === undefined) return undefined;
+  const { [ORIGIN]: origin, [ORIGIN_UID]: originUid } = secret.metadata?.annotations ?? {};
+  if (origin === name && originUid === uid) return undefined;
+  return `secret ${secret.metadata?.name} exists and is not of this service; delete it or name another one`;
+}
+
+/** `data` in base64, of type kubernetes.io/tls. */
+export function servingSecret(service: Service, secretName: string, data: Readonly<Record<string, string>>): Secret {
+  const { name = '', namespace = '', uid = '' } = service.metadata ?? {};
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: secretName,
+      namespace,
+      annotations: { [ORIGIN]: name, [ORIGIN_UID]: uid },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Service', name, uid }],
+    },
+    type: 'kubernetes.io/tls',
+    data: { ...data },
+  };
+}
+
+/** The part of a config map that decides whether the bundle is to be written. */
+export const bundlePart = (map: ConfigMap): ConfigMap => ({
+  ...(map.metadata === undefined ? {} : { metadata: map.metadata }),
+  data: wantsBundle(map) ? { [BUNDLE_KEY]: map.data?.[BUNDLE_KEY] ?? '' } : {},
+});
+
+interface Hook {
+  readonly name?: string;
+  readonly clientConfig?: { readonly caBundle?: string };
+}
+
+/** The webhooks with the bundle in base64; undefined: they have it. */
+export function hooksWithBundle<T extends Hook>(hooks: readonly T[], bundle: string): T[] | undefined {
+  if (hooks.every(({ clientConfig }) => clientConfig?.caBundle === bundle)) return undefined;
+  return hooks.map((hook) => ({ ...hook, clientConfig: { ...hook.clientConfig, caBundle: bundle } }));
+}
