@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { connectionZone } from '../../base/connection-zone.ts';
 import { type Network, networkText } from '../../base/networks.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import { POD_LINK_GROUP } from './upkeep.ts';
@@ -49,6 +50,8 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `table ${ip} ${options.table} {`,
     `  map host_ports { type inet_proto . inet_service : ${address} . inet_service; }`,
     `  map bound_host_ports { type ${address} . inet_proto . inet_service : ${address} . inet_service; }`,
+    '  map udp_zones { typeof udp dport : ct zone; }',
+    `  map bound_udp_zones { typeof ${ip} daddr . udp dport : ct zone; }`,
     '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
     // Holds for whatever the maps contain, also while no process of this program runs.
@@ -61,6 +64,7 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `    meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @host_ports`,
     `    meta mark set meta mark and ${(~Number(HOST_PORT_MARK) >>> 0).toString()}`,
     '  }',
+    ...zoneChains(ip),
     // Before the services' chains (dstnat, -100): a host port is this pod's alone.
     '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
     '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
@@ -87,6 +91,8 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
   ];
   const open: string[] = [];
   const bound: string[] = [];
+  const zones: string[] = [];
+  const boundZones: string[] = [];
   for (const pod of pods) {
     const podIp = pod.ips.find((each) => isIP(each) === range.family);
     if (podIp === undefined) continue;
@@ -94,8 +100,15 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
       if (isReserved(mapping, options.reservedPorts)) continue;
       const to = `${podIp} . ${mapping.containerPort}`;
       const from = `${mapping.protocol.toLowerCase()} . ${mapping.hostPort}`;
-      if (isAnyAddress(mapping.hostIp)) open.push(`${from} : ${to}`);
-      else if (isIP(mapping.hostIp) === range.family) bound.push(`${mapping.hostIp} . ${from} : ${to}`);
+      const zone = connectionZone(`${from} ${to}`);
+      const isUdp = mapping.protocol === 'UDP';
+      if (isAnyAddress(mapping.hostIp)) {
+        open.push(`${from} : ${to}`);
+        if (isUdp) zones.push(`${mapping.hostPort} : ${zone}`);
+      } else if (isIP(mapping.hostIp) === range.family) {
+        bound.push(`${mapping.hostIp} . ${from} : ${to}`);
+        if (isUdp) boundZones.push(`${mapping.hostIp} . ${mapping.hostPort} : ${zone}`);
+      }
     }
   }
   const reserved = new Set(options.reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
@@ -105,6 +118,8 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
   add('reserved_ports', [...reserved]);
   add('host_ports', open);
   add('bound_host_ports', bound);
+  add('udp_zones', zones);
+  add('bound_udp_zones', boundZones);
   return `${lines.join('\n')}\n`;
 }
 
@@ -141,6 +156,20 @@ function podLinkGuards(family: 4 | 6, cluster: string): string[] {
     ]),
     guard('output', [translated]),
   ];
+}
+
+/**
+ * Before connection tracking. A UDP flow does not end while its client sends: with another pod behind the host port it
+ * gets another zone, where it is a new flow. The zone follows from the pod's address and ports, so a restart keeps it.
+ */
+function zoneChains(ip: string): string[] {
+  return ['prerouting', 'output'].flatMap((hook) => [
+    `  chain zones_${hook} {`,
+    `    type filter hook ${hook} priority -300`,
+    '    fib daddr type local ct original zone set udp dport map @udp_zones',
+    `    fib daddr type local ct original zone set ${ip} daddr . udp dport map @bound_udp_zones`,
+    '  }',
+  ]);
 }
 
 export function isAnyAddress(hostIp: string): boolean {

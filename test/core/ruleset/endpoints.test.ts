@@ -123,9 +123,9 @@ test('a health check counts ready endpoints of this node; its port is none of th
   assert.deepEqual(desired({ ...spec, externalTrafficPolicy: 'Cluster' }, endpoints).healthChecks, []);
 });
 
-test('a UDP port moves to another zone when it loses an endpoint, and for no other change', () => {
-  const zones = new UdpZones();
-  const next = (...lasts: number[]): number | undefined => {
+test('a UDP port moves to another zone when it loses an endpoint or gets its first, and for no other change', () => {
+  let zones = new UdpZones();
+  const next = (...lasts: number[]): number => {
     const spec: Service['spec'] = { ports: [{ name: 'http', port: 53, protocol: 'UDP' }] };
     const { ports } = desired(spec, []);
     const endpoints = lasts.map((last) => ({ ip: `10.128.0.${last}`, port: 53, local: false, hairpin: false }));
@@ -133,10 +133,18 @@ test('a UDP port moves to another zone when it loses an endpoint, and for no oth
     assert.ok(port);
     return zones.next({ ...port, endpoints });
   };
-  assert.deepEqual(
-    [next(1, 2), next(1, 2, 3), next(1, 3), next(1, 3), next(3, 4), next()],
-    [undefined, undefined, 1, 1, 2, 3],
-  );
+  const [two, three, lost, same, other, none] = [
+    ...[next(1, 2), next(1, 2, 3), next(1, 3), next(1, 3), next(3, 4), next()],
+  ];
+  assert.deepEqual([three, same], [two, lost]);
+  assert.equal(new Set([two, lost, other, none, next(5)]).size, 5);
+  // An endpoint that was added and lost leaves flows in the zone of the endpoints before.
+  const [alone, more, less] = [next(5), next(5, 6), next(5)];
+  assert.equal(more, alone);
+  assert.notEqual(less, alone);
+  zones = new UdpZones();
+  assert.equal(next(2, 1), two, 'another process finds the zone of the same endpoints');
+  for (const zone of [two, lost, other, none]) assert.ok(zone !== undefined && zone >= 1 && zone <= 65_535);
 });
 
 test('with the policy Local, pods and this host reach every endpoint at an external address', () => {

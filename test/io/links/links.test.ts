@@ -87,3 +87,19 @@ test('pods on a bridge reach each other, the host and host ports; restarts and c
     left: [false, '', false],
   });
 });
+
+test('clients that keep sending UDP reach the pod that replaces another, and a service that comes later', {
+  skip: root,
+  timeout: 60_000,
+}, async () => {
+  const flows = fileURLToPath(new URL('udp-flows.scenario.ts', import.meta.url));
+  const { stdout } = await execute('unshare', ['--net', process.execPath, flows]);
+  assert.deepEqual(JSON.parse(stdout), {
+    before: 'none none none',
+    'first pod': 'one one',
+    'second pod': 'two two',
+    'after a restart': 'two two',
+    'third pod': 'three three',
+    service: 'three',
+  });
+});
