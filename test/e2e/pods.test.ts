@@ -3,6 +3,7 @@ import { after, before, describe } from 'node:test';
 import { claimTests } from './pods/claims.ts';
 import { environmentTests, volumeTests } from './pods/content.ts';
 import { nameTests } from './pods/dns.ts';
+import { imageTests } from './pods/images.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
@@ -28,6 +29,7 @@ describe('pods', { concurrency: 4 }, () => {
   volumeTests(current);
   claimTests(current);
   environmentTests(current);
+  imageTests(current);
   securityTests(current);
   namespaceTests(current);
   nameTests(current);

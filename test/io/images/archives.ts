@@ -77,7 +77,11 @@ export async function ociArchive(image: OciImage, name: string | undefined): Pro
 }
 
 /** A file with extended attributes of any bytes, which tar-stream cannot write, as the blocks of an archive. */
-export function attributedFile(name: string, body: string, attributes: Readonly<Record<string, Buffer>>): Buffer {
+export function attributedFile(
+  name: string,
+  body: string | Buffer,
+  attributes: Readonly<Record<string, Buffer>>,
+): Buffer {
   const records = Object.entries(attributes).map(([attribute, value]) => {
     const rest = Buffer.concat([Buffer.from(` SCHILY.xattr.${attribute}=`), value, Buffer.from('\n')]);
     let length = rest.length + 1;
