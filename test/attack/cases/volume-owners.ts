@@ -37,13 +37,15 @@ export const cases: readonly AttackCase[] = [
         },
         pod('owner-racer', { volumes, containers: [shell(exchange(outside), mounted)] }),
       );
-      const starters = Array.from({ length: STARTS }, (_, at) => `owner-${at}`);
+      const started: string[] = [];
       try {
         await pods.ready('owner-racer');
-        for (const name of starters) {
+        for (let at = 0; at < STARTS; at++) {
+          const name = `owner-${at}`;
           const securityContext = { fsGroup: GROUP, fsGroupChangePolicy: 'Always' };
           await pods.apply(pod(name, { volumes, securityContext, containers: [idle(mounted)] } as object));
-          await pods.ready(name);
+          started.push(name);
+          await pods.ready(name, 60_000);
         }
         for (const name of ['', ...(await readdir(outside))]) {
           const { gid, mode } = await stat(join(outside, name));
@@ -51,7 +53,7 @@ export const cases: readonly AttackCase[] = [
           assert.equal(mode & 0o022, 0, name);
         }
       } finally {
-        await pods.remove('owner-racer', ...starters);
+        await pods.remove('owner-racer', ...started);
         await pods.kubectl('delete', 'pvc', 'raced-owners', '--wait=false');
       }
     },
