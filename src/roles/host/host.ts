@@ -116,7 +116,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
       `${settings.bootstrapFile}: roles: a host without the node role runs no pods; start hyperedge etcd instead`,
     );
   }
-  await checkStorePresent(settings);
   await raiseWatchLimits(options.log);
   const reserve = await openDiskReserve(settings.paths.diskReserve, clock, options.log.named('disk'));
   const lock = await takeInstanceLock(settings.paths.pidFile, settings.root);
@@ -293,6 +292,7 @@ async function prepareHost(
   const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, helpers, log);
   const kept = (await isPortKept(settings)) ? ['kube-system/balancer-keeper'] : [];
   await checkPorts(settings, new Set([...(await runningComponents(runtime)), ...kept]));
+  await checkStorePresent(settings);
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
   const install = (current: Settings) =>
     installHost(current, { nowMs: time.nowMs(), cgroupDriver: driver.name, assets: assets.directory, log });

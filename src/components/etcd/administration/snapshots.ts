@@ -8,6 +8,9 @@ import { flushDirectory } from './durable-files.ts';
 import type { EtcdAdmin, SnapshotSummary, StoreFiles } from './port.ts';
 
 const DIGEST_BYTES = 32;
+const PART = /^\.snapshot-\d+-[0-9a-f]{8}\.part$/;
+/** A save that has written nothing for this long has ended. */
+const PART_MS = 3_600_000;
 const NAME = /^etcd-(\d+)-(\d{8}T\d{6}Z)\.db$/;
 
 export interface SavedSnapshot {
@@ -31,6 +34,7 @@ export async function saveSnapshot(
 ): Promise<SavedSnapshot> {
   const directory = 'file' in target ? dirname(resolve(target.file)) : target.directory;
   if (!('file' in target)) await makeDirectory(directory);
+  await removeParts(directory, nowMs);
   const part = join(directory, `.snapshot-${process.pid}-${randomBytes(4).toString('hex')}.part`);
   try {
     const { storeRevision, bytes, sha256 } = await receive(admin, part);
@@ -42,6 +46,15 @@ export async function saveSnapshot(
   } catch (error) {
     await rm(part, { force: true });
     throw error instanceof CodedError ? error : unwritable(directory, error);
+  }
+}
+
+/** Removes what an earlier save has left behind that was killed. */
+async function removeParts(directory: string, nowMs: number): Promise<void> {
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!PART.test(name)) continue;
+    const status = await stat(join(directory, name)).catch(() => undefined);
+    if (status !== undefined && nowMs - status.mtimeMs > PART_MS) await rm(join(directory, name), { force: true });
   }
 }
 
