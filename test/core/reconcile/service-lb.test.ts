@@ -155,6 +155,11 @@ test('addresses that a node merely reports are not published', () => {
   assert.equal(published(liar('InternalIP', '198.51.100.8', approved)), '10.0.0.1');
   assert.equal(published(liar('InternalIP', '10.0.0.9', approved)), '10.0.0.1,10.0.0.9');
   assert.equal(published(liar('InternalIP', '10.128.3.4')), '10.0.0.1', 'the address of a pod');
+  const bridge = {
+    ...liar('InternalIP', '10.128.3.1'),
+    spec: { podCIDR: '10.128.3.0/24', podCIDRs: ['10.128.3.0/24'] },
+  };
+  assert.equal(published(bridge), '10.0.0.1,10.128.3.1', 'the pod bridge of a host without another address');
   assert.equal(published(liar('InternalIP', '172.30.0.1')), '10.0.0.1', 'the address of a service');
   assert.equal(published(liar('InternalIP', '127.0.0.1')), '10.0.0.1');
   const declared = { 'hyperedge.dev/serving-addresses': '203.0.113.7' };

@@ -188,13 +188,19 @@ function addressesOf(node: Node): readonly string[] {
   return external.length > 0 ? external : internal;
 }
 
+/** A host without an address of its own has that of its pod bridge. */
+const isInOwnRange = ({ spec }: Node, address: string): boolean =>
+  (spec?.podCIDRs ?? (spec?.podCIDR === undefined ? [] : [spec.podCIDR])).some((range) => isInNetwork(address, range));
+
 /** Addresses by node. Of several nodes that report one address, the node that joined first has it. */
 function addressesByNode({ nodes, clusterRanges = [] }: LoadBalancerInput): Map<Node, readonly string[]> {
   const owned = new Set<string>();
   const found = new Map<Node, readonly string[]>();
   for (const node of [...nodes].sort(byAge)) {
     const own = addressesOf(node).filter(
-      (address) => !owned.has(address) && !clusterRanges.some((range) => isInNetwork(address, range)),
+      (address) =>
+        !owned.has(address) &&
+        (!clusterRanges.some((range) => isInNetwork(address, range)) || isInOwnRange(node, address)),
     );
     for (const address of own) owned.add(address);
     found.set(node, own);
