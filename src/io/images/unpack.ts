@@ -215,7 +215,6 @@ class LayerUnpacking {
     const { type } = header;
     const metadata = metadataOf(header);
     if (type === 'file' || type === 'contiguous-file') {
-      await this.#makeRoom(place);
       await this.#writeFile(place, metadata, body, header.size);
     } else if (type === 'link') {
       await this.#makeRoom(place);
@@ -292,8 +291,7 @@ class LayerUnpacking {
     body: AsyncIterable<unknown>,
     expected: number | undefined,
   ): Promise<void> {
-    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-    const file = await open(await this.#tree.at(path), flags, 0o600);
+    const file = await this.#create(path);
     const hash = createHash('sha256');
     let size = 0;
     try {
@@ -310,11 +308,26 @@ class LayerUnpacking {
         await file.writeFile(chunk);
       }
       if (expected !== undefined && expected !== size) throw refused(`${quoted(path)} is cut short`);
-      await this.#apply(file, path, metadata, 'other');
+      await file.chown(metadata.uid, metadata.gid);
+      await file.chmod(metadata.mode);
+      if (metadata.attributes.size > 0) await this.#setAttributes(file, path, metadata.attributes);
+      await file.utimes(metadata.mtime, metadata.mtime);
     } finally {
       await file.close();
     }
     this.#files.set(path, `${hash.digest('hex')} ${size} ${metadata.mode.toString(8)}`);
+  }
+
+  /** Most files are new, so what is in the way is removed only when it is there. */
+  async #create(path: string): Promise<FileHandle> {
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+    try {
+      return await open(await this.#tree.at(path), flags, 0o600);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      await this.#makeRoom(path);
+      return open(await this.#tree.at(path), flags, 0o600);
+    }
   }
 
   async #applyToEntry(path: string, metadata: Metadata, kind: 'link' | 'other'): Promise<void> {
