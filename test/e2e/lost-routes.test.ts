@@ -1,6 +1,7 @@
 /** Routes, addresses and tables that another program removes are restored while the appliance runs. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { Node } from 'kubernetes-types/core/v1';
 import { Appliance, eventually, sleep } from './harness.ts';
 
 let appliance: Appliance;
@@ -66,4 +67,34 @@ test('routes, addresses and tables that are deleted are restored within seconds'
     });
   }
   await appliance.must(['get', '--raw', '/readyz']);
+});
+
+test('a foreign chain that drops forwarded packets is named by the Node and the operator', {
+  timeout: 180_000,
+}, async () => {
+  const condition = async (): Promise<{ status?: string; message?: string } | undefined> => {
+    const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json'])) as { items: Node[] };
+    return items[0]?.status?.conditions?.find(({ type }) => type === 'NetworkUnavailable');
+  };
+  const operator = async (): Promise<string> => {
+    const ran = await appliance.kubectl(['get', 'clusteroperator', 'network', '-o', 'jsonpath={.status.conditions}']);
+    return ran.code === 0 ? ran.stdout : '';
+  };
+  await inside(
+    'nft',
+    'add table ip foreign; add chain ip foreign forward { type filter hook forward priority 0; policy drop; }',
+  );
+  await eventually('the condition names the chain', 60_000, async () => {
+    const found = await condition();
+    return found?.status === 'True' && /table ip foreign, chain forward, policy drop/.test(found.message ?? '')
+      ? true
+      : undefined;
+  });
+  await eventually('the operator names the chain', 60_000, async () =>
+    (await operator()).includes('table ip foreign, chain forward, policy drop') ? true : undefined,
+  );
+  await inside('nft', 'delete', 'table', 'ip', 'foreign');
+  await eventually('the condition ends', 60_000, async () =>
+    (await condition())?.status === 'False' ? true : undefined,
+  );
 });

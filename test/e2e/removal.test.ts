@@ -1,6 +1,6 @@
 /** Removals beside a running appliance: another root takes nothing of it, its own root takes everything. */
 import assert from 'node:assert/strict';
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -71,8 +71,13 @@ test('uninstall of another installation leaves the running appliance alone', { t
 
 test('uninstall of its own root removes its links, routes and tables', { timeout: 120_000 }, async () => {
   await appliance.inside('nft', ['add', 'table', 'ip', 'of-the-administrator']);
+  const pods = (await readdir(join(appliance.root, 'var/log/pods'))).map((name) => name.split('_').at(-1) ?? '');
+  assert.ok(pods.length >= 3);
   const ran = await appliance.hyperedge(['uninstall', '--purge', '--root', appliance.root]);
   assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+  const { stdout: cgroups } = await appliance.inside('find', ['/sys/fs/cgroup', '-type', 'd', '-name', '*pod*']);
+  const left = cgroups.split('\n').filter((path) => pods.some((uid) => path.replaceAll('_', '-').includes(uid)));
+  assert.deepEqual(left, []);
   const { links, routes, tables } = await network();
   assert.deepEqual(
     { links, routes: routes.filter((route) => !route.includes('dev lo')), tables },

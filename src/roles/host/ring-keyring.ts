@@ -53,7 +53,14 @@ export function joinMasters(
     others = next;
     changed();
   };
-  nodes.onChange({ added: learnNodes, updated: learnNodes, deleted: learnNodes });
+  nodes.onChange({
+    added: learnNodes,
+    // Nodes report their conditions all the time.
+    updated: (node, old) => {
+      if (JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses)) learnNodes();
+    },
+    deleted: learnNodes,
+  });
   const learn = (slice: EndpointSlice): void => {
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
     const listed = slice.endpoints.flatMap(({ addresses }) => addresses.map(peerOf));
