@@ -74,12 +74,12 @@ export class VolumeManager {
       config: decodingOnce(this.options.config),
       budget: new ExpansionBudget('config map, secret, downward API and projected volumes', MAX_VOLUME_BYTES),
     };
-    const failures: VolumeError[] = [];
+    const failures = new Map<Volume, VolumeError>();
     const setUp = async (volume: Volume): Promise<void> => {
       try {
         await this.setUpVolume(pod, volume, addresses, shared);
       } catch (error) {
-        failures.push(new VolumeError(volume.name, error));
+        failures.set(volume, new VolumeError(volume.name, error));
       }
     };
     const volumes = pod.spec?.volumes ?? [];
@@ -88,8 +88,10 @@ export class VolumeManager {
     // One after another: two claims may lead to the same volume.
     for (const volume of volumes.filter(isForeign)) await setUp(volume);
     await own;
-    const [first] = failures;
-    if (first !== undefined) throw first;
+    // Checks end in any order, so the event is about the first volume in the order of the pod.
+    const first = volumes.find((volume) => failures.has(volume));
+    const failure = first === undefined ? undefined : failures.get(first);
+    if (failure !== undefined) throw failure;
   }
 
   /** Whether nothing but the API server is needed for the pod's volumes: no driver, tool, claim or registry. */
