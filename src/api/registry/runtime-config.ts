@@ -3,6 +3,7 @@
  * k8s.io/apiserver/pkg/server/resourceconfig and …/server/storage `ResourceConfig`.
  */
 import type { KindDefinition } from './definition.ts';
+import { isUpstreamDefault } from './upstream.ts';
 
 /** What was said, by what it was said of: `api/beta`, `apps/v1`, `apps/v1/deployments`, `v1`. */
 export type RuntimeConfig = ReadonlyMap<string, boolean>;
@@ -45,19 +46,28 @@ export function isKnown(kinds: readonly KindDefinition[], { group, version, reso
   );
 }
 
-/** The same kinds with the versions that are not served: by default, all of those that are off by default. */
-export function switchVersions(kinds: readonly KindDefinition[], said: RuntimeConfig): readonly KindDefinition[] {
+/**
+ * The same kinds with the versions that are not served: by default, all of those that are off by default.
+ * `upstreamOnly`: versions that kube-apiserver does not have are never served.
+ */
+export function switchVersions(
+  kinds: readonly KindDefinition[],
+  said: RuntimeConfig,
+  upstreamOnly = false,
+): readonly KindDefinition[] {
   const places = [...said].flatMap(([name, on]) => {
     const place = STAGE_NAMES.includes(name) ? undefined : placeOf(name);
     return place === undefined ? [] : [{ ...place, on }];
   });
   const isServed = (group: string, version: string, { plural, offByDefault }: KindDefinition): boolean => {
+    const usual = upstreamOnly ? isUpstreamDefault(group, version) : offByDefault !== true;
+    if (usual === undefined) return false;
     const here = places.filter((each) => each.group === group && each.version === version);
     const own =
       here.findLast((each) => each.resource === plural) ?? here.findLast((each) => each.resource === undefined);
     if (own !== undefined) return own.on;
     const stage = STAGES.findLast(([name, pattern]) => said.has(name) && pattern.test(version));
-    return stage === undefined ? offByDefault !== true : said.get(stage[0]) === true;
+    return stage === undefined ? usual : said.get(stage[0]) === true;
   };
   return kinds.map((kind) => {
     const unserved = [kind, ...(kind.aliases ?? [])]

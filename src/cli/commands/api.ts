@@ -2,13 +2,16 @@ import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../command.ts';
 
 /** This project's flags; all others are kube-apiserver's. */
-const OWN = ['config', 'env', 'root', 'loglevel'] as const;
+const OWN = ['config', 'env', 'root', 'loglevel', 'profile'] as const;
 
-const run = async (argv: readonly string[], linked: boolean, out: Output): Promise<number> => {
-  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/api/run.ts');
+const run = async (argv: readonly string[], linked: boolean, out: Output, profileText = 'okd'): Promise<number> => {
+  const { API_PROFILES, ApiUsageProblem, planApi, runApi } = await import('../../roles/api/run.ts');
+  const profile = API_PROFILES.find((each) => each === profileText);
+  if (profile === undefined)
+    throw new UsageError(`--profile: "${profileText}" is not a profile; give one of ${API_PROFILES.join(', ')}`);
   try {
     const plan = planApi(argv);
-    if (plan.kind === 'run') return await runApi(plan.values);
+    if (plan.kind === 'run') return await runApi(plan.values, profile);
     out.stdout(plan.kind === 'help' ? await help(linked) : `Kubernetes ${KUBERNETES_VERSION.gitVersion}\n`);
     return 0;
   } catch (error) {
@@ -28,11 +31,17 @@ export const apiCommand: Command = {
   run: async ({ positionals, out }) => {
     const { flags, rest } = takeOwnFlags('api', OWN, positionals);
     if (rest.length > 0) {
-      const [mixed] = Object.keys(flags);
-      if (mixed !== undefined && mixed !== 'loglevel' && !rest.some((each) => each === '--help' || each === '-h'))
+      const mixed = Object.keys(flags).find((name) => name !== 'loglevel' && name !== 'profile');
+      if (mixed !== undefined && !rest.some((each) => each === '--help' || each === '-h'))
         throw new UsageError(`--${mixed} and kube-apiserver's own flags exclude each other; give one of them`);
-      return run(rest, false, out);
+      // A start script of envtest stands for kube-apiserver.
+      const profile = stringFlag(flags, 'profile');
+      return run(rest, profile !== undefined, out, profile);
     }
+    if (flags['profile'] !== undefined)
+      throw new UsageError(
+        "--profile is for kube-apiserver's flags; the host's own server has openshift.profile of the bootstrap file",
+      );
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
     const { runComponent } = await import('../../roles/component.ts');
     return runComponent('api', async () => (await import('../../roles/api/server.ts')).startApi, {
@@ -60,6 +69,8 @@ Without flags, the host's configuration is used. Flags of hyperedge:
     master.env (default /etc/origin/master/master.env)
   --loglevel N
     log level 0 to 10 (default: from master.env, else 2)
+  --profile kubernetes|okd
+    beside kube-apiserver's flags: serve its API alone, or OpenShift's kinds too (default okd)
   --root DIR
     root of all paths (default /)
   --verbose

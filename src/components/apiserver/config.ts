@@ -86,6 +86,11 @@ export interface ApiServerConfig {
   readonly identity?: ServerIdentity;
   /** OpenShift's layer. Default: the profile `kubernetes`. */
   readonly openshift?: OpenShiftLayer;
+  /**
+   * Only the groups, versions and default objects of kube-apiserver are served: no kinds of OpenShift, OLM, machines and
+   * rigs. Default false.
+   */
+  readonly upstreamOnly?: boolean;
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };

@@ -5,6 +5,7 @@ import { shortNamesOf } from '../../api/registry/openshift.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import type { ApiServerConfig } from './config.ts';
+import { refuseBuiltIn } from './customresources/built-in.ts';
 import { refineKind } from './customresources/rules.ts';
 
 /** In the versions that `--runtime-config` switches on. */
@@ -12,13 +13,19 @@ export function servedDefinitions({
   eventTtlSeconds,
   openshift,
   runtimeConfig,
-}: Pick<ApiServerConfig, 'eventTtlSeconds' | 'openshift' | 'runtimeConfig'>): readonly KindDefinition[] {
+  upstreamOnly,
+}: Pick<
+  ApiServerConfig,
+  'eventTtlSeconds' | 'openshift' | 'runtimeConfig' | 'upstreamOnly'
+>): readonly KindDefinition[] {
   const refined = (each: KindDefinition): KindDefinition =>
     refineAdmissionKind(refineKind(expiring(each, eventTtlSeconds)));
-  return switchVersions(
+  const served = switchVersions(
     builtinKinds.map((each) => shortNamesOf(refined(each), openshift?.profile)),
     runtimeConfig ?? new Map(),
+    upstreamOnly,
   );
+  return served.map((each) => refuseBuiltIn(each, served));
 }
 
 /** Applies `--event-ttl` to Events. */

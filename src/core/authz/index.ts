@@ -8,6 +8,7 @@ export {
   bootstrapPolicy,
   reconcileBinding,
   reconcileRole,
+  upstreamPolicy,
 } from './bootstrap/policy.ts';
 export { bindingEscalation, type EscalationContext, roleEscalation } from './escalation.ts';
 export { createNodeAuthorizer, type NodeAuthorizer, nodeNameOf } from './node.ts';

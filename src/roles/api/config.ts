@@ -32,6 +32,8 @@ export interface ApiOptions {
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
   readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
+  /** Serves the API of kube-apiserver alone. Default false. */
+  readonly upstreamOnly?: boolean;
   /** Files that other hosts may fetch; undefined: none. */
   readonly releases?: ReleaseSource;
   /** Called for world-readable secret files; undefined: they are rejected. */
@@ -41,7 +43,7 @@ export interface ApiOptions {
 /** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function apiConfigOf(
   values: ApiValues,
-  { referredToBy, ownHost, soleWriter, openshift, onOpenSecret }: ApiOptions,
+  { referredToBy, ownHost, soleWriter, openshift, upstreamOnly = false, onOpenSecret }: ApiOptions,
 ): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
   const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
   const warnings = [...values.warnings(), ...unknownVersions];
@@ -64,6 +66,7 @@ export async function apiConfigOf(
       ...tlsLimits(values, warnings),
       ...servingLimits(values),
       ...(openshift === undefined ? {} : { openshift }),
+      ...(upstreamOnly ? { upstreamOnly } : {}),
       ...(ownHost ? { handoverDelaySeconds: HANDOVER_SECONDS } : {}),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,

@@ -1,14 +1,12 @@
-/**
- * A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: links named etcd and kube-apiserver to this
- * executable.
- */
+/** A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: etcd and kube-apiserver start this executable. */
 import { access, constants, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { packaged, selfCommand } from '../assets.ts';
+import type { ApiProfile } from './run.ts';
 
-const PROGRAMS = { etcd: 'etcd', 'kube-apiserver': 'api' } as const;
+export { API_PROFILES as ENVTEST_PROFILES } from './run.ts';
 
 /**
  * Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError
@@ -17,16 +15,17 @@ const PROGRAMS = { etcd: 'etcd', 'kube-apiserver': 'api' } as const;
 export async function prepareEnvtest(
   directory: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
+  profile: ApiProfile = 'kubernetes',
   program: readonly string[] = selfCommand(),
 ): Promise<string> {
   const place = resolve(directory ?? defaultDirectory(environment));
   try {
     await mkdir(place, { recursive: true });
-    for (const [name, command] of Object.entries(PROGRAMS)) {
-      await replace(join(place, name), (path) =>
-        packaged ? symlink(process.execPath, path) : writeScript(path, [...program, command]),
-      );
-    }
+    await replace(join(place, 'etcd'), (path) =>
+      packaged ? symlink(process.execPath, path) : writeScript(path, [...program, 'etcd']),
+    );
+    const api = [...program, 'api', `--profile=${profile}`];
+    await replace(join(place, 'kube-apiserver'), (path) => writeScript(path, api));
     const kubectl = await find('kubectl', environment['PATH'] ?? '');
     if (kubectl !== undefined) await replace(join(place, 'kubectl'), (path) => symlink(kubectl, path));
     return place;
@@ -53,7 +52,6 @@ async function replace(path: string, make: (path: string) => Promise<void>): Pro
   await rename(temporary, path);
 }
 
-/** A start from source has no executable to link. */
 function writeScript(path: string, command: readonly string[]): Promise<void> {
   const quoted = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   return writeFile(path, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });

@@ -12,6 +12,10 @@ export type ApiPlan =
   | { readonly kind: 'version' }
   | { readonly kind: 'run'; readonly values: ApiValues };
 
+/** `kubernetes`: the API of kube-apiserver alone; `okd`: OpenShift's kinds and this project's too. */
+export const API_PROFILES = ['kubernetes', 'okd'] as const;
+export type ApiProfile = (typeof API_PROFILES)[number];
+
 /** Throws ApiUsageProblem with the flag and the fix. */
 export function planApi(argv: readonly string[]): ApiPlan {
   // As upstream: file names are relative to the working directory.
@@ -22,7 +26,7 @@ export function planApi(argv: readonly string[]): ApiPlan {
 }
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors and ApiUsageProblems that name flag or file. */
-export async function runApi(values: ApiValues): Promise<number> {
+export async function runApi(values: ApiValues, profile: ApiProfile = 'okd'): Promise<number> {
   const log = createProcessLog('apiserver', Math.max(2, Math.min(10, values.number('v'))));
   return runUntilSignal(log, async () => {
     const { startApiWith } = await import('./server.ts');
@@ -30,6 +34,7 @@ export async function runApi(values: ApiValues): Promise<number> {
       referredToBy: 'the command line',
       ownHost: false,
       soleWriter: false,
+      upstreamOnly: profile === 'kubernetes',
       // As upstream: world-readable files are accepted.
       onOpenSecret: (problem: string) => log.warn(problem),
     };

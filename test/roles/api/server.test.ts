@@ -277,9 +277,18 @@ describe('kube-apiserver by its own flags', () => {
     assert.match(help.output(), /^ {2}--audit-policy-file/m);
     assert.doesNotMatch(help.output(), /--insecure-port/);
     const program = [process.execPath, MAIN];
-    const assets = await prepareEnvtest(join(directory, 'assets'), { PATH: process.env['PATH'] }, program);
-    assert.equal(await prepareEnvtest(join(directory, 'assets'), {}, program), assets);
+    const assets = await prepareEnvtest(
+      join(directory, 'assets'),
+      { PATH: process.env['PATH'] },
+      'kubernetes',
+      program,
+    );
+    assert.equal(await prepareEnvtest(join(directory, 'assets'), {}, 'okd', program), assets);
     assert.match((await kubectl(join(assets, 'kube-apiserver'), ['--version'])).text, /^Kubernetes v1\.\d+/);
     assert.match((await kubectl(join(assets, 'etcd'), ['--version'])).text, /^etcd Version: /);
+    assert.match(await readFile(join(assets, 'kube-apiserver'), 'utf8'), /'api' '--profile=okd' "\$@"/);
+    const wrong = launch('hyperedge', ['api', '--profile=plain', '--etcd-servers=http://127.0.0.1:1']);
+    assert.notEqual(await wrong.exited, 0);
+    assert.match(wrong.output(), /--profile: "plain" is not a profile; give one of kubernetes, okd/);
   });
 });

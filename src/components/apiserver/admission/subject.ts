@@ -6,9 +6,10 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
-/** True when `request` writes the object itself (not a sub-resource) of this kind. */
+/** True for requests of this built-in kind. A custom resource in the place of one that is switched off is another kind. */
 export function isFor(request: AdmissionRequest, group: string, plural: string): boolean {
-  return request.kind.definition.group === group && request.kind.plural === plural;
+  const { definition, plural: own } = request.kind;
+  return definition.group === group && own === plural && definition.custom === undefined;
 }
 
 export function isMirrorPod(object: KubeObject | undefined): boolean {

@@ -12,6 +12,7 @@ import {
   reconcileBinding,
   reconcileRole,
   SELF_PROVISIONERS,
+  upstreamPolicy,
 } from '../../../core/authz/index.ts';
 import { DAEMON, DAEMON_NAMESPACE } from '../../../core/reconcile/machine-config/daemon-set.ts';
 import { DEFAULT_CONSTRAINTS } from '../../../core/scc/defaults.ts';
@@ -25,11 +26,8 @@ const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'sy
 const OWN_MANAGER = 'kube-apiserver';
 const RBAC = 'rbac.authorization.k8s.io';
 
-const NAMESPACES = [
-  'default',
-  'kube-system',
-  'kube-public',
-  'kube-node-lease',
+const UPSTREAM_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+const OPENSHIFT_NAMESPACES = [
   'openshift',
   'openshift-cluster-version',
   'openshift-config',
@@ -84,13 +82,12 @@ const PRIORITY_CLASSES: readonly PriorityClass[] = [
     description:
       'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
   },
-  {
-    metadata: { name: 'openshift-user-critical' },
-    value: 1_000_000_000,
-    description:
-      'Used by pods of an administrator, such as those of oc debug, that must not be preempted by workloads.',
-  },
 ];
+const USER_CRITICAL: PriorityClass = {
+  metadata: { name: 'openshift-user-critical' },
+  value: 1_000_000_000,
+  description: 'Used by pods of an administrator, such as those of oc debug, that must not be preempted by workloads.',
+};
 
 export function ownRequest(
   context: RestContext,
@@ -182,12 +179,8 @@ async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding
   });
 }
 
-/** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
-export async function bootstrap(context: RestContext): Promise<void> {
-  const isOkd = context.config.openshift?.profile === 'okd';
-  const namespaces = [...NAMESPACES.map((name): Namespace => ({ metadata: { name } })), DAEMON_NAMESPACE_OBJECT];
-  await Promise.all(namespaces.map((each) => ensure(context, 'namespaces', '', each)));
-  await Promise.all([
+function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[] {
+  return [
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
     ...(isOkd ? [ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT))] : []),
@@ -196,14 +189,31 @@ export async function bootstrap(context: RestContext): Promise<void> {
     ...Object.entries(HOST_STREAMS).map((each) =>
       ensure(context, 'imagestreams', 'image.openshift.io', hostStream(each)),
     ),
+    ensure(context, 'priorityclasses', 'scheduling.k8s.io', USER_CRITICAL),
+  ];
+}
+
+/** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
+export async function bootstrap(context: RestContext): Promise<void> {
+  const { openshift, upstreamOnly = false } = context.config;
+  const isOkd = openshift?.profile === 'okd' && !upstreamOnly;
+  const policy = upstreamOnly ? upstreamPolicy : bootstrapPolicy;
+  const names = upstreamOnly ? UPSTREAM_NAMESPACES : [...UPSTREAM_NAMESPACES, ...OPENSHIFT_NAMESPACES];
+  const namespaces = [
+    ...names.map((name): Namespace => ({ metadata: { name } })),
+    ...(upstreamOnly ? [] : [DAEMON_NAMESPACE_OBJECT]),
+  ];
+  await Promise.all(namespaces.map((each) => ensure(context, 'namespaces', '', each)));
+  await Promise.all([
+    ...(upstreamOnly ? [] : openshiftObjects(context, isOkd)),
     ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
-    ...bootstrapPolicy.clusterRoles.map((role) =>
+    ...policy.clusterRoles.map((role) =>
       ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
-    ...bootstrapPolicy.roles.map((role) =>
+    ...policy.roles.map((role) =>
       ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
-    ...[...bootstrapPolicy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
+    ...[...policy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
       ensure(
         context,
         'clusterrolebindings',
@@ -213,7 +223,7 @@ export async function bootstrap(context: RestContext): Promise<void> {
       ),
     ),
     ...(isOkd ? [] : [removeUnchanged(context, SELF_PROVISIONERS)]),
-    ...bootstrapPolicy.roleBindings.map((binding) =>
+    ...policy.roleBindings.map((binding) =>
       ensure(context, 'rolebindings', RBAC, binding, (stored) => reconcileBinding(binding, stored as typeof binding)),
     ),
   ]);

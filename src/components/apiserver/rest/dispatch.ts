@@ -35,10 +35,12 @@ export function dispatch(
   if (warning !== undefined) exchange.warnings.push(warning);
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
-  if (isAppliedQuota(kind)) return appliedQuotas(context, exchange, kind, info);
-  if (isPackageManifest(kind)) return packageManifests(context, exchange, kind, info);
-  if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
-  if (isStreamView(kind)) return streamView(context, exchange, kind, info);
+  if (custom === undefined) {
+    if (isAppliedQuota(kind)) return appliedQuotas(context, exchange, kind, info);
+    if (isPackageManifest(kind)) return packageManifests(context, exchange, kind, info);
+    if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
+    if (isStreamView(kind)) return streamView(context, exchange, kind, info);
+  }
   if (kind.definition.virtual === true) {
     // Virtual kinds support create, and one a question in the form of a list; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
@@ -46,7 +48,7 @@ export function dispatch(
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
-  if (asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
+  if (custom === undefined && asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
   if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();

@@ -191,6 +191,25 @@ export const bootstrapPolicy: BootstrapPolicy = {
   roleBindings: [...roleBindings, ...routeRoleBindings, ...releaseRoleBindings],
 };
 
+const OWN_NAMESPACES: ReadonlySet<string> = new Set([SYSTEM, PUBLIC]);
+/** Groups that kube-apiserver has no kinds of. */
+const FOREIGN_GROUP = /\.(?:openshift\.io|hyperedge\.dev)$|(?:^|\.)(?:operators\.coreos\.com|metal3\.io)$/;
+const isForeign = ({ apiGroups = [] }: PolicyRule): boolean => apiGroups.some((name) => FOREIGN_GROUP.test(name));
+const upstreamRoles = aggregateAll([
+  ...CLUSTER_ROLES,
+  ...CONTROLLER_ROLES.filter(({ rules = [] }) => !rules.some(isForeign)),
+]);
+const upstreamRoleNames = new Set(upstreamRoles.map(({ metadata }) => metadata?.name));
+const isOwnNamespace = ({ metadata }: Role | RoleBinding): boolean => OWN_NAMESPACES.has(metadata?.namespace ?? '');
+
+/** The default policy without the roles and bindings of OpenShift's groups and namespaces. */
+export const upstreamPolicy: BootstrapPolicy = {
+  clusterRoles: upstreamRoles,
+  clusterRoleBindings: clusterRoleBindings.filter(({ roleRef }) => upstreamRoleNames.has(roleRef.name)),
+  roles: roles.filter(isOwnNamespace),
+  roleBindings: roleBindings.filter(isOwnNamespace),
+};
+
 /**
  * The stored role, reconciled: missing rules, labels and annotations added, nothing taken away. Undefined when nothing
  * is missing or the administrator has switched the automatic update off. Rules of aggregated roles belong to the
