@@ -8,6 +8,7 @@ import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts'
 import { planCronJob, withStarted } from '../../core/reconcile/cronjob/plan.ts';
 import { semanticEqual } from '../../core/reconcile/equality.ts';
 import { controllerOf, isControlledBy } from '../../core/reconcile/ownership.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { controlledBy, indexByController } from './indices.ts';
 import { isNamespaceTerminating } from './pod-control.ts';
@@ -71,10 +72,12 @@ class CronJobTerm {
     this.#localZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
     const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.#handle.plan());
     for (const event of plan.events) this.#handle.recorder.event(cronJob, event.type, event.reason, event.message);
-    for (const job of [...plan.clean, ...plan.replace]) await this.#delete(cronJob, job);
+    for (const job of plan.replace) await this.#delete(cronJob, job);
     const started = plan.create === undefined ? undefined : await this.#create(cronJob, plan.create);
     await this.#writeStatus(cronJob, started === undefined ? plan.status : withStarted(plan.status, started));
     if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+    // Last: a finished job that cannot be deleted must not keep the next one from starting.
+    await attemptAll(plan.clean, (job) => this.#delete(cronJob, job));
   };
 
   /** Those of `status.active` that the copy does not show yet are read live: they are not missing. */

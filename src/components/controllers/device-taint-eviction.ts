@@ -11,6 +11,7 @@ import {
   podsToEvict,
   ruleCondition,
 } from '../../core/reconcile/device-taint-eviction/plan.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
@@ -87,7 +88,10 @@ function prepare(handle: ControllerHandle): ControllerRun {
         return;
       }
       const namespace = claim.metadata?.namespace ?? '';
-      for (const pod of podsToEvict(claim, (name) => pods.get(`${namespace}/${name}`))) await evict(pod);
+      await attemptAll(
+        podsToEvict(claim, (name) => pods.get(`${namespace}/${name}`)),
+        evict,
+      );
     }, 2);
     scope.onChange(pods, { deleted: reportAll });
     const look = (): void => {

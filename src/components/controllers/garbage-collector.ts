@@ -24,6 +24,7 @@ import {
   OwnershipGraph,
   type Suspects,
 } from '../../core/reconcile/garbage-collector/graph.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
@@ -288,12 +289,12 @@ class Collector {
   async #orphan(uid: string): Promise<void> {
     const node = this.#graph.node(uid);
     if (node === undefined) return;
-    for (const dependent of this.#graph.dependentsOf(uid)) {
+    await attemptAll(this.#graph.dependentsOf(uid), async (dependent) => {
       const object = await this.#read(dependent.at, dependent.uid);
-      if (object === undefined || object.metadata?.uid !== dependent.uid) continue;
-      if (object.metadata.ownerReferences?.some((reference) => reference.uid === uid) !== true) continue;
+      if (object === undefined || object.metadata?.uid !== dependent.uid) return;
+      if (object.metadata.ownerReferences?.some((reference) => reference.uid === uid) !== true) return;
       await this.#patch(dependent.at, object, { ownerReferences: withoutOwners(object, [uid]) });
-    }
+    });
     const owner = await this.#read(node.at, uid);
     if (owner === undefined || owner.metadata?.uid !== uid) return;
     if (owner.metadata.finalizers?.includes(ORPHAN_FINALIZER) !== true) return;

@@ -38,6 +38,7 @@ import {
   secretsOfGateway,
   unpermittedBackend,
 } from '../../core/routing/index.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { gatewayCertificateRoles, permitCertificates } from './gateway-certificates.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
@@ -144,18 +145,20 @@ function prepare(handle: ControllerHandle): ControllerRun {
       ports: { http: 80, https: 443 },
       policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
     });
+    const reports: (() => Promise<unknown>)[] = [];
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
-      if (wanted !== undefined) await writeStatus(handle, resources.routes, route, { ingress: wanted });
+      if (wanted !== undefined) reports.push(() => writeStatus(handle, resources.routes, route, { ingress: wanted }));
     }
     await publishConsole(routes.get(CONSOLE_ROUTE), plan.rejected.has(`route/${CONSOLE_ROUTE}`));
     const addresses = addressesOf(nodes.list());
-    for (const ingress of ingresses.list()) await reportIngress(handle, ingress, ingressClasses, addresses);
+    for (const ingress of ingresses.list())
+      reports.push(() => reportIngress(handle, ingress, ingressClasses, addresses));
     const certificates = certificateProblem({ certificate, check: facts.judge });
     const found = { gateways: own, routes: allHttpRoutes(), gateway, permits, certificates };
-    await reportGateways(handle, found, addresses, plan.refused, now);
-    if (opened === undefined) return;
-    await permitCertificates(handle, certificateRoles, namedSecrets);
+    reports.push(() => reportGateways(handle, found, addresses, plan.refused, now));
+    if (opened !== undefined) reports.push(() => permitCertificates(handle, certificateRoles, namedSecrets));
+    await attemptAll(reports, (report) => report());
   };
 
   return async (scope) => {
@@ -314,6 +317,7 @@ async function reportGateways(
   now: string,
 ): Promise<void> {
   const attached = new Map<string, number>();
+  const writes: (() => Promise<unknown>)[] = [];
   for (const route of routes) {
     const found = attachments(route, gateway, permits);
     for (const { parent, listeners } of found)
@@ -324,7 +328,7 @@ async function reportGateways(
     if (found.length === 0) continue;
     const claimed = refused.get(`httproute/${objectKey(route)}`);
     const status = httpRouteStatus(route, found, claimed, unpermittedBackend(route, permits), now);
-    if (!sameStatus(route.status, status)) await writeStatus(handle, httpRoutes, route, status);
+    if (!sameStatus(route.status, status)) writes.push(() => writeStatus(handle, httpRoutes, route, status));
   }
   for (const each of own) {
     const key = objectKey(each);
@@ -335,8 +339,9 @@ async function reportGateways(
       { permits, certificates },
       now,
     );
-    if (!sameStatus(each.status, status)) await writeStatus(handle, gateways, each, status);
+    if (!sameStatus(each.status, status)) writes.push(() => writeStatus(handle, gateways, each, status));
   }
+  await attemptAll(writes, (write) => write());
 }
 
 const addressesOf = (nodes: readonly Node[]): string[] =>

@@ -6,6 +6,7 @@ import {
   TOKEN_SECRET_TYPE,
   TRACKING,
 } from '../../core/reconcile/legacy-serviceaccount-token-cleaner/plan.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
@@ -31,9 +32,9 @@ export const legacyTokenCleanerController: ControllerSpec = {
         pods: pods.list(),
         account: (namespace: string, name: string) => accounts.get(`${namespace}/${name}`),
       };
-      for (const secret of secrets.list()) {
+      await attemptAll(secrets.list(), async (secret) => {
         const plan = planLegacyToken(secret, snapshot, handle.plan().nowMs);
-        if (plan.kind === 'keep') continue;
+        if (plan.kind === 'keep') return;
         const { name = '', namespace, uid = '', resourceVersion = '' } = secret.metadata ?? {};
         await ignoreNotFound(() =>
           plan.kind === 'delete'
@@ -45,7 +46,7 @@ export const legacyTokenCleanerController: ControllerSpec = {
         handle.log.info(plan.kind === 'delete' ? 'legacy token deleted' : 'legacy token invalidated', {
           secret: `${namespace}/${name}`,
         });
-      }
+      });
     };
     return (scope) => {
       scope.after(FIRST_MS, clean);

@@ -14,6 +14,7 @@ import {
   planNamespaceConditions,
   type SweepResult,
 } from '../../core/reconcile/namespace/plan.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { AnyKind } from './capabilities.ts';
 import type { DiscoveredKind, Discovery } from './discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
@@ -170,11 +171,8 @@ class NamespaceTerm {
     if (kind.verbs.has('deletecollection')) {
       await this.#access.anyKind.deleteCollection(kind, namespace);
     } else {
-      for (const object of before.items) {
-        if (object.metadata?.deletionTimestamp === undefined) {
-          await ignoreNotFound(() => objects.delete(object.metadata?.name ?? '', namespace));
-        }
-      }
+      const live = before.items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
+      await attemptAll(live, ({ metadata }) => ignoreNotFound(() => objects.delete(metadata?.name ?? '', namespace)));
     }
     return (await objects.list({ namespace, limit: 500 })).items;
   }

@@ -16,6 +16,7 @@ import {
 } from '../../core/reconcile/node-lifecycle/health.ts';
 import { planTaints } from '../../core/reconcile/node-lifecycle/taints.ts';
 import { mayEvict, zoneOf, zoneStates } from '../../core/reconcile/node-lifecycle/zones.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { indexByNode, podsOnNode } from './indices.ts';
 
@@ -191,10 +192,10 @@ class NodeLifecycleTerm {
     this.#lastReady.set(name, ready.status);
     // A kubelet that says "not ready" is alive and answers for its pods itself, but for the moment of the change.
     if (ready.status === 'True' || (ready.status === 'False' && before !== 'True')) return;
-    for (const pod of podsOnNode(this.#access.pods, name)) {
-      if (pod.status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') !== true) continue;
-      await this.#markPodNotReady(pod);
-    }
+    const serving = podsOnNode(this.#access.pods, name).filter(
+      ({ status }) => status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true,
+    );
+    await attemptAll(serving, (pod) => this.#markPodNotReady(pod));
   }
 
   #isHealthy(node: Node): boolean {

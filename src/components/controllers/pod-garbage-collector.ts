@@ -3,6 +3,7 @@ import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { observedGeneration } from '../../api/podspec/generation.ts';
 import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from '../../core/reconcile/pod-garbage-collector/plan.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
@@ -39,7 +40,12 @@ function prepare(handle: ControllerHandle): ControllerRun {
       });
       for (const removal of removals) {
         if (scope.signal.aborted) return;
-        await carryOut(removal);
+        try {
+          await carryOut(removal);
+        } catch (error) {
+          const { name, namespace } = removal.pod.metadata ?? {};
+          handle.log.warn('pod not removed', { pod: `${namespace}/${name}`, error: messageOf(error) });
+        }
       }
     });
 
@@ -54,8 +60,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
         try {
           await nodeClient.get(name);
         } catch (error) {
-          if (!isApiError(error, 'NotFound')) throw error;
-          missing.add(name);
+          if (isApiError(error, 'NotFound')) missing.add(name);
+          else handle.log.warn('node not read', { node: name, error: messageOf(error) });
         }
       }
       return missing;

@@ -8,6 +8,7 @@ import { claimedFixtures } from '../../api/rigs/fixtures.ts';
 import { FIXTURE_PREFIX, RELEASE_FINALIZER, type Rig, type RigClaim } from '../../api/rigs/types.ts';
 import { type Eviction, planRigs, type RigPlan, type Ungating } from '../../core/reconcile/rig/plan.ts';
 import { claimNameOf, fixturesOf } from '../../core/reconcile/rig/pods.ts';
+import { attemptAll } from './attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
@@ -73,18 +74,20 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 
   const carryOut = async (plan: RigPlan, known: readonly RigClaim[]): Promise<void> => {
+    const writes: (() => Promise<unknown>)[] = [];
     for (const claim of known) {
       const status = plan.claims.get(objectKey(claim));
-      if (status !== undefined) await writeClaim(claim, status);
+      if (status !== undefined) writes.push(() => writeClaim(claim, status));
     }
     for (const rig of rigs.list()) {
       const status = plan.rigs.get(rig.metadata?.name ?? '');
       if (status === undefined || semanticEqual(rig.status ?? {}, status)) continue;
-      await ignoreNotFound(() => rigClient.update({ ...rig, status }, { subresource: 'status' }));
+      writes.push(() => ignoreNotFound(() => rigClient.update({ ...rig, status }, { subresource: 'status' })));
     }
-    for (const each of plan.evict) await evict(each);
-    for (const each of plan.release) await release(each);
-    for (const each of plan.ungate) await ungate(each);
+    for (const each of plan.evict) writes.push(() => evict(each));
+    for (const each of plan.release) writes.push(() => release(each));
+    for (const each of plan.ungate) writes.push(() => ungate(each));
+    await attemptAll(writes, (write) => write());
   };
 
   return (scope) => {
