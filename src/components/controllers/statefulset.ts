@@ -10,7 +10,7 @@ import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts'
 import { claimObjects, controllerOf, isControlledBy } from '../../core/reconcile/ownership.ts';
 import { isRevisionOf, planStatefulHistory, type StatefulHistory } from '../../core/reconcile/statefulset/history.ts';
 import { planStatefulSet, type StatefulAction } from '../../core/reconcile/statefulset/plan.ts';
-import { ordinalOf } from '../../core/reconcile/statefulset/pod.ts';
+import { isClaimOf, ordinalOf } from '../../core/reconcile/statefulset/pod.ts';
 import { carryOutClaim } from './claim.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
@@ -75,7 +75,14 @@ class StatefulSetTerm {
       },
       deleted: this.#wakeOwner,
     });
+    // An ordinal whose claim is about to be deleted waits for that.
+    this.#scope.onChange(this.#access.claims, { updated: this.#wakeClaimant, deleted: this.#wakeClaimant });
   }
+
+  readonly #wakeClaimant = ({ metadata }: PersistentVolumeClaim): void => {
+    for (const set of this.#access.sets.list(metadata?.namespace ?? ''))
+      if (isClaimOf(set, metadata?.name ?? '')) this.#queue.add(objectKey(set));
+  };
 
   readonly #wakeOwner = (pod: Pod): void => {
     const reference = controllerOf(pod);
@@ -161,8 +168,14 @@ class StatefulSetTerm {
   /** The first error; an ordered set's later actions wait for the earlier ones. */
   async #carryOut(set: StatefulSet, actions: readonly StatefulAction[]): Promise<unknown> {
     if (set.spec?.podManagementPolicy === 'Parallel') {
-      const results = await Promise.allSettled(actions.map((action) => this.#act(set, action)));
-      return results.find((result) => result.status === 'rejected')?.reason;
+      // A pod is deleted only when its claims have their owners: later, nothing would connect them.
+      const isOwner = ({ type }: StatefulAction): boolean => type === 'own';
+      for (const phase of [actions.filter(isOwner), actions.filter((action) => !isOwner(action))]) {
+        const results = await Promise.allSettled(phase.map((action) => this.#act(set, action)));
+        const failed = results.find((result) => result.status === 'rejected');
+        if (failed !== undefined) return failed.reason;
+      }
+      return undefined;
     }
     try {
       for (const action of actions) await this.#act(set, action);

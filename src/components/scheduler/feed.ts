@@ -4,7 +4,7 @@ import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import type { ClusterEvent } from '../../core/scheduling/hints.ts';
 import { podGroupKey } from '../../core/scheduling/pod-group.ts';
 import { type PodInfo, podInfoOf } from '../../core/scheduling/pod-info.ts';
-import { podRequests, sameAmounts } from '../../core/scheduling/resources.ts';
+import { heldRequests, sameAmounts } from '../../core/scheduling/resources.ts';
 import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import type { OptionalSources } from './sources.ts';
 import type { EpochState } from './state.ts';
@@ -128,7 +128,7 @@ export class ClusterFeed {
     const { cluster } = this.#state;
     const isRelabelled = differs(pod.metadata?.labels, old.metadata?.labels);
     const isLeaving = pod.metadata?.deletionTimestamp !== old.metadata?.deletionTimestamp;
-    const before = cluster.placedPod(pod.metadata?.uid ?? '')?.requests ?? podRequests(old);
+    const before = cluster.placedPod(pod.metadata?.uid ?? '')?.requests ?? heldRequests(old);
     const info = cluster.setPod(pod);
     const isResized = !sameAmounts(info.requests, before);
     if (isRelabelled || isLeaving) this.#happened({ kind: 'PodLabelsChanged', pod: info });

@@ -2,7 +2,7 @@
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from 'kubernetes-types/core/v1';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
 import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../base/selector.ts';
-import { type Amounts, assumedRequests, podRequests } from './resources.ts';
+import { type Amounts, assumedRequests, heldRequests, reportsResources } from './resources.ts';
 
 /** A pod (anti-)affinity term, ready to be matched. */
 export interface AffinityTerm {
@@ -77,7 +77,8 @@ export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
     uid: pod.metadata?.uid ?? '',
     namespace,
     priority: pod.spec?.priority ?? 0,
-    requests: same?.requests ?? podRequests(pod),
+    // A status that reports resources changes them too, which no generation counts.
+    requests: same !== undefined && !reportsResources(pod) ? same.requests : heldRequests(pod),
     assumed: same?.assumed ?? assumedRequests(pod),
     hostPorts: same?.hostPorts ?? hostPortsOf(pod),
     ...terms,

@@ -45,6 +45,40 @@ function raise(target: MutableAmounts, amounts: Amounts): void {
   for (const [name, amount] of amounts) target.set(name, Math.max(target.get(name) ?? 0, amount));
 }
 
+/**
+ * Room that the pod holds on its node: until a resize in place is done, a container counts with the largest of what it
+ * requests, what is allocated and what it still has. Source: KEP-1287; k8s.io/component-helpers/resource
+ * `determineContainerReqs`.
+ */
+export function heldRequests(pod: Pod): Amounts {
+  const { containerStatuses = [], initContainerStatuses = [], conditions = [] } = pod.status ?? {};
+  const known = new Map([...containerStatuses, ...initContainerStatuses].map((each) => [each.name, each]));
+  // A resize that the node can never grant does not count.
+  const isInfeasible = conditions.some(
+    ({ type, status, reason }) => type === 'PodResizePending' && status === 'True' && reason === 'Infeasible',
+  );
+  return total(pod, (container) => {
+    const status = known.get(container.name) as ResizeStatus | undefined;
+    const requested = amountsOf(container.resources?.requests);
+    if (status?.resources?.requests === undefined) return requested;
+    const held: MutableAmounts = isInfeasible ? new Map() : requested;
+    raise(held, amountsOf(status.resources.requests));
+    raise(held, amountsOf(status.allocatedResources));
+    return held;
+  });
+}
+
+export const reportsResources = ({ status }: Pod): boolean =>
+  [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].some(
+    (each) => (each as ResizeStatus).resources !== undefined,
+  );
+
+/** Fields of a container's status that kubernetes-types does not have. */
+interface ResizeStatus {
+  readonly resources?: { readonly requests?: ResourceList };
+  readonly allocatedResources?: ResourceList;
+}
+
 /** What must be free on a node for this pod. */
 export function podRequests(pod: Pod): Amounts {
   return total(pod, (container) => amountsOf(container.resources?.requests));

@@ -174,3 +174,37 @@ test('a foreign pod that has the name is left alone, and the set reports it', as
   await plane.of(resources.pods).delete('taken-0', namespace);
   await rolledOut('taken');
 });
+
+test('a set that is scaled down and up again gets its pod back once the old claim is deleted', async () => {
+  const claim = {
+    metadata: { name: 'data' },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+  };
+  await sets().create(
+    statefulSet('back', 2, {
+      podManagementPolicy: 'Parallel',
+      volumeClaimTemplates: [claim],
+      persistentVolumeClaimRetentionPolicy: { whenScaled: 'Delete', whenDeleted: 'Retain' },
+    }),
+  );
+  const present = (name: string, uid: string | undefined) =>
+    eventually(
+      async () => (await podsOf('back')).find(({ metadata }) => metadata?.name === name && metadata.uid !== uid),
+      `another ${name}`,
+    );
+  const old = await present('back-1', undefined);
+  const scaleTo = (replicas: number) => sets().patch('back', namespace, 'merge', { spec: { replicas } });
+  const claims = plane.of(resources.persistentVolumeClaims);
+  // Keeps the claim until the set has met it without its pod.
+  await claims.patch('data-back-1', namespace, 'merge', { metadata: { finalizers: ['example.com/keep'] } });
+  await scaleTo(1);
+  await eventually(async () => (await podsOf('back')).length === 1, 'the pod gone');
+  await scaleTo(2);
+  await eventually(
+    async () => (await claims.get('data-back-1', namespace)).metadata?.deletionTimestamp !== undefined,
+    'the claim being deleted',
+  );
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await claims.patch('data-back-1', namespace, 'merge', { metadata: { finalizers: null } });
+  await present('back-1', old.metadata?.uid);
+});

@@ -9,7 +9,7 @@ import { type ControlPlane, eventually, startControlPlane } from '../controllers
 
 const namespace = 'default';
 const LAMP = 'example.com/lamp';
-const SOON_MS = 10_000;
+const SOON_MS = 30_000;
 let plane: ControlPlane;
 /** Bindings of pods with a lamp, which an extender makes: each waits until the test decides. */
 const bindings: { readonly pod: string; end(error: string): void }[] = [];
@@ -27,7 +27,7 @@ before(async () => {
       }),
     close: async () => {},
   };
-  const settings = { profiles: [DEFAULT_PROFILE], extenders, initialBackoffMs: 100, maxBackoffMs: 60_000 };
+  const settings = { profiles: [DEFAULT_PROFILE], extenders, initialBackoffMs: 100, maxBackoffMs: 1_000 };
   plane = await startControlPlane({ kubelets: false, scheduler: { settings, extenders: caller } });
   await plane.addNode('n1', ({ status }) => {
     for (const amounts of [status?.allocatable, status?.capacity])

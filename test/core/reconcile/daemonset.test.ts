@@ -206,3 +206,8 @@ test('history: a new template makes a revision, an old one becomes the newest ag
   const running = on('a', first.metadata?.labels?.['controller-revision-hash'] ?? '');
   assert.deepEqual(planHistory(image('v2', 0), [first, second], [running]).delete, []);
 });
+
+test('a finished pod that is being deleted does not keep its node without a pod', () => {
+  for (const phase of ['Succeeded', 'Failed'])
+    assert.deepEqual(plan([on('a'), on('b', 'new', { phase, deleting: true })]).create, ['b']);
+});

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
-import { assumedRequests, podRequests } from '../../../src/core/scheduling/resources.ts';
+import { assumedRequests, heldRequests, podRequests } from '../../../src/core/scheduling/resources.ts';
 
 const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
   name: 'c',
@@ -54,4 +54,26 @@ test('requests are computed once for a generation of a pod, and always without g
   assert.equal(podInfoOf(pod('200m', 2), first).requests.get('cpu'), 200);
   const unnumbered = podInfoOf(pod('100m'));
   assert.equal(podInfoOf(pod('200m'), unnumbered).requests.get('cpu'), 200);
+});
+
+test('a pod that is resized in place holds the largest of requested, allocated and present amounts', () => {
+  const pod = (requested: string, present: string, allocated: string, conditions: object[] = []): Pod =>
+    ({
+      metadata: { uid: 'u', generation: 1 },
+      spec: { containers: [asks(requested)] },
+      status: {
+        conditions,
+        containerStatuses: [
+          { name: 'c', resources: { requests: { cpu: present } }, allocatedResources: { cpu: allocated } },
+        ],
+      },
+    }) as unknown as Pod;
+  const held = (each: Pod): number => heldRequests(each).get('cpu') ?? 0;
+  assert.equal(held(pod('100m', '1', '100m')), 1000);
+  assert.equal(held(pod('100m', '100m', '1')), 1000);
+  assert.equal(held(pod('2', '1', '1')), 2000);
+  const infeasible = [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }];
+  assert.equal(held(pod('64', '1', '1', infeasible)), 1000);
+  const before = podInfoOf(pod('100m', '1', '1'));
+  assert.equal(podInfoOf(pod('100m', '100m', '100m'), before).requests.get('cpu'), 100);
 });

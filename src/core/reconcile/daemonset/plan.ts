@@ -3,7 +3,7 @@ import type { DaemonSet, DaemonSetStatus } from 'kubernetes-types/apps/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type PlanContext, type PlannedEvent, timeMs } from '../context.ts';
 import { resolveIntOrPercent } from '../int-or-percent.ts';
-import { availableInMs, isPodAvailable, isPodReady } from '../pods.ts';
+import { availableInMs, isPodAvailable, isPodReady, isPodTerminal } from '../pods.ts';
 import { nodeOfDaemonPod, REVISION_HASH } from './pod.ts';
 
 export interface NodeVerdict {
@@ -217,11 +217,12 @@ function sameNumbers(a: DaemonSetStatus, b: DaemonSetStatus): boolean {
   return numbers(a) === numbers(b);
 }
 
+/** Without finished pods that are being deleted: a finalizer that keeps one must not keep its successor waiting. */
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {
     const node = nodeOfDaemonPod(pod);
-    if (node === undefined) continue;
+    if (node === undefined || (isPodTerminal(pod) && !isStaying(pod))) continue;
     const list = byNode.get(node);
     if (list === undefined) byNode.set(node, [pod]);
     else list.push(pod);

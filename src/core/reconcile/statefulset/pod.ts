@@ -64,6 +64,13 @@ export function missingIdentity(set: StatefulSet, pod: Pod, ordinal: number): Re
 const claimNameOf = (set: StatefulSet, template: string, ordinal: number): string =>
   `${template}-${podName(set, ordinal)}`;
 
+/** Whether the set makes a claim of this name for one of its ordinals. */
+export const isClaimOf = (set: StatefulSet, name: string): boolean =>
+  (set.spec?.volumeClaimTemplates ?? []).some(({ metadata }) => {
+    const prefix = `${metadata?.name ?? ''}-${set.metadata?.name ?? ''}-`;
+    return name.startsWith(prefix) && /^\d{1,10}$/.test(name.slice(prefix.length));
+  });
+
 /** The claims of one ordinal, as they are created. */
 export function claimsOf(set: StatefulSet, ordinal: number): PersistentVolumeClaim[] {
   return (set.spec?.volumeClaimTemplates ?? []).map((template) => ({
