@@ -87,8 +87,8 @@ export interface ApiServerConfig {
   /** OpenShift's layer. Default: the profile `kubernetes`. */
   readonly openshift?: OpenShiftLayer;
   /**
-   * Only the groups, versions and default objects of kube-apiserver are served: no kinds of OpenShift, OLM, machines and
-   * rigs. Default false.
+   * Only the groups, versions and default objects of kube-apiserver are served: no kinds of OpenShift, OLM, machines
+   * and rigs. Default false.
    */
   readonly upstreamOnly?: boolean;
   /** Port written beside it; default: the port that is listened on. */

@@ -62,3 +62,17 @@ test('a thousand addresses at most, ready ones first, and the object says so', (
   assert.equal(made?.metadata?.annotations?.['endpoints.kubernetes.io/over-capacity'], 'truncated');
   assert.equal(planEndpoints(http, pods, made).kind, 'none');
 });
+
+test('lists the address of a pod in the primary family of the service', () => {
+  const plain = pod({ ip: '10.0.0.2', ready: true });
+  const dual = { ...plain, status: { ...plain.status, podIPs: [{ ip: '10.0.0.2' }, { ip: 'fd00::2' }] } };
+  const single = pod({ ip: '10.0.0.3', ready: true });
+  const of = (spec: object) =>
+    planned([dual, single], { ...http, spec: { ...http.spec, ...spec } })?.subsets?.flatMap(({ addresses = [] }) =>
+      addresses.map(({ ip }) => ip),
+    );
+  assert.deepEqual(of({ ipFamilies: ['IPv6'] }), ['fd00::2']);
+  assert.deepEqual(of({ clusterIP: 'fd01::1', ipFamilies: undefined }), ['fd00::2']);
+  assert.deepEqual(of({ ipFamilies: ['IPv4', 'IPv6'] }), ['10.0.0.2', '10.0.0.3']);
+  assert.deepEqual(of({ clusterIP: 'None', ipFamilies: undefined }), ['10.0.0.2', '10.0.0.3']);
+});

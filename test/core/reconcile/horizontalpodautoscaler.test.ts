@@ -120,7 +120,7 @@ test('metrics that are missing: reasons and conditions are upstream’s, and the
     external: { metric: { name: 'q' }, target: { type: 'Value', value: '10' } },
   };
   assert.equal(plan(autoscaler([cpu(50), external]), { readings: [failed, value(5_000)] }).rescale, undefined);
-  assert.equal(plan(autoscaler([cpu(50), external]), { readings: [failed, value(30_000)] }).rescale?.replicas, 6);
+  assert.equal(plan(autoscaler([cpu(50), external]), { readings: [failed, value(30_000)] }).rescale?.replicas, 4);
 });
 
 test('pods without metrics and pods that start are assumed to use nothing on the way up, all on the way down', () => {
@@ -147,11 +147,11 @@ test('object and external metrics by value and by average', () => {
     object: { metric: { name: 'rps' }, describedObject: { kind: 'Service', name: 's' }, target },
   });
   const byValue = plan(autoscaler([object({ type: 'Value', value: '10' })]), { readings: [value(25_000)] });
-  assert.equal(byValue.rescale?.replicas, 5);
+  assert.equal(byValue.rescale?.replicas, 4);
   const byAverage = plan(autoscaler([object({ type: 'AverageValue', averageValue: '10' })]), {
     readings: [value(55_000)],
   });
-  assert.equal(byAverage.rescale?.replicas, 6);
+  assert.equal(byAverage.rescale?.replicas, 4);
   assert.equal(byAverage.status.currentMetrics?.[0]?.object?.current.averageValue, '27500m');
 });
 
@@ -175,7 +175,12 @@ test('rates: what was added in a period counts against it', () => {
   assert.equal(limit(memory, behavior, bounds, 6, 50, NOW + 31_000).replicas, 8);
   const disabled = behaviorOf({ scaleDown: { selectPolicy: 'Disabled' } });
   assert.equal(limit(NO_MEMORY, disabled, bounds, 6, 1, NOW).replicas, 6);
-  assert.equal(limit(NO_MEMORY, behaviorOf(undefined), bounds, 1, 50, NOW).replicas, 5);
+});
+
+test('without behavior replicas at most double at a time, or rise to four', () => {
+  const most = (current: number): number =>
+    limit(NO_MEMORY, behaviorOf(undefined), { min: 1, max: 100 }, current, 90, NOW).replicas;
+  assert.deepEqual([1, 2, 3, 10, 60].map(most), [4, 4, 6, 20, 90]);
 });
 
 test('a scale that cannot be read is reported', () => {

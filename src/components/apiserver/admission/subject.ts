@@ -6,7 +6,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
-/** True for requests of this built-in kind. A custom resource in the place of one that is switched off is another kind. */
+/** True for requests of this built-in kind; a custom resource in the place of one that is switched off is another. */
 export function isFor(request: AdmissionRequest, group: string, plural: string): boolean {
   const { definition, plural: own } = request.kind;
   return definition.group === group && own === plural && definition.custom === undefined;

@@ -5,6 +5,7 @@
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
+import { needsHealthCheckPort, needsNodePort } from '../../../api/kinds/services/defaults.ts';
 import { assignFamilies } from '../../../api/kinds/services/families.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { canonicalAddress, ipFamilyOf } from '../../../base/addresses.ts';
@@ -19,6 +20,7 @@ import { addressIn, countOf, type IpFamily, ServiceRanges } from './service-rang
 
 const ADDRESS_PREFIX = '/registry/ipaddresses/';
 const PORT_PREFIX = '/registry/ranges/nodeports/';
+const HEALTH_CHECK_PORT = 'spec.healthCheckNodePort';
 const SUBJECT = { group: '', kind: 'Service' };
 
 interface Claims {
@@ -89,17 +91,25 @@ export class ServiceAllocator {
     if (spec.clusterIPs[0] !== undefined) spec.clusterIP = spec.clusterIPs[0];
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     const allocates = spec.type === 'NodePort' || spec.allocateLoadBalancerNodePorts !== false;
+    // As upstream, only where a service gets its first node ports.
+    const sharesNodePorts = !needsNodePort(old?.spec);
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
         delete port.nodePort;
         continue;
       }
       if (port.nodePort === undefined || port.nodePort === 0) {
-        const found = keptPort(port, old) ?? (allocates ? this.#freePort(service, spec.ports ?? []) : undefined);
+        const twin = sharesNodePorts ? twinPort(port, spec.ports ?? []) : undefined;
+        const found =
+          keptPort(port, old) ?? (allocates ? (twin ?? this.#freePort(service, spec.ports ?? [])) : undefined);
         if (found === undefined) delete port.nodePort;
         else port.nodePort = found;
-      } else this.#checkPort(service, port.nodePort, index, old);
+      } else this.#checkPort(service, port.nodePort, `spec.ports[${index}].nodePort`, old);
     }
+    if (!needsHealthCheckPort(spec)) return;
+    const check = spec.healthCheckNodePort ?? 0;
+    if (check === 0) spec.healthCheckNodePort = this.#freePort(service, spec.ports ?? []);
+    else this.#checkPort(service, check, HEALTH_CHECK_PORT, old);
   }
 
   /** An address for each family of the service: the requested one, the one it had, or a free one. */
@@ -186,20 +196,20 @@ export class ServiceAllocator {
     return found;
   }
 
-  #checkPort(service: Service, port: number, index: number, old: Service | undefined): void {
+  #checkPort(service: Service, port: number, field: string, old: Service | undefined): void {
     if (old !== undefined && claimsOf(old).ports.has(port)) return;
     const [from, to] = this.#options.ports;
     if (port < from || port > to) {
       throw refused(
         service,
         fieldError.invalid(
-          `spec.ports[${index}].nodePort`,
+          field,
           port,
           `provided port is not in the valid range. The range of valid ports is ${from}-${to}`,
         ),
       );
     }
-    if (this.#inUse().ports.has(port)) throw portTaken(service, port, index);
+    if (this.#inUse().ports.has(port)) throw portTaken(service, port, field);
   }
 
   #difference(service: Service, before: Claims, after: Claims): Effects {
@@ -278,6 +288,7 @@ export class ServiceAllocator {
     return (
       isAsked(spec?.clusterIP ?? '') ||
       (spec?.clusterIPs ?? []).some(isAsked) ||
+      String(spec?.healthCheckNodePort) === value ||
       (spec?.ports ?? []).some((port) => String(port.nodePort) === value)
     );
   }
@@ -285,7 +296,9 @@ export class ServiceAllocator {
   /** What to say when another API server was faster with a key that the client had asked for by name. */
   taken(service: Service, guard: Guard): Error {
     if (guard.key.startsWith(ADDRESS_PREFIX)) return addressTaken(service, guard.key.slice(ADDRESS_PREFIX.length));
-    return portTaken(service, Number(guard.key.slice(PORT_PREFIX.length)), 0);
+    const port = Number(guard.key.slice(PORT_PREFIX.length));
+    const isCheck = service.spec?.healthCheckNodePort === port;
+    return portTaken(service, port, isCheck ? HEALTH_CHECK_PORT : 'spec.ports[0].nodePort');
   }
 }
 
@@ -301,6 +314,11 @@ function claimsOf(service: Service): Claims {
   for (const port of spec.ports ?? []) if (port.nodePort !== undefined && port.nodePort > 0) ports.add(port.nodePort);
   if (spec.healthCheckNodePort !== undefined && spec.healthCheckNodePort > 0) ports.add(spec.healthCheckNodePort);
   return { addresses, ports };
+}
+
+/** The node port of the same port with another protocol: the service is reached by one number. */
+function twinPort({ port }: ServicePort, siblings: readonly ServicePort[]): number | undefined {
+  return siblings.find((each) => each.port === port && (each.nodePort ?? 0) !== 0)?.nodePort;
 }
 
 /** A port that was there before keeps its node port although the client did not repeat it. */
@@ -340,5 +358,5 @@ const addressTaken = (service: Service, address: string): Error =>
     ),
   );
 
-const portTaken = (service: Service, port: number, index: number): Error =>
-  refused(service, fieldError.invalid(`spec.ports[${index}].nodePort`, port, 'provided port is already allocated'));
+const portTaken = (service: Service, port: number, field: string): Error =>
+  refused(service, fieldError.invalid(field, port, 'provided port is already allocated'));

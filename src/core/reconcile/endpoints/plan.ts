@@ -60,8 +60,9 @@ function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
   for (const pod of pods) {
     if (!isBackend(pod, publishNotReady)) continue;
     const ports = portsOf(service, pod);
-    if (ports === undefined) continue;
-    backends.push({ address: addressOf(service, pod), isReady: publishNotReady || isPodReady(pod), ports });
+    const ip = ports === undefined ? undefined : podIpFor(service, pod);
+    if (ports === undefined || ip === undefined) continue;
+    backends.push({ address: addressOf(service, pod, ip), isReady: publishNotReady || isPodReady(pod), ports });
   }
   return backends;
 }
@@ -87,10 +88,24 @@ function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   return ports.length === 0 ? undefined : ports;
 }
 
-function addressOf(service: Service, pod: Pod): EndpointAddress {
+/**
+ * The pod's address in the primary family of the service; undefined: it has none. Source: upstream's
+ * podToEndpointAddressForService.
+ */
+function podIpFor({ spec }: Service, { status }: Pod): string | undefined {
+  const ips = [status?.podIP, ...(status?.podIPs ?? []).map(({ ip }) => ip)].filter((ip) => ip !== undefined);
+  const clusterIp = spec?.clusterIP ?? '';
+  const isAddress = clusterIp !== '' && clusterIp !== 'None';
+  const family = spec?.ipFamilies?.[0] ?? (isAddress ? familyOf(clusterIp) : familyOf(ips[0] ?? ''));
+  return ips.find((ip) => ip !== '' && familyOf(ip) === family);
+}
+
+const familyOf = (address: string): string => (address.includes(':') ? 'IPv6' : 'IPv4');
+
+function addressOf(service: Service, pod: Pod, ip: string): EndpointAddress {
   const hostname = backendHostname(pod, service);
   return {
-    ip: pod.status?.podIP ?? '',
+    ip,
     ...(hostname === undefined ? {} : { hostname }),
     ...(pod.spec?.nodeName === undefined ? {} : { nodeName: pod.spec.nodeName }),
     targetRef: {

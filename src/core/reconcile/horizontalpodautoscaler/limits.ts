@@ -6,6 +6,9 @@ import type { HPAScalingPolicy, HPAScalingRules } from 'kubernetes-types/autosca
 
 /** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
 const DOWN_STABILIZATION_SECONDS = 300;
+/** Upstream's `scaleUpLimitFactor` and `scaleUpLimitMinimum`. */
+const UP_FACTOR = 2;
+const UP_MINIMUM = 4;
 /** Nothing older can matter: the API's bound on windows and periods. */
 const MEMORY_MS = 3_600_000;
 
@@ -26,6 +29,8 @@ export interface ScaleMemory {
 export const NO_MEMORY: ScaleMemory = { recommendations: [], ups: [], downs: [] };
 
 export interface Behavior {
+  /** The autoscaler has no `behavior`: replicas may double at a time, or rise to four. */
+  readonly isDefault: boolean;
   readonly up: Required<Pick<HPAScalingRules, 'policies' | 'selectPolicy' | 'stabilizationWindowSeconds'>>;
   readonly down: Behavior['up'];
 }
@@ -38,6 +43,7 @@ export function behaviorOf(behavior: { scaleUp?: HPAScalingRules; scaleDown?: HP
     stabilizationWindowSeconds: rules?.stabilizationWindowSeconds ?? window,
   });
   return {
+    isDefault: behavior === undefined,
     up: fill(behavior?.scaleUp, [{ type: 'Pods', value: 4, periodSeconds: 15 }, ...percent], 0),
     down: fill(behavior?.scaleDown, percent, DOWN_STABILIZATION_SECONDS),
   };
@@ -87,11 +93,14 @@ export function limit(
   const before = (seconds: number): number => current - change(memory.ups, seconds) + change(memory.downs, seconds);
   if (desired > current) {
     const { policies, selectPolicy } = behavior.up;
+    const doubled = Math.max(current * UP_FACTOR, UP_MINIMUM);
     const reach = policies.map(({ type, value, periodSeconds }) => {
       const start = before(periodSeconds);
       return type === 'Pods' ? start + value : Math.ceil(start * (1 + value / 100));
     });
-    const rate = Math.max(current, choose(selectPolicy, current, Math.max(...reach), Math.min(...reach)));
+    const rate = behavior.isDefault
+      ? doubled
+      : Math.max(current, choose(selectPolicy, current, Math.max(...reach), Math.min(...reach)));
     const most = Math.min(bounds.max, rate);
     if (desired > most) {
       return bounds.max > rate
