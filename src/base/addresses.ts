@@ -81,6 +81,19 @@ export function peerAddress(text: string): string {
   return textOf(isMapped(groups) ? groups.slice(-2) : groups);
 }
 
+const NETWORK_GROUPS = 4;
+
+/**
+ * The network of a peer, for limits by source: an IPv4 address itself, of IPv6 the /64, within which a host chooses its
+ * addresses as it likes.
+ */
+export function peerNetwork(text: string): string {
+  const address = peerAddress(text);
+  if (ipFamilyOf(address) !== 6) return address;
+  const groups = groupsOf(address).map((group, index) => (index < NETWORK_GROUPS ? group : 0));
+  return `${textOf(groups)}/64`;
+}
+
 /** What is wrong with `name` as that of an address. */
 export function addressNameErrors(name: string): string[] {
   const canonical = canonicalAddress(name);

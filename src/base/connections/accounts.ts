@@ -3,7 +3,7 @@
  * itself; an address without credits is delayed, never banned: honest clients behind the same NAT or load balancer
  * still get their turn.
  */
-import { groupsOf, ipFamilyOf, isMapped, textOf } from '../addresses.ts';
+import { peerNetwork } from '../addresses.ts';
 import { Bucket } from './bucket.ts';
 
 /** Handshakes that one address may begin at once; those of clients that authenticate are refunded. */
@@ -14,10 +14,6 @@ const CREDITS_PER_SECOND = 500;
 const MAX_DEBT = 100;
 /** Addresses that are remembered. */
 const MAX_ACCOUNTS = 4096;
-/** The part of an IPv6 address that one host may choose freely is no part of its account. */
-const IPV6_PREFIX_GROUPS = 4;
-const IPV6_GROUPS = 8;
-
 export class Account<Member> {
   readonly key: string;
   /** Connections whose handshake has not begun, oldest first. */
@@ -48,7 +44,7 @@ export class Accounts<Member> {
   }
 
   of(address: string, nowMs: number): Account<Member> {
-    const key = accountKey(address);
+    const key = peerNetwork(address);
     let account = this.#accounts.get(key);
     if (account !== undefined) return account;
     if (this.#accounts.size >= MAX_ACCOUNTS) this.#forgetOldest();
@@ -75,13 +71,4 @@ export class Accounts<Member> {
       return;
     }
   }
-}
-
-/** One account for each IPv4 address and each /64 of IPv6; peers on a Unix socket share one. */
-export function accountKey(address: string): string {
-  const plain = address.replace(/%.*$/, '');
-  if (ipFamilyOf(plain) !== 6) return plain;
-  const groups = groupsOf(plain);
-  if (isMapped(groups)) return textOf(groups.slice(-2));
-  return textOf([...groups.slice(0, IPV6_PREFIX_GROUPS), ...Array<number>(IPV6_GROUPS - IPV6_PREFIX_GROUPS).fill(0)]);
 }

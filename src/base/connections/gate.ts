@@ -11,8 +11,8 @@ export interface GateLimits {
   /** Authenticated connections at once. */
   readonly authenticated: number;
   /**
-   * Connections at once that are not authenticated, or not yet. Eight times as many may wait for their handshake: they
-   * cost little.
+   * Connections that may stay unauthenticated. Four times as many have a few seconds to authenticate, since clients may
+   * come all at once, and eight times as many may wait for their handshake: they cost little.
    */
   readonly unauthenticated: number;
   /** An authenticated connection without a request is closed after this time; 0: never. */
@@ -39,6 +39,20 @@ export type Standing = 'stranger' | 'token' | 'certificate';
 
 const SWEEP_MS = 1000;
 const QUEUED_PER_STRANGER = 8;
+/** Connections that may wait for their handshake on a port with few places. */
+const MIN_QUEUED = 512;
+/** Connections that may be about to authenticate, for each that may stay unauthenticated. */
+const CROWD_FACTOR = 4;
+/** Idle connections beyond those that may stay are closed after this. */
+const CROWDED_IDLE_MS = 5_000;
+/** A full port serves connections that wait before it closes any that has been idle for less than this. */
+const PATIENCE_MS = 1_000;
+/** The same in a flood, or for a connection of an address that holds fewer. */
+const FLOOD_PATIENCE_MS = 100;
+/** So many times those that may stay wait in a flood. */
+const FLOOD_FACTOR = 4;
+/** Interval of attempts to find a place. */
+const ROOM_MS = 20;
 /** Handshakes that begin in one turn of the event loop. */
 const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
@@ -158,7 +172,8 @@ export class ConnectionGate {
 
   /** `door` begins in a later turn. */
   open(address: string, door: Door): GatedConnection {
-    if (this.#queued.size >= this.#limits.unauthenticated * QUEUED_PER_STRANGER) this.#evictUnauthenticated('queued');
+    const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_STRANGER);
+    if (this.#queued.size >= places) this.#evictQueued();
     const nowMs = this.#turns.nowMs();
     const account = this.#accounts.of(address, nowMs);
     const connection = new GatedConnection(this, account, door, nowMs);
@@ -188,6 +203,7 @@ export class ConnectionGate {
       connection.lastBytes = connection.door.bytesRead();
     }
     connection.standing = by;
+    if (this.#waiting.size > 0) this.#planPump(0);
   }
 
   close(connection: GatedConnection, reason: string): void {
@@ -204,6 +220,7 @@ export class ConnectionGate {
     const { account } = connection;
     if (account.queued.delete(connection) && account.queued.size === 0) this.#waiting.delete(account);
     account.strangers.delete(connection);
+    if (this.#waiting.size > 0) this.#planPump(0);
   }
 
   #planPump(delayMs: number): void {
@@ -233,6 +250,9 @@ export class ConnectionGate {
       if (delayMs > 0) {
         shortestMs = Math.min(shortestMs, delayMs);
         unaffordable += 1;
+      } else if (!this.#hasRoom(account, nowMs)) {
+        shortestMs = Math.min(shortestMs, ROOM_MS);
+        unaffordable += 1;
       } else {
         account.credits.charge(HANDSHAKE_CREDITS);
         begun += 1;
@@ -248,25 +268,37 @@ export class ConnectionGate {
     const { account } = connection;
     account.queued.delete(connection);
     this.#queued.delete(connection);
-    if (this.#strangers.size >= this.#limits.unauthenticated) this.#evictUnauthenticated('strangers');
+    connection.idleSinceMs = this.#turns.nowMs();
     account.strangers.add(connection);
     this.#strangers.add(connection);
     this.#look();
     connection.door.begin();
   }
 
-  /** The oldest idle connection of the address that holds most. */
-  #evictUnauthenticated(kind: 'queued' | 'strangers'): void {
-    const account = this.#accounts.heaviest(kind);
-    if (account === undefined) return;
-    let victim: GatedConnection | undefined;
-    for (const each of account[kind]) {
-      victim ??= each;
-      if (each.door.busy()) continue;
-      victim = each;
-      break;
+  /**
+   * Whether a handshake of the account may begin. On a full port the oldest connection that has been idle for long is
+   * closed, of the address that holds most; connections that are merely many wait for each other.
+   */
+  #hasRoom(account: Account<GatedConnection>, nowMs: number): boolean {
+    const { unauthenticated } = this.#limits;
+    if (this.#strangers.size < unauthenticated * CROWD_FACTOR) return true;
+    const heaviest = this.#accounts.heaviest('strangers');
+    if (heaviest === undefined) return true;
+    const isLighter = heaviest !== account && heaviest.strangers.size > account.strangers.size + 1;
+    const patienceMs =
+      isLighter || this.#queued.size > unauthenticated * FLOOD_FACTOR ? FLOOD_PATIENCE_MS : PATIENCE_MS;
+    for (const each of heaviest.strangers) {
+      if (each.door.busy() || nowMs - each.idleSinceMs < patienceMs) continue;
+      each.violated('too many connections');
+      return true;
     }
-    victim?.violated('too many connections');
+    return false;
+  }
+
+  /** Closes the oldest of the address that has most connections waiting. */
+  #evictQueued(): void {
+    const [oldest] = this.#accounts.heaviest('queued')?.queued ?? [];
+    oldest?.violated('too many connections');
   }
 
   /**
@@ -298,8 +330,12 @@ export class ConnectionGate {
       if (nowMs - each.openedMs <= handshakeMs) break;
       this.close(each, 'handshake timeout');
     }
+    let surplus = this.#strangers.size - this.#limits.unauthenticated;
     for (const each of this.#strangers) {
-      if (!each.secured) {
+      if (surplus > 0 && !each.door.busy() && nowMs - each.idleSinceMs > CROWDED_IDLE_MS) {
+        surplus -= 1;
+        each.violated('too many connections');
+      } else if (!each.secured) {
         if (nowMs - each.openedMs > handshakeMs) this.close(each, 'handshake timeout');
       } else if (!each.door.busy() && nowMs - each.idleSinceMs > unauthenticatedIdleMs) this.close(each, 'idle');
     }

@@ -3,7 +3,7 @@
  * costs a place only until its deadline, and loses it first when the places run out.
  */
 import type { Socket } from 'node:net';
-import { accountKey } from '../../base/connections/accounts.ts';
+import { peerNetwork } from '../../base/addresses.ts';
 
 const MAX_PENDING = 4_096;
 const MAX_PENDING_OF_SOURCE = 256;
@@ -29,7 +29,7 @@ export class PendingConnections {
 
   /** False: the source has too many; the socket is destroyed. */
   add(socket: Socket, address: string): boolean {
-    const source = accountKey(address);
+    const source = peerNetwork(address);
     const count = this.#bySource.get(source) ?? 0;
     if (count >= MAX_PENDING_OF_SOURCE) {
       this.refused++;

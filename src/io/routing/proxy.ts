@@ -1,9 +1,11 @@
 /** The proxy: two ports, TLS by server name, and requests by the routing table, which is replaced as a whole. */
+
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, type TLSSocket } from 'node:tls';
+import { peerAddress } from '../../base/addresses.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ProxyFactory, ProxySettings, RoutingProxy } from '../../components/openshift/router/port.ts';
@@ -278,7 +280,7 @@ class NodeProxy implements RoutingProxy {
 const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
   !(headers.upgrade ?? '').split(',').some((each) => /^\s*(?:h2c?|http\b)/i.test(each));
 
-const plainAddress = (address = ''): string => (address.startsWith('::ffff:') ? address.slice(7) : address);
+const plainAddress = (address = ''): string => peerAddress(address);
 
 function helloVerdict(bytes: Buffer): Verdict<string> {
   const hello = readHello(bytes);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { accountKey } from '../../../src/base/connections/accounts.ts';
+import { peerNetwork } from '../../../src/base/addresses.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../src/base/connections/gate.ts';
 import type { Turns } from '../../../src/base/connections/turns.ts';
 
@@ -91,12 +91,12 @@ function simulate(limits: Partial<GateLimits> = {}) {
 
 describe('addresses', () => {
   it('are one account for an IPv4 address, also in IPv6, and for a /64', () => {
-    assert.equal(accountKey('::ffff:10.1.2.3'), '10.1.2.3');
-    assert.equal(accountKey('10.1.2.3'), '10.1.2.3');
-    assert.equal(accountKey('2001:db8:1:2:a:b:c:d'), accountKey('2001:db8:1:2::1'));
-    assert.notEqual(accountKey('2001:db8:1:3::1'), accountKey('2001:db8:1:2::1'));
-    assert.equal(accountKey('fe80::1%eth0'), accountKey('fe80::2%eth0'));
-    assert.equal(accountKey(''), '');
+    assert.equal(peerNetwork('::ffff:10.1.2.3'), '10.1.2.3');
+    assert.equal(peerNetwork('10.1.2.3'), '10.1.2.3');
+    assert.equal(peerNetwork('2001:db8:1:2:a:b:c:d'), peerNetwork('2001:db8:1:2::1'));
+    assert.notEqual(peerNetwork('2001:db8:1:3::1'), peerNetwork('2001:db8:1:2::1'));
+    assert.equal(peerNetwork('fe80::1%eth0'), peerNetwork('fe80::2%eth0'));
+    assert.equal(peerNetwork(''), '');
   });
 });
 
@@ -154,11 +154,12 @@ describe('handshakes', () => {
 
 describe('a full port', () => {
   it('closes the oldest idle connection of the address that has most of those without an identity', () => {
-    const { gate, greet } = simulate();
+    const { gate, greet, open, turns } = simulate({ unauthenticated: 1 });
     const one = greet('10.0.0.2');
     const [oldest, idle, ...rest] = [greet('10.0.0.1'), greet('10.0.0.1'), greet('10.0.0.1')];
     (oldest as Client).busy = true;
-    const next = greet('10.0.0.3');
+    const next = open('10.0.0.3');
+    turns.pass(200);
     assert.equal(idle?.closed, 'too many connections');
     assert.deepEqual(
       [one, oldest, ...rest, next].map((each) => each?.closed),
@@ -170,7 +171,45 @@ describe('a full port', () => {
   it('bounds those that wait for their handshake', () => {
     const { gate, open } = simulate();
     for (let client = 0; client < 1000; client += 1) open('10.0.0.1');
-    assert.equal(gate.counts.queued, 32);
+    assert.equal(gate.counts.queued, 512);
+  });
+
+  it('lets a crowd stay for some seconds, and closes what has not authenticated by then', () => {
+    const { turns, gate, greet } = simulate({ authenticated: 100 });
+    const crowd = Array.from({ length: 16 }, () => greet('10.0.0.1'));
+    turns.pass(3_000);
+    assert.ok(crowd.every(({ closed }) => closed === ''));
+    for (const { connection } of crowd.slice(0, 8)) connection.authenticated('token');
+    turns.pass(4_000);
+    assert.equal(crowd.filter(({ closed }) => closed === 'too many connections').length, 4);
+    assert.equal(gate.counts.authenticated, 8);
+  });
+
+  it('serves clients of one address that come at once, as places become free', () => {
+    const { turns, gate, open } = simulate({ authenticated: 1_000 });
+    const clients = Array.from({ length: 300 }, () => open('10.0.0.1'));
+    for (let round = 0; round < 400 && clients.some(({ begunMs }) => begunMs === undefined); round += 1) {
+      turns.pass(10);
+      for (const { connection, begunMs } of clients) {
+        if (begunMs === undefined || connection.standing !== 'stranger') continue;
+        connection.greeted();
+        connection.authenticated('certificate');
+      }
+    }
+    assert.ok(clients.every(({ closed, begunMs }) => closed === '' && begunMs !== undefined));
+    turns.pass(10);
+    assert.equal(gate.counts.authenticated >= 296, true);
+  });
+
+  it('closes one that idles for long for one that waits, and not before', () => {
+    const { turns, greet, open } = simulate({ unauthenticated: 1 });
+    const idle = Array.from({ length: 4 }, () => greet('10.0.0.1'));
+    const next = open('10.0.0.1');
+    turns.pass(800);
+    assert.ok(next.begunMs === undefined && idle.every(({ closed }) => closed === ''));
+    turns.pass(400);
+    assert.ok(next.begunMs !== undefined);
+    assert.equal(idle.filter(({ closed }) => closed === 'too many connections').length, 1);
   });
 
   it('closes an idle client with a token for another, busy ones and certificates for none', () => {

@@ -1,6 +1,8 @@
 /** Audit events of requests. Source: audit.k8s.io/v1 Event; k8s.io/apiserver/pkg/audit, filters/audit.go. */
+
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import { peerAddress } from '../../../base/addresses.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { parseJson } from '../../../base/json.ts';
 import type { Decision } from '../../../core/authz/types.ts';
@@ -325,7 +327,7 @@ function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string
     .split(',')
     .map((each) => each.trim())
     .filter((each) => /^[0-9a-fA-F:.]{3,45}$/.test(each));
-  const own = connection.remoteAddress.replace(/^::ffff:/, '');
+  const own = peerAddress(connection.remoteAddress);
   return claimed.at(-1) === own ? claimed : [...claimed, own];
 }
 

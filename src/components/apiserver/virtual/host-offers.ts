@@ -3,6 +3,7 @@
  * an offer becomes a BareMetalHost that is not online, and grants nothing: an administrator approves the host, a
  * Machine claims it, and what it joins with is encrypted for its own key.
  */
+
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import type { Node } from 'kubernetes-types/core/v1';
 import {
@@ -24,13 +25,14 @@ import {
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../api/meta/status.ts';
+import { peerNetwork } from '../../../base/addresses.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { updateObject } from '../rest/update.ts';
-import { admitOffer, mayWriteOffer, sourceOf, tooManyOffers } from './offer-limits.ts';
+import { admitOffer, mayWriteOffer, tooManyOffers } from './offer-limits.ts';
 import type { Question } from './question.ts';
 
 const RESOURCE = 'baremetalhosts';
@@ -58,7 +60,7 @@ export async function offerHost(
 ): Promise<KubeObject> {
   const offer = object as HostOffer;
   const { spec = {} } = offer;
-  const source = sourceOf(from);
+  const source = peerNetwork(from);
   // Before what costs more: the signature, and a look at all hosts.
   if (user.name === ANONYMOUS) admitOffer(context, source);
   requireSignature(spec);

@@ -4,7 +4,6 @@
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
-import { ipFamilyOf } from '../../../base/addresses.ts';
 import type { RestContext } from '../rest/context.ts';
 
 interface Rate {
@@ -90,15 +89,4 @@ export const mayWriteOffer = (context: RestContext, source: string): boolean =>
 export function admitOffer(context: RestContext, source: string): void {
   if (!limitsOf(context).offer(source, context.clock.monotonicMs()))
     throw tooManyOffers(`too many offers of hosts from ${source}; try again later`);
-}
-
-/** What counts as one address: of IPv6 a link's 64 bits, since a host chooses the rest itself. */
-export function sourceOf(remoteAddress: string): string {
-  const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
-  if (ipFamilyOf(address) !== 6) return address;
-  const [head = '', tail] = address.split('::');
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  const missing = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length);
-  return `${[...before, ...Array.from({ length: missing }, () => '0'), ...after].slice(0, 4).join(':')}::/64`;
 }

@@ -13,7 +13,7 @@ import {
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { isInNetwork } from '../../../base/addresses.ts';
+import { isInNetwork, peerAddress } from '../../../base/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -39,7 +39,6 @@ const ANNOTATIONS_FILE = '/etc/machine-config-daemon/node-annotations.json';
 const ENCAPSULATED_FILE = '/etc/ignition-machine-config-encapsulated.json';
 const CONFIG_PATH = /^\/config\/([^/]{1,253})$/;
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
-const MAPPED_PREFIX = '::ffff:';
 
 const UNAUTHORIZED: ConfigAnswer = {
   status: 401,
@@ -80,9 +79,7 @@ export function createMachineConfigServer(options: MachineConfigServerOptions): 
 
   return {
     admits: (remoteAddress) => {
-      const address = remoteAddress.startsWith(MAPPED_PREFIX)
-        ? remoteAddress.slice(MAPPED_PREFIX.length)
-        : remoteAddress;
+      const address = peerAddress(remoteAddress);
       return !podNetworks.some((network) => isInNetwork(address, network));
     },
     handle: async (request) => {

@@ -3,6 +3,8 @@
  * limit; a limit by user is one of the pair of source and user, so that no other source is locked out.
  */
 
+import { peerNetwork } from '../../../base/addresses.ts';
+
 /** Failures at once, and seconds until one more is allowed. */
 const SOURCE = { burst: 40, seconds: 2 };
 const PAIR = { burst: 10, seconds: 6 };
@@ -32,8 +34,23 @@ export class FailureLimits {
     this.#count(pairKey(source, user), PAIR.seconds);
   }
 
+  /** The attempt that was counted as failed has succeeded: it costs its source nothing. */
   succeeded(source: string, user: string): void {
+    this.#release(sourceKey(source), SOURCE.seconds);
     this.#buckets.delete(pairKey(source, user));
+  }
+
+  /** The attempt that was counted as failed could not be checked. */
+  unchecked(source: string, user: string): void {
+    this.#release(sourceKey(source), SOURCE.seconds);
+    this.#release(pairKey(source, user), PAIR.seconds);
+  }
+
+  #release(key: string, seconds: number): void {
+    const bucket = this.#current(key, seconds);
+    if (bucket === undefined) return;
+    bucket.failures -= 1;
+    if (bucket.failures <= 0) this.#buckets.delete(key);
   }
 
   #current(key: string, seconds: number): Bucket | undefined {
@@ -64,8 +81,6 @@ export class FailureLimits {
   }
 }
 
-/** A host has a whole /64 of IPv6 addresses. */
-const network = (source: string): string =>
-  source.includes(':') && !source.startsWith('::ffff:') ? source.split(':').slice(0, 4).join(':') : source;
-const sourceKey = (source: string): string => `s ${network(source)}`;
-const pairKey = (source: string, user: string): string => `u ${network(source)} ${user.slice(0, 256).toLowerCase()}`;
+const sourceKey = (source: string): string => `s ${peerNetwork(source)}`;
+const pairKey = (source: string, user: string): string =>
+  `u ${peerNetwork(source)} ${user.slice(0, 256).toLowerCase()}`;

@@ -44,6 +44,7 @@ export async function checkPassword(
     log.info('login succeeded', { user: user.name, source });
     return { user };
   } catch (error) {
+    limits.unchecked(source, username);
     log.warn('login not checked', { error: messageOf(error) });
     return { busy: true };
   }

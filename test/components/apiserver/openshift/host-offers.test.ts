@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BareMetalHost, type HostOffer, offerText } from '../../../../src/api/machines/types.ts';
+import { peerNetwork } from '../../../../src/base/addresses.ts';
 import type { RestContext } from '../../../../src/components/apiserver/rest/context.ts';
-import { admitOffer, mayWriteOffer, sourceOf } from '../../../../src/components/apiserver/virtual/offer-limits.ts';
+import { admitOffer, mayWriteOffer } from '../../../../src/components/apiserver/virtual/offer-limits.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
@@ -228,11 +229,11 @@ describe('offers of hosts', { concurrency: false }, () => {
 });
 
 test('addresses have shares of their own; of IPv6 a link is one', () => {
-  assert.equal(sourceOf('::ffff:10.0.0.7'), '10.0.0.7');
-  assert.equal(sourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
-  assert.equal(sourceOf('2001:db8:1:2::9'), '2001:db8:1:2::/64');
-  assert.equal(sourceOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
-  assert.equal(sourceOf('2001:db8::9'), '2001:db8:0:0::/64');
+  assert.equal(peerNetwork('::ffff:10.0.0.7'), '10.0.0.7');
+  assert.equal(peerNetwork('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
+  assert.equal(peerNetwork('2001:db8:1:2::9'), '2001:db8:1:2::/64');
+  assert.equal(peerNetwork('fe80::1%eth0'), 'fe80::/64');
+  assert.equal(peerNetwork('2001:db8::9'), '2001:db8::/64');
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs };
   const context = { cache: {}, clock } as unknown as RestContext;

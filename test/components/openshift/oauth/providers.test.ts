@@ -319,6 +319,29 @@ describe('limits of failures', () => {
     for (let count = 0; count < 40; count++) limits.failed('2001:db8:0:1::1', `u${count}`);
     assert.ok(limits.waitSeconds('2001:db8:0:1:ffff::2', 'new') > 0);
   });
+
+  it('count every spelling of the addresses of a network together', () => {
+    const limits = new FailureLimits(() => 0);
+    for (let count = 0; count < 40; count++) limits.failed(`2001:db8::${(count + 1).toString(16)}`, `u${count}`);
+    for (const address of ['2001:db8::ffff', '2001:DB8:0:0::1', '2001:db8:0:0:1:2:3:4', '2001:db8::1%eth0'])
+      assert.ok(limits.waitSeconds(address, 'new') > 0, address);
+    assert.equal(limits.waitSeconds('2001:db8:0:1::1', 'new'), 0);
+    for (let count = 0; count < 40; count++) limits.failed('::ffff:192.0.2.1', `u${count}`);
+    assert.ok(limits.waitSeconds('192.0.2.1', 'new') > 0);
+    assert.equal(limits.waitSeconds('192.0.2.2', 'new'), 0);
+  });
+
+  it('are not used up by logins that succeed or cannot be checked', () => {
+    const limits = new FailureLimits(() => 0);
+    for (let count = 0; count < 200; count++) {
+      limits.failed('10.0.0.1', 'dev');
+      if (count % 2 === 0) limits.succeeded('10.0.0.1', 'dev');
+      else limits.unchecked('10.0.0.1', 'dev');
+      assert.equal(limits.waitSeconds('10.0.0.1', 'dev'), 0);
+    }
+    for (let count = 0; count < 40; count++) limits.failed('10.0.0.1', `u${count}`);
+    assert.ok(limits.waitSeconds('10.0.0.1', 'new') > 0);
+  });
 });
 
 describe('redirects', () => {
