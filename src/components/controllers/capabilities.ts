@@ -5,6 +5,7 @@
  */
 import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { type AccessAttributes, type Identity, reviewAccess } from '../../client/reviews.ts';
 import type { ApiClient, Impersonated, Informer, ResourceClient } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { ControllersDeps } from './deps.ts';
@@ -44,7 +45,7 @@ export interface Capabilities {
   /** Finds the image of a tag's source and records in the stream what was found. */
   readonly resolveTag: (stream: ImageStream, tag: TagReference) => Promise<void>;
   /** Asks the API server whether a subject may do something. */
-  readonly accessReview: (spec: object) => Promise<boolean>;
+  readonly accessReview: (identity: Identity, attributes: AccessAttributes) => Promise<boolean>;
 }
 
 export interface AnyKind {
@@ -79,7 +80,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     updateScale: (path, scale) => client.request('PUT', path, scale),
     requestAs: (user, method, path, body) => client.request(method, path, body, { impersonate: user }),
     resolveTag: (stream, tag) => resolveTag(client, stream, tag),
-    accessReview: (spec) => isAllowed(client, spec),
+    accessReview: (identity, attributes) => reviewAccess(client, identity, attributes),
   };
 }
 
@@ -99,13 +100,4 @@ async function resolveTag(client: ApiClient, stream: ImageStream, tag: TagRefere
   const metadata = { name: `${name}:${tag.name}`, namespace };
   const path = `${base}/imagestreamtags/${encodeURIComponent(metadata.name)}`;
   await client.request('PUT', path, { apiVersion, kind: 'ImageStreamTag', metadata, tag: wanted });
-}
-
-async function isAllowed(client: ApiClient, spec: object): Promise<boolean> {
-  const review = await client.request<{ status?: { allowed?: boolean } }>(
-    'POST',
-    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-    { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec },
-  );
-  return review.status?.allowed === true;
 }

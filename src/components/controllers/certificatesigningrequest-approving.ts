@@ -115,11 +115,14 @@ export const csrApprovingController: ControllerSpec = {
     }
 
     function mayCreate(request: CertificateSigningRequest, subresource: string): Promise<boolean> {
-      return handle.use('accessReview')({
-        user: request.spec?.username,
-        uid: request.spec?.uid,
-        groups: request.spec?.groups,
-        extra: request.spec?.extra,
+      const { username: name = '', uid, groups = [], extra } = request.spec ?? {};
+      const identity = {
+        name,
+        groups,
+        ...(uid === undefined ? {} : { uid }),
+        ...(extra === undefined ? {} : { extra }),
+      };
+      return handle.use('accessReview')(identity, {
         resourceAttributes: {
           group: 'certificates.k8s.io',
           version: '*',

@@ -6,15 +6,11 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { type Identity, reviewAccess, reviewToken } from '../../../client/reviews.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { PeerSubject } from './port.ts';
 
-export interface Caller {
-  readonly name: string;
-  readonly uid?: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
+export type Caller = Identity;
 
 interface Cached<T> {
   readonly value: T;
@@ -63,31 +59,9 @@ export class Access {
     const known = this.fresh(this.tokens, key);
     if (known !== undefined) return known;
     if (this.client === undefined) return undefined;
-    interface Review {
-      readonly status?: {
-        readonly authenticated?: boolean;
-        readonly user?: {
-          readonly username?: string;
-          readonly uid?: string;
-          readonly groups?: readonly string[];
-          readonly extra?: Readonly<Record<string, readonly string[]>>;
-        };
-      };
-    }
     try {
-      const review = await this.client.request<Review>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenReview',
-        spec: { token },
-      });
-      const user = review.status?.user;
-      if (review.status?.authenticated !== true || user?.username === undefined) return undefined;
-      const caller: Caller = {
-        name: user.username,
-        groups: user.groups ?? [],
-        ...(user.uid === undefined ? {} : { uid: user.uid }),
-        ...(user.extra === undefined ? {} : { extra: user.extra }),
-      };
+      const caller = await reviewToken(this.client, token);
+      if (caller === undefined) return undefined;
       this.keep(this.tokens, key, caller, TOKEN_TTL_MS);
       return caller;
     } catch (error) {
@@ -110,22 +84,9 @@ export class Access {
     if (known !== undefined) return known;
     if (this.client === undefined) return false;
     try {
-      const review = await this.client.request<{ readonly status?: { readonly allowed?: boolean } }>(
-        'POST',
-        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-        {
-          apiVersion: 'authorization.k8s.io/v1',
-          kind: 'SubjectAccessReview',
-          spec: {
-            user: caller.name,
-            groups: caller.groups,
-            ...(caller.uid === undefined ? {} : { uid: caller.uid }),
-            ...(caller.extra === undefined ? {} : { extra: caller.extra }),
-            resourceAttributes: { verb, version: 'v1', resource: 'nodes', subresource, name: this.nodeName },
-          },
-        },
-      );
-      const allowed = review.status?.allowed === true;
+      const allowed = await reviewAccess(this.client, caller, {
+        resourceAttributes: { verb, version: 'v1', resource: 'nodes', subresource, name: this.nodeName },
+      });
       this.keep(this.decisions, key, allowed, allowed ? ALLOWED_TTL_MS : DENIED_TTL_MS);
       return allowed;
     } catch (error) {

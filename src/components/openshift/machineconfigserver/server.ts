@@ -17,6 +17,7 @@ import { isInNetwork, peerAddress } from '../../../base/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import { reviewAccess, reviewToken } from '../../../client/reviews.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { ConfigAnswer, ConfigRequest } from './port.ts';
 import { acceptedVersion, convertConfig } from './versions.ts';
@@ -95,32 +96,12 @@ export function createMachineConfigServer(options: MachineConfigServerOptions): 
 
 type Access = 'allowed' | 'forbidden' | 'unauthenticated';
 
-interface TokenReview {
-  readonly status?: {
-    readonly authenticated?: boolean;
-    readonly user?: { readonly username?: string; readonly uid?: string; readonly groups?: readonly string[] };
-  };
-}
-
-/** The API server judges the token, and by its roles whether its user may get the path. */
+/** The API server judges the token, and by its roles and scopes whether its user may get the path. */
 async function reviewed(client: ApiClient, token: string, path: string): Promise<Access> {
-  const review = await client.request<TokenReview>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
-    apiVersion: 'authentication.k8s.io/v1',
-    kind: 'TokenReview',
-    spec: { token },
-  });
-  const { authenticated, user } = review.status ?? {};
-  if (authenticated !== true || user?.username === undefined) return 'unauthenticated';
-  const access = await client.request<{ readonly status?: { readonly allowed?: boolean } }>(
-    'POST',
-    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-    {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SubjectAccessReview',
-      spec: { user: user.username, groups: user.groups ?? [], nonResourceAttributes: { path, verb: 'get' } },
-    },
-  );
-  return access.status?.allowed === true ? 'allowed' : 'forbidden';
+  const identity = await reviewToken(client, token);
+  if (identity === undefined) return 'unauthenticated';
+  const attributes = { nonResourceAttributes: { path, verb: 'get' } };
+  return (await reviewAccess(client, identity, attributes)) ? 'allowed' : 'forbidden';
 }
 
 /** The newest configuration once a node has it, the last complete one until then. */
