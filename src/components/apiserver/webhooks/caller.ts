@@ -1,19 +1,27 @@
 /**
- * Webhook calls: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
+ * Webhook calls: HTTPS with a verified certificate, JSON there and back, bounded in time, size and redirects.
  * Source: k8s.io/apiserver/pkg/util/webhook.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
-import { type Destinations, mayBeNamed } from '../destinations.ts';
+import { type AddressRule, type Destinations, mayBeNamed } from '../destinations.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
-import { identityFor, type WebhookIdentities } from './identities.ts';
+import { identityFor, type WebhookIdentities, type WebhookIdentity } from './identities.ts';
 import { type HostPort, serviceEndpoints } from './service-endpoints.ts';
+import { escapedPath, joinedPath, pathOfUrl } from './webhook-path.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
+const HTTPS_PORT = 443;
+/** As Go's HTTP client. */
+const MAX_REDIRECTS = 10;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const KEEPS_BODY: ReadonlySet<number> = new Set([307, 308]);
+/** Highest status of an answer that counts, as in client-go. */
+const MAX_GOOD = 206;
 
 /** Where a webhook is, as definitions and configurations say it. */
 export interface WebhookClient {
@@ -51,6 +59,15 @@ interface Address {
   readonly authority: string;
 }
 
+/** One request on the way to the answer. */
+interface Hop {
+  readonly address: Address;
+  /** Undefined: a GET. */
+  readonly payload: Buffer | undefined;
+  readonly credentials: WebhookIdentity;
+  readonly allowAddress: AddressRule;
+}
+
 export class WebhookCaller {
   readonly #deps: WebhookCallerDeps;
 
@@ -65,54 +82,37 @@ export class WebhookCaller {
     timeoutMs: number,
     { query = '', identities }: PostOptions = {},
   ): Promise<JsonValue> {
-    const { backends, clock, destinations } = this.#deps;
+    const { clock, destinations } = this.#deps;
     const address = this.#resolve(client);
     const { certificate, key, authorization } =
       (identities === undefined ? undefined : identityFor(identities, targetOf(client, address))) ?? {};
+    const credentials = {
+      ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
+      ...(authorization === undefined ? {} : { authorization }),
+    };
     const payload = Buffer.from(JSON.stringify(body));
     const abort = new AbortController();
     const timer = clock.setTimer(timeoutMs, () => abort.abort());
     try {
-      const answer = await backends.request(
-        {
-          network: client.service === undefined ? 'controlplane' : 'cluster',
-          scheme: 'https',
-          host: address.host,
-          port: address.port,
-          method: 'POST',
-          path: query === '' ? address.path : `${address.path}?${query}`,
-          headers: {
-            host: address.authority,
-            'content-type': 'application/json',
-            accept: 'application/json',
-            'content-length': payload.length,
-            'user-agent': 'kube-apiserver-admission',
-            ...(authorization === undefined ? {} : { authorization }),
-          },
-          tls: {
-            authority: authorityOf(client, backends.publicAuthorities),
-            ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
-            ...(client.service === undefined ? {} : { serverName: address.serverName }),
-          },
-          allowAddress: client.service === undefined ? mayBeNamed : destinations.extension(address.port),
-          connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
-          signal: abort.signal,
-          pooled: true,
-        },
+      let hop: Hop = {
+        address: query === '' ? address : { ...address, path: `${address.path}?${query}` },
         payload,
-      );
-      const chunks: Buffer[] = [];
-      let size = 0;
-      for await (const chunk of answer as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > MAX_ANSWER)
-          throw new CodedError('answer-too-large', `the webhook's answer is larger than ${MAX_ANSWER} bytes`);
-        chunks.push(chunk);
+        credentials,
+        allowAddress: client.service === undefined ? mayBeNamed : destinations.extension(address.port),
+      };
+      for (let redirects = 0; ; redirects += 1) {
+        const { statusCode = 0, headers, chunks } = await this.#send(client, hop, timeoutMs, abort.signal);
+        const { location } = headers;
+        if (REDIRECTS.has(statusCode) && location !== undefined) {
+          if (redirects >= MAX_REDIRECTS)
+            throw new CodedError('too-many-redirects', `stopped after ${MAX_REDIRECTS} redirects`);
+          hop = this.#redirected(hop, statusCode, location);
+          continue;
+        }
+        if (statusCode < 200 || statusCode > MAX_GOOD)
+          throw new CodedError('unexpected-status', refusal(statusCode, Buffer.concat(chunks)));
+        return decodeJson(Buffer.concat(chunks));
       }
-      if (answer.statusCode !== 200) {
-        throw new CodedError('unexpected-status', refusal(answer.statusCode ?? 0, Buffer.concat(chunks)));
-      }
-      return decodeJson(Buffer.concat(chunks));
     } catch (error) {
       const isLate = abort.signal.aborted;
       abort.abort();
@@ -124,14 +124,84 @@ export class WebhookCaller {
     }
   }
 
+  async #send(client: WebhookClient, hop: Hop, timeoutMs: number, signal: AbortSignal) {
+    const { backends } = this.#deps;
+    const { address, payload, allowAddress } = hop;
+    const { certificate, key, authorization } = hop.credentials;
+    const answer = await backends.request(
+      {
+        network: client.service === undefined ? 'controlplane' : 'cluster',
+        scheme: 'https',
+        host: address.host,
+        port: address.port,
+        method: payload === undefined ? 'GET' : 'POST',
+        path: address.path,
+        headers: {
+          host: address.authority,
+          accept: 'application/json',
+          'user-agent': 'kube-apiserver-admission',
+          ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+          ...(authorization === undefined ? {} : { authorization }),
+        },
+        tls: {
+          authority: authorityOf(client, backends.publicAuthorities),
+          ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
+          ...(client.service === undefined ? {} : { serverName: address.serverName }),
+        },
+        allowAddress,
+        connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+        signal,
+        pooled: true,
+      },
+      payload,
+    );
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_ANSWER)
+        throw new CodedError('answer-too-large', `the webhook's answer is larger than ${MAX_ANSWER} bytes`);
+      chunks.push(chunk);
+    }
+    return { statusCode: answer.statusCode, headers: answer.headers, chunks };
+  }
+
+  /**
+   * The request that a redirect leads to, as Go's HTTP client sends it: only 307 and 308 repeat method and body.
+   * Another host gets no credentials, and no address of the control plane is one (CVE-2020-8561).
+   */
+  #redirected({ address, payload, credentials, allowAddress }: Hop, code: number, location: string): Hop {
+    let url: URL;
+    try {
+      url = new URL(location, `https://${address.authority}${address.path}`);
+    } catch (error) {
+      throw new CodedError('bad-redirect', `failed to parse Location header ${JSON.stringify(location)}`, {
+        cause: error,
+      });
+    }
+    if (url.protocol !== 'https:') throw new CodedError('bad-redirect', `redirect to ${url.protocol} is not followed`);
+    const repeated = KEEPS_BODY.has(code) ? payload : undefined;
+    const path = `${url.pathname}${url.search}`;
+    if (url.host === new URL(`https://${address.authority}`).host)
+      return { address: { ...address, path }, payload: repeated, credentials, allowAddress };
+    const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+    const port = url.port === '' ? HTTPS_PORT : Number(url.port);
+    return {
+      address: { host, port, path, serverName: address.serverName, authority: url.host },
+      payload: repeated,
+      credentials: {},
+      allowAddress: this.#deps.destinations.extension(port),
+    };
+  }
+
   #resolve(client: WebhookClient): Address {
     if (client.url !== undefined) {
       const url = new URL(client.url);
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
       return {
         host,
-        port: url.port === '' ? 443 : Number(url.port),
-        path: `${url.pathname}${url.search}`,
+        port: url.port === '' ? HTTPS_PORT : Number(url.port),
+        path: pathOfUrl(url),
         serverName: host,
         authority: url.host,
       };
@@ -141,7 +211,8 @@ export class WebhookCaller {
     const found = serviceEndpoints(this.#deps.cache, service.namespace, service.name, service.port ?? 443);
     const { host, port } = found[Math.floor(this.#deps.random.random() * found.length)] as HostPort;
     const serverName = `${service.name}.${service.namespace}.svc`;
-    return { host, port, path: service.path ?? '/', serverName, authority: `${serverName}:${service.port ?? 443}` };
+    const path = escapedPath(joinedPath(service.path ?? ''));
+    return { host, port, path, serverName, authority: `${serverName}:${service.port ?? 443}` };
   }
 }
 

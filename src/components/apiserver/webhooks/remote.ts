@@ -5,6 +5,7 @@ import { CodedError } from '../../../base/errors.ts';
 import { mayBeNamed } from '../destinations.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
+import { pathOfUrl } from './webhook-path.ts';
 
 /** Where it is and how it is spoken to, as a kubeconfig or a flag says it. */
 export interface RemoteEndpoint {
@@ -91,7 +92,7 @@ export async function askRemote(
         host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
         port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
         method: payload === undefined ? 'GET' : 'POST',
-        path: `${url.pathname}${url.search}`,
+        path: payload === undefined ? `${url.pathname}${url.search}` : pathOfUrl(url),
         headers: {
           host: url.host,
           accept: 'application/json',

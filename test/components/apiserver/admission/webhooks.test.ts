@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, it, test } from 'node:test';
 import { readAnswer } from '../../../../src/components/apiserver/admission/webhooks/answer.ts';
 import { identityFor } from '../../../../src/components/apiserver/webhooks/identities.ts';
 import { startServer, type TestServer } from '../harness.ts';
-import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
+import { configure, patchOf, type Review, unconfigure, WebhookServer } from './webhook-server.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
 
@@ -527,12 +527,26 @@ describe('webhooks that misbehave', () => {
       },
       says: /larger than/,
     },
-    'that redirect': {
+    'that redirect in circles': {
       behaviour: (_, raw) => {
-        raw.writeHead(302, { location: 'https://127.0.0.1:1/' }).end();
+        raw.writeHead(307, { location: '/bad' }).end();
         return undefined;
       },
-      says: /the server responded with the status code 302/,
+      says: /stopped after 10 redirects/,
+    },
+    'that redirect to a port of the control plane': {
+      behaviour: (_, raw) => {
+        raw.writeHead(307, { location: 'https://127.0.0.1:2379/v3/kv/range' }).end();
+        return undefined;
+      },
+      says: /failed to call webhook/,
+    },
+    'that redirect to another scheme': {
+      behaviour: (_, raw) => {
+        raw.writeHead(307, { location: 'http://127.0.0.1/' }).end();
+        return undefined;
+      },
+      says: /redirect to http: is not followed/,
     },
     'without a response': {
       behaviour: () => '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
@@ -565,6 +579,22 @@ describe('webhooks that misbehave', () => {
       assert.equal((await create()).code, 201);
     });
   }
+
+  it('are reached by the path that client-go joins, and by redirects that repeat the body', async () => {
+    const allowed = (review: Review) => ({ allowed: review.request.operation === 'CREATE' });
+    hooks.on('/a/b', allowed);
+    hooks.on('/moved', (_, raw) => {
+      raw.writeHead(308, { location: '/a/b' }).end();
+      return undefined;
+    });
+    for (const path of ['//a/b', '/a//b/', '/x/../a/./b', '/moved', '//moved/']) {
+      await configure(server, 'Validating', 'a', hooks.hook(path, { name: 'joined.example.com' }));
+      const created = await create();
+      assert.equal(created.code, 201, `${path}: ${created.text}`);
+      assert.equal(hooks.take('/a/b').length, 1, path);
+      await unconfigure(server);
+    }
+  });
 
   it('patches that do not fit are an error in any case, and change no prototype', async () => {
     hooks.on('/bad', () => patchOf({ op: 'replace', path: '/nowhere/at/all', value: 1 }));
