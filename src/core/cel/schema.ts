@@ -21,6 +21,8 @@ const KEYWORDS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
+/** Keywords that the grammar takes for no name, not even behind a dot. */
+const LITERALS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
 /** Upstream gives numbers and truths no size, and times that of their texts. */
 const [SMALL_INT, SMALL_DOUBLE, SMALL_BOOL] = [INT, DOUBLE, BOOL].map((type): Type => ({ ...type, max: 0 })) as [
   Type,
@@ -122,13 +124,28 @@ class LazyFields extends Map<string, Type> {
   override get(name: string): Type | undefined {
     const known = super.get(name);
     if (known !== undefined) return known;
-    if (this.#resource && name === 'metadata') return METADATA;
+    if (this.#resource && name === 'metadata' && !describesMetadata(this.#schema)) return METADATA;
     if (this.#resource && (name === 'apiVersion' || name === 'kind')) return { ...STRING, max: 253 };
-    const property = this.#schema.properties.get(this.#names.get(name) ?? '');
+    // Since 1.32 a keyword behind a dot needs no escape.
+    const direct = KEYWORDS.has(name) && !LITERALS.has(name) ? name : '';
+    const property = this.#schema.properties.get(this.#names.get(name) ?? direct);
     const type = property === undefined ? undefined : typeOfSchema(property, property.embedded);
     if (type !== undefined) super.set(name, type);
     return type;
   }
+}
+
+/** Whether the schema of a resource has more to offer than what every resource has. */
+function describesMetadata({ properties }: Schema): boolean {
+  const isText = (of: Schema['properties'], name: string): boolean => of.get(name)?.type === 'string';
+  const metadata = properties.get('metadata')?.properties;
+  return (
+    metadata !== undefined &&
+    isText(properties, 'kind') &&
+    isText(properties, 'apiVersion') &&
+    isText(metadata, 'name') &&
+    isText(metadata, 'generateName')
+  );
 }
 
 function escapedNames(schema: Schema): Map<string, string> {

@@ -50,7 +50,7 @@ const spec = {
   port: { 'x-kubernetes-int-or-string': true },
   set1: list(str(), { 'x-kubernetes-list-type': 'set' }),
   set2: list(str(), { 'x-kubernetes-list-type': 'set' }),
-  foo: obj({ 'x-prop': int, namespace: str(), a__b: int, nullable: { ...str(), nullable: true } }),
+  foo: obj({ 'x-prop': int, namespace: str(), package: str(), a__b: int, nullable: { ...str(), nullable: true } }),
   data: { type: 'string', format: 'byte', maxLength: 64 },
   ratio: { type: 'number' },
 };
@@ -91,6 +91,8 @@ const HOLDING = [
   "type(self.port) == string ? self.port.endsWith('0') : self.port == 1000",
   'self.foo.x__dash__prop == 1',
   "self.foo.__namespace__ == 'n'",
+  "self.foo.namespace == 'n'",
+  'has(self.foo.namespace) && !has(self.foo.__package__) && !has(self.foo.package)',
   'self.foo.a__underscores__b == 2',
   '!has(self.foo.nullable)',
   "self.data == b'abc'",
@@ -119,6 +121,18 @@ describe('rules of schemas', () => {
       assert.deepEqual(judge(obj(spec, rule), good), [], rule);
       assert.equal(judge(obj(spec, `!(${rule})`), good).length, rule.endsWith('|| true') ? 1 : 1, rule);
     }
+  });
+
+  it('see the metadata of an embedded resource that its schema describes', () => {
+    const metadata = obj({ name: str(), generateName: str(), namespace: str() });
+    const embedded = (properties: JsonObject): JsonObject => ({
+      ...obj({ apiVersion: str(), kind: str(), ...properties }, "self.metadata.namespace == 'n'"),
+      'x-kubernetes-embedded-resource': true,
+    });
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', namespace: 'n' } };
+    assert.deepEqual(judge(obj({ template: embedded({ metadata }) }), { template: object }), []);
+    const undescribed = issues(obj({ template: embedded({ metadata: { type: 'object' } }) }));
+    assert.match(undescribed.join(), /undefined field 'namespace'/);
   });
 
   it('know lists that are sets and maps', () => {
