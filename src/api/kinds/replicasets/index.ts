@@ -6,7 +6,7 @@ import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { validateNonNegative } from '../../validation/scalars.ts';
 import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
@@ -79,10 +79,6 @@ export const replicaSets: KindDefinition<ReplicaSet> = {
     const spec = set.spec;
     spec.template ??= {};
     spec.replicas ??= 1;
-    const labels = spec.template?.metadata?.labels;
-    if (set.metadata?.labels === undefined && labels !== undefined && Object.keys(labels).length > 0) {
-      metadataOf(set).labels = { ...labels };
-    }
     setPodTemplateDefaults(spec.template);
   },
   strategy,

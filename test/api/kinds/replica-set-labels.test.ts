@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicationController } from 'kubernetes-types/core/v1';
+import { replicaSets } from '../../../src/api/kinds/replicasets/index.ts';
+import { replicationControllers } from '../../../src/api/kinds/replicationcontrollers/index.ts';
+
+const template = { metadata: { labels: { app: 'a' } }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+
+test('apps/v1 defaults no labels of a ReplicaSet from its template, v1 does of a ReplicationController', () => {
+  const set: ReplicaSet = { metadata: { name: 's' }, spec: { selector: { matchLabels: { app: 'a' } }, template } };
+  replicaSets.setDefaults?.(set, false);
+  assert.equal(set.metadata?.labels, undefined);
+  assert.equal(set.spec?.replicas, 1);
+  const controller: ReplicationController = { metadata: { name: 'c' }, spec: { template: structuredClone(template) } };
+  replicationControllers.setDefaults?.(controller, false);
+  assert.deepEqual([controller.metadata?.labels, controller.spec?.selector], [{ app: 'a' }, { app: 'a' }]);
+});
