@@ -20,6 +20,17 @@ import { inspect, nameOf } from './certificatesigningrequest.ts';
 import type { ControllerSpec } from './framework.ts';
 import { EVIDENCE, servingEvidence } from './serving-evidence.ts';
 
+/** The right to have requests of a kind approved automatically. */
+const creationOf = (subresource: string) => ({
+  resourceAttributes: {
+    group: 'certificates.k8s.io',
+    version: '*',
+    resource: 'certificatesigningrequests',
+    verb: 'create',
+    subresource,
+  },
+});
+
 export const csrApprovingController: ControllerSpec = {
   name: 'csrapproving',
   reads: [resources.certificateSigningRequests, ...EVIDENCE.reads],
@@ -116,21 +127,8 @@ export const csrApprovingController: ControllerSpec = {
 
     function mayCreate(request: CertificateSigningRequest, subresource: string): Promise<boolean> {
       const { username: name = '', uid, groups = [], extra } = request.spec ?? {};
-      const identity = {
-        name,
-        groups,
-        ...(uid === undefined ? {} : { uid }),
-        ...(extra === undefined ? {} : { extra }),
-      };
-      return handle.use('accessReview')(identity, {
-        resourceAttributes: {
-          group: 'certificates.k8s.io',
-          version: '*',
-          resource: 'certificatesigningrequests',
-          verb: 'create',
-          subresource,
-        },
-      });
+      const more = { ...(uid === undefined ? {} : { uid }), ...(extra === undefined ? {} : { extra }) };
+      return handle.use('accessReview')({ name, groups, ...more }, creationOf(subresource));
     }
 
     async function tokenEnd(id: string): Promise<number | 'gone' | undefined> {

@@ -1,4 +1,4 @@
-/** Paths of webhooks as client-go's REST client makes them. Source: k8s.io/client-go/rest, Go's path.Join and net/url. */
+/** Paths of webhooks, as client-go's REST client makes them. Source: k8s.io/client-go/rest, Go's path and net/url. */
 
 /** Joins a path to the root: repeated and final slashes, `.` and `..` vanish. */
 export function joinedPath(path: string): string {
