@@ -142,6 +142,8 @@ const START_STEPS: readonly string[] = [
   'poststarthook/priority-and-fairness-config-consumer',
   'poststarthook/priority-and-fairness-filter',
   'poststarthook/storage-object-count-tracker-hook',
+  'poststarthook/storage-readiness',
+  'poststarthook/start-legacy-token-tracking-controller',
   'poststarthook/start-apiextensions-informers',
   'poststarthook/start-apiextensions-controllers',
   'poststarthook/crd-informer-synced',

@@ -8,6 +8,35 @@ import type { ApiValues } from './apiserver/index.ts';
 import { parseBoolean } from './etcd/go-values.ts';
 import { boolean, dictionary, type Field } from './strict-yaml.ts';
 
+/**
+ * Versions that kube-apiserver accepts although it serves nothing in them any more: its scheme still has their types.
+ * Source: pkg/apis/GROUP/install of Kubernetes.
+ */
+const REGISTERED: Readonly<Record<string, readonly string[]>> = {
+  'admissionregistration.k8s.io': ['v1alpha1', 'v1beta1'],
+  apps: ['v1beta1', 'v1beta2'],
+  'authentication.k8s.io': ['v1alpha1', 'v1beta1'],
+  'authorization.k8s.io': ['v1beta1'],
+  batch: ['v1beta1'],
+  'certificates.k8s.io': ['v1alpha1', 'v1beta1'],
+  'coordination.k8s.io': ['v1alpha2', 'v1beta1'],
+  'discovery.k8s.io': ['v1beta1'],
+  'events.k8s.io': ['v1beta1'],
+  extensions: ['v1beta1'],
+  'flowcontrol.apiserver.k8s.io': ['v1beta1', 'v1beta2', 'v1beta3'],
+  'internal.apiserver.k8s.io': ['v1alpha1'],
+  'networking.k8s.io': ['v1beta1'],
+  'node.k8s.io': ['v1alpha1', 'v1beta1'],
+  policy: ['v1beta1'],
+  'rbac.authorization.k8s.io': ['v1alpha1', 'v1beta1'],
+  'resource.k8s.io': ['v1alpha3', 'v1beta1', 'v1beta2'],
+  'scheduling.k8s.io': ['v1alpha1', 'v1beta1'],
+  'storage.k8s.io': ['v1alpha1', 'v1beta1'],
+  'storagemigration.k8s.io': ['v1beta1'],
+};
+const isRegistered = (group: string, version: string): boolean =>
+  Object.hasOwn(REGISTERED, group) && REGISTERED[group]?.includes(version) === true;
+
 const FLAG = 'runtime-config';
 /** Values that upstream accepts without effect. */
 const LEGACY = 'api/legacy';
@@ -41,7 +70,7 @@ export function runtimeConfigOf(values: ApiValues): {
         `"${name}": resources are named in lower case and plural, such as apps/v1/deployments`,
       );
     if (isKnown(builtinKinds, place)) said.set(name, on);
-    else if (on)
+    else if (on && !isRegistered(place.group, place.version))
       values.refuse(FLAG, `${name} is not there; leave it out, or have a definition of custom resources for it`);
     else warnings.push(`${values.label(FLAG)}: ${name} is not there, on or off`);
   }

@@ -46,6 +46,13 @@ describe('--runtime-config', () => {
     }
   });
 
+  it('accepts former versions of kube-apiserver with a warning', () => {
+    assert.deepEqual(read('apps/v1beta2=true,resource.k8s.io/v1alpha3=true').warnings, [
+      '--runtime-config: apps/v1beta2 is not there, on or off',
+      '--runtime-config: resource.k8s.io/v1alpha3 is not there, on or off',
+    ]);
+  });
+
   it('takes the end of what is not there with a warning', () => {
     assert.deepEqual(read('resource.k8s.io/v1alpha9=false', 'api/beta=false'), {
       said: { 'api/beta': false },

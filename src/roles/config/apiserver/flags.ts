@@ -101,7 +101,7 @@ const STORE = {
   'storage-initialization-timeout': unused('duration', '1m0s', 'the store is waited for'),
   'encryption-provider-config': used('string', '', 'what is encrypted in the store: an EncryptionConfiguration file'),
   'encryption-provider-config-automatic-reload': used('boolean', 'false', 'follow the file'),
-  'watch-cache': refused('boolean', 'true', 'everything is served from the watch cache'),
+  'watch-cache': unused('boolean', 'true', 'everything is served from the watch cache'),
   'watch-cache-sizes': unused('list', '', 'the watch cache holds everything'),
   'default-watch-cache-size': unused('int', '100', 'the watch cache holds everything'),
   'delete-collection-workers': unused('int', '1', 'chosen by itself'),
