@@ -21,12 +21,14 @@ export const statusCommand: Command = {
       out.stdout(document);
       return code;
     }
+    const { layoutLine } = await import('../../roles/host/store-layout.ts');
+    const store = status.store === undefined ? '' : `${layoutLine(status.store)}\n`;
     const wide = flags['output'] === 'wide';
     out.stdout(
       `node ${status.node} (${status.nodeIp}): ${status.ready ? 'Ready' : `NotReady: ${status.notReady ?? ''}`}\n` +
         `hyperedge ${status.version}, pid ${status.pid}, since ${status.startedAt}, cgroup driver ${status.cgroupDriver}\n` +
         `kubernetes ${status.kubernetes.kubelet}, API server ${status.kubernetes.apiServer ?? 'does not answer'}\n` +
-        `kubeconfig ${status.kubeconfig}\n\n`,
+        `kubeconfig ${status.kubeconfig}\n${store}\n`,
     );
     out.stdout(
       printTable(

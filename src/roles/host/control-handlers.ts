@@ -15,6 +15,7 @@ import { untilRestarted } from './restart-outcome.ts';
 import { failedRevisions } from './revision-archive.ts';
 import type { ControlPlaneRevisions } from './revisions.ts';
 import type { HostRuntime } from './runtime.ts';
+import { storeLayout } from './store-layout.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
@@ -74,6 +75,7 @@ export function controlHandlers({
     status: async (): Promise<HostStatus> => {
       const containers = await controlPlane();
       const components = newestOfEach(containers);
+      const store = await storeLayout(settings());
       const stopped = components.find((container) => container.state !== 'running');
       const reason = stopped === undefined ? await reasonNotReady(client, kubelet) : `${stopped.name} does not run`;
       return {
@@ -96,6 +98,7 @@ export function controlHandlers({
           pid,
         })),
         failedRevisions: await failedRevisions(settings().paths.staticPodResources),
+        ...(store === undefined ? {} : { store }),
       };
     },
     endPods,

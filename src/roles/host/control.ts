@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { FailedRevision } from './revision-archive.ts';
+import type { StoreLayout } from './store-layout.ts';
 import { MAX_SUBMITTED_BYTES, type SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
@@ -25,6 +26,8 @@ export interface HostStatus {
   readonly kubeconfig: string;
   readonly components: readonly ComponentStatus[];
   readonly failedRevisions: readonly FailedRevision[];
+  /** Absent on hosts without a member of the store. */
+  readonly store?: StoreLayout;
 }
 
 export interface ComponentStatus {

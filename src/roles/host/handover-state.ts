@@ -9,12 +9,17 @@ export interface HandoverFacts {
   /** Addresses of the service `default/kubernetes`. */
   readonly apiAddresses: readonly string[];
   /** Undefined: the store is another installation. */
-  readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state'>[] | undefined;
+  readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state' | 'lag'>[] | undefined;
 }
+
+/** Entries that a learner may lag behind; it becomes a voter when the temporary master leaves. */
+const MAX_LAG = 500;
+
+const isFull = ({ lag }: Pick<MemberReport, 'lag'>): boolean => lag !== undefined && lag <= MAX_LAG;
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/** Names, sorted: Ready Nodes with the role, an API server of their own and a voting member of the store. */
+/** Names, sorted: Ready Nodes with the role, an API server of their own and a member of the store with the whole log. */
 export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
   return nodes
     .filter((node) => {
@@ -24,7 +29,7 @@ export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFact
       const serves = (node.status?.addresses ?? []).some(({ address }) => apiAddresses.includes(address));
       const votes =
         members === undefined ||
-        members.some((each) => each.name === name && each.role !== 'learner' && each.state === 'ok');
+        members.some((each) => each.name === name && each.state === 'ok' && (each.role !== 'learner' || isFull(each)));
       return name !== own && labels?.[MASTER_LABEL] !== undefined && isReady && serves && votes;
     })
     .map(({ metadata }) => metadata?.name ?? '')

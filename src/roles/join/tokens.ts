@@ -148,7 +148,7 @@ async function createSealed(client: ApiClient, settings: Settings, token: Token,
   const members = Object.keys(store.members ?? {}).length;
   return members % 2 === 1
     ? [
-        `the store has ${members} member${members === 1 ? '' : 's'}; with an even number it survives no more failures than with one fewer: add hosts until the number is odd`,
+        `the store has ${members} member${members === 1 ? '' : 's'}; one more stays a learner and a second one makes both voters: join two hosts`,
       ]
     : [];
 }

@@ -17,6 +17,7 @@ import { askControl, type HostStatus } from '../host/control.ts';
 import { missingPrograms } from '../host/host-programs.ts';
 import { checkPort } from '../host/ports.ts';
 import { createProgress, type Progress } from '../host/progress.ts';
+import { layoutLine } from '../host/store-layout.ts';
 import { discoverPinned } from '../join/discovery.ts';
 import { offerKeys } from '../join/offer-keys.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
@@ -224,5 +225,6 @@ function next(settings: Settings, status: HostStatus): string {
         '  hyperedge token create --roles node      # prints the command that adds a host',
       ]
     : ['  hyperedge status', '  journalctl -u hyperedge'];
-  return `What is next:\n${lines.join('\n')}\n`;
+  const layout = status.store === undefined ? '' : `${layoutLine(status.store)}\n`;
+  return `${layout}What is next:\n${lines.join('\n')}\n`;
 }

@@ -47,8 +47,15 @@ export async function admitMember(
     await replaceMember(engine, request, { clock, log, token });
     return;
   }
-  const added = await addMember({ engine, clock, token, strict: true, maxLearners }, peerUrls, 'joining');
+  const limit = maxLearners + waitingLearners(engine);
+  const added = await addMember({ engine, clock, token, strict: true, maxLearners: limit }, peerUrls, 'joining');
   log.info('member added as learner', { name, member: added.id, peerUrls: peerUrls.join() });
+}
+
+/** Members that have joined and wait to be promoted. They do not use up the limit of learners that are being filled. */
+function waitingLearners({ cluster }: Engine): number {
+  return cluster.members.filter(({ id, name, joining }) => joining === true && name !== '' && cluster.isLearner(id))
+    .length;
 }
 
 /** Asks `others` to join until their leader has added this member. Throws CodedError 'closed'. */

@@ -6,18 +6,27 @@ import type { Engine } from '../replication/engine.ts';
 import type { Member } from './cluster.ts';
 
 const PROMOTE_MS = 200;
+/** While a member waits for another one to join. */
+const HELD_MS = 2_000;
 /** Entries that a learner may lag behind when it is promoted: what a busy leader writes in a moment. */
 const MAX_LAG = 500;
 /** A joining member that has not answered for so long is removed; a repeated join adds it again. */
 const SILENT_MS = 120_000;
 
-/** On the leader: promotes them when they have caught up, and removes joining members that fall silent before. */
+/**
+ * On the leader: promotes them when they have caught up, and removes joining members that fall silent before. A joining
+ * member whose vote would make the number of voters even stays a learner until another one can be promoted with it: an
+ * even number survives no more failures, and each further voter is one more that can fail.
+ */
 export class Promoter {
   readonly #engine: Engine;
   readonly #clock: Clock;
   readonly #log: Log;
   /** When each joining member was last seen, by id. */
   readonly #seenMs = new Map<string, number>();
+  /** Id of the member that was reported as waiting for another. */
+  #held = '';
+  #isHolding = false;
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -38,7 +47,7 @@ export class Promoter {
       if (!this.#engine.leads) this.#seenMs.clear();
       return;
     }
-    this.#timer = this.#clock.setTimer(PROMOTE_MS, () => {
+    this.#timer = this.#clock.setTimer(this.#isHolding ? HELD_MS : PROMOTE_MS, () => {
       void this.#settle().finally(() => {
         this.#timer = undefined;
         this.consider();
@@ -52,23 +61,48 @@ export class Promoter {
   }
 
   async #settle(): Promise<void> {
-    const { replica } = this.#engine;
+    const { cluster, replica } = this.#engine;
     const { progress, lastIndex } = replica.raft.status();
+    const ready: Member[] = [];
     for (const member of this.#waiting) {
       const { id, name } = member;
       const { active, state, match } = progress.get(id) ?? { active: false, state: 'probe', match: 0 };
-      if (name === '' || !active || state !== 'replicate' || match < lastIndex - MAX_LAG) {
-        if (member.joining) await this.#removeSilent(member, active && match > 0);
-        continue;
-      }
-      try {
-        await this.#engine.changeConf({ steps: [{ op: 'addVoter', id }] });
-        this.#log.info('learner promoted', { name, member: id, reason: member.joining ? 'joined' : 'replacement' });
-        this.#warnEven();
-      } catch (error) {
-        this.#log.v(2, 'promoting a learner failed; retrying', { member: id, cause: messageOf(error) });
-      }
+      if (name !== '' && active && state === 'replicate' && match >= lastIndex - MAX_LAG) ready.push(member);
+      // A member that has started may be off for longer, as a voter may.
+      else if (member.joining && name === '') await this.#removeSilent(member, active && match > 0);
     }
+    const replacements = ready.filter(({ replacement }) => replacement);
+    for (const each of replacements) await this.#promote([each]);
+    const joined = ready.filter(({ replacement }) => !replacement);
+    const isOdd = cluster.conf.voters.length % 2 === 1;
+    const [first, second] = joined;
+    this.#isHolding = isOdd && first !== undefined && this.#waiting.length === 1;
+    if (first === undefined) return;
+    if (!isOdd) await this.#promote([first]);
+    else if (second !== undefined) await this.#promote([first, second]);
+    else this.#reportHeld(first);
+  }
+
+  /** Two members become voters in one joint step, so that the number of voters is never even in between. */
+  async #promote(members: readonly Member[]): Promise<void> {
+    try {
+      await this.#engine.changeConf({ steps: members.map(({ id }) => ({ op: 'addVoter' as const, id })) });
+      for (const { id, name, joining } of members)
+        this.#log.info('learner promoted', { name, member: id, reason: joining ? 'joined' : 'replacement' });
+    } catch (error) {
+      const ids = members.map(({ id }) => id).join();
+      this.#log.v(2, 'promoting a learner failed; retrying', { members: ids, cause: messageOf(error) });
+    }
+  }
+
+  #reportHeld({ id, name }: Member): void {
+    if (this.#held === id) return;
+    this.#held = id;
+    this.#log.info('member stays a learner until another master joins', {
+      name,
+      member: id,
+      voters: this.#engine.cluster.conf.voters.length,
+    });
   }
 
   async #removeSilent({ id, name, peerUrls }: Member, isHeard: boolean): Promise<void> {
@@ -88,13 +122,5 @@ export class Promoter {
         this.#log.v(2, 'removing a silent member failed; retrying', { member: id, cause: messageOf(error) });
       }
     }
-  }
-
-  #warnEven(): void {
-    const voters = this.#engine.cluster.conf.voters.length;
-    if (voters % 2 === 0)
-      this.#log.warn('the store has an even number of members, which survives no more failures than one fewer', {
-        members: voters,
-      });
   }
 }

@@ -110,6 +110,7 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   const isVoter = cluster.conf.voters.includes(id);
   // Removing a member that never started loses no vote.
   if (strict && isVoter && member.name !== '') requireStarted(engine, cluster.conf.voters.length - 1, id);
+  if (isVoter && cluster.conf.voters.length === 1) await promoteSuccessor(engine);
   if (id === replica.id && isVoter && cluster.conf.voters.length > 1) {
     const successor = replica.bestFollower();
     if (successor === undefined) throw new CodedError('unhealthy-cluster', 'no other member can become leader');
@@ -118,6 +119,16 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
     throw new CodedError('not-leader', 'leadership is being transferred; retry');
   }
   await engine.changeConf({ steps: [{ op: 'remove', id }] });
+}
+
+/** The only voter is removed: a learner that has the whole log takes its vote first. */
+async function promoteSuccessor(engine: Engine): Promise<void> {
+  const { progress, lastIndex } = engine.replica.raft.status();
+  const successor = engine.cluster.conf.learners.find((id) => {
+    const { active, match } = progress.get(id) ?? { active: false, match: 0 };
+    return active && match >= lastIndex * READY_SHARE;
+  });
+  if (successor !== undefined) await engine.changeConf({ steps: [{ op: 'addVoter', id: successor }] });
 }
 
 async function promoteMember({ engine, strict, promoted }: ClusterServiceDeps, id: string): Promise<void> {

@@ -89,3 +89,71 @@ test('a silent learner of an administrator and a silent replacement stay', async
     assert.deepEqual(changes, []);
   }
 });
+
+/** A leader whose learners have caught up. */
+function caughtUp(voters: readonly string[], joining: readonly string[]) {
+  const timers: (() => void)[] = [];
+  const changes: Step[][] = [];
+  const conf = { voters: [...voters] };
+  const learners = new Set(joining);
+  const engine = {
+    leads: true,
+    cluster: {
+      get members() {
+        return [...learners].map((id) => ({ id, name: `host-${id}`, peerUrls: [], clientUrls: [], joining: true }));
+      },
+      isLearner: (id: string) => learners.has(id),
+      conf,
+    },
+    replica: {
+      raft: {
+        status: () => ({
+          progress: new Map([...learners].map((id) => [id, { active: true, state: 'replicate', match: 1000 }])),
+          lastIndex: 1000,
+        }),
+      },
+    },
+    changeConf: async ({ steps }: { steps: Step[] }) => {
+      changes.push(steps);
+      for (const { id } of steps) {
+        learners.delete(id);
+        conf.voters.push(id);
+      }
+    },
+  } as unknown as Engine;
+  const clock = {
+    nowMs: () => 0,
+    monotonicMs: () => 0,
+    setTimer: (_: number, run: () => void) => {
+      timers.push(run);
+      return { cancel: () => {} };
+    },
+  };
+  const promoter = new Promoter(engine, clock, silentLog);
+  const round = async (): Promise<void> => {
+    promoter.consider();
+    for (const run of timers.splice(0)) run();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { changes, learners, round };
+}
+
+test('keeps a second master a learner until a third has joined, and promotes both in one step', async () => {
+  const { changes, learners, round } = caughtUp(['a'], ['b']);
+  for (let each = 0; each < 3; each++) await round();
+  assert.deepEqual(changes, []);
+  learners.add('c');
+  await round();
+  assert.deepEqual(changes, [
+    [
+      { op: 'addVoter', id: 'b' },
+      { op: 'addVoter', id: 'c' },
+    ],
+  ]);
+});
+
+test('promotes a single member when the number of voters is even', async () => {
+  const { changes, round } = caughtUp(['a', 'b'], ['c']);
+  await round();
+  assert.deepEqual(changes, [[{ op: 'addVoter', id: 'c' }]]);
+});
