@@ -46,6 +46,8 @@ export function createReadBack({ read, onError, clock }: ReadBackOptions): ReadB
       });
     },
     async differs() {
+      // Before the first application nothing is expected to be there.
+      if (applications === 0) return false;
       const present = await read();
       const before = outcome;
       if (present.some((text, index) => text === undefined || (before !== undefined && text !== before[index]))) {
