@@ -37,6 +37,10 @@ describe('manifests and images', () => {
     ['rig console nope', /^hyperedge: rigclaim "nope" not found in namespace "default"; see hyperedge rig list\n$/],
     ['rig console nope --rig', /^hyperedge: rig "nope" not found; see hyperedge rig list\n$/],
     ['rig power on nope', /^hyperedge: rigclaim "nope" not found in namespace "default"; see hyperedge rig list\n$/],
+    [
+      'ca rotate --phase finish',
+      /^hyperedge: ca rotate: no rotation is in progress; begin with hyperedge ca rotate --phase new-ca\n$/,
+    ],
     ['ca rotate --phase reissue', /it has no successor; run "hyperedge ca rotate --phase new-ca" first\n$/],
     ['members remove zz', /^hyperedge: no member is called zz; there are: .+\n$/],
     ['token revoke abcdef', /^hyperedge: token abcdef does not exist; see hyperedge token list\n$/],

@@ -39,7 +39,16 @@ export const rotateCommand: Command = {
     const signer = stringFlag(flags, 'signer');
     const signers = signer === undefined ? SIGNERS : [oneOf('signer', signer, SIGNERS)];
     const { rotateAuthorities } = await import('../../roles/host/rotate-authorities.ts');
-    const { issued } = await rotateAuthorities(stringFlag(flags, 'root'), phase, signers, flags['force'] === true);
+    const { issued, wasInProgress } = await rotateAuthorities(
+      stringFlag(flags, 'root'),
+      phase,
+      signers,
+      flags['force'] === true,
+    );
+    if (!wasInProgress) {
+      out.stderr('hyperedge: ca rotate: no rotation is in progress; begin with hyperedge ca rotate --phase new-ca\n');
+      return 1;
+    }
     out.stdout(`${issued.length} certificates issued\n`);
     out.stdout(`${NEXT[phase]}\n`);
     return 0;

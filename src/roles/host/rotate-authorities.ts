@@ -1,9 +1,13 @@
 /** `hyperedge ca rotate`: exchanges the authorities and keys of this host's cluster, one phase at a time. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import {
   etcdFiles,
   masterFiles,
+  type PairFiles,
+  predecessorOf,
   type RotationPhase,
   rotateAuthority,
   rotateServiceAccountKeys,
@@ -21,6 +25,8 @@ export type Signer = (typeof SIGNERS)[number];
 export interface Rotated {
   /** Certificates and kubeconfigs that were written. */
   readonly issued: readonly string[];
+  /** False when the last phase found nothing to finish. */
+  readonly wasInProgress: boolean;
 }
 
 /** Components follow the files that change. Throws CodedErrors of one line with file and fix. */
@@ -39,6 +45,7 @@ export async function rotateAuthorities(
     openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge', { clock, random, log: silentLog });
   await requireFollowed(settings, phase, force, open);
   const secrets = await sealingSecrets(settings);
+  const predecessors = await Promise.all(signers.map((signer) => hasPredecessor(settings.root, signer)));
   for (const signer of signers) {
     if (signer === 'etcd' && !ownsStore(settings)) continue;
     await rotate(settings, signer, phase, nowMs);
@@ -62,7 +69,7 @@ export async function rotateAuthorities(
   } finally {
     await close();
   }
-  return { issued };
+  return { issued, wasInProgress: phase !== 'finish' || predecessors.includes(true) };
 }
 
 /** Throws CodedError 'masters-behind': their certificates would not be accepted after the phase. */
@@ -92,10 +99,22 @@ async function rotate({ root }: Settings, signer: Signer, phase: RotationPhase, 
     await rotateServiceAccountKeys(master, phase);
     return;
   }
-  const [files, commonName] = {
+  const [files, commonName] = authorityOf(root, signer);
+  await rotateAuthority(files, { commonName, phase, nowMs });
+}
+
+function authorityOf(root: string, signer: Exclude<Signer, 'service-accounts'>): readonly [PairFiles, string] {
+  const master = masterFiles(root);
+  return {
     cluster: [master.ca, 'openshift-signer'] as const,
     etcd: [etcdFiles(root).signer, 'etcd-signer'] as const,
     'front-proxy': [master.frontProxyCa, 'openshift-aggregator-front-proxy'] as const,
   }[signer];
-  await rotateAuthority(files, { commonName, phase, nowMs });
+}
+
+/** True when a former authority or key of this signer is still trusted. */
+async function hasPredecessor(root: string, signer: Signer): Promise<boolean> {
+  if (signer !== 'service-accounts') return existsSync(predecessorOf(authorityOf(root, signer)[0]).cert);
+  const accepted = await readFile(masterFiles(root).serviceAccountsPublicKey, 'utf8');
+  return accepted.split('-----BEGIN').length > 2;
 }
