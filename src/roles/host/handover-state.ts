@@ -19,7 +19,10 @@ const isFull = ({ lag }: Pick<MemberReport, 'lag'>): boolean => lag !== undefine
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/** Names, sorted: Ready Nodes with the role, an API server of their own and a member of the store with the whole log. */
+/**
+ * Names, sorted: Ready Nodes with the role, an API server of their own and a member of the store that has the whole
+ * log.
+ */
 export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
   return nodes
     .filter((node) => {
