@@ -45,6 +45,9 @@ const MIN_QUEUED = 512;
 const CROWD_FACTOR = 4;
 /** Idle connections beyond those that may stay are closed after this. */
 const CROWDED_IDLE_MS = 5_000;
+/** The same for some time after a flood. */
+const FLOOD_IDLE_MS = 1_000;
+const FLOOD_MEMORY_MS = 10_000;
 /** A full port serves connections that wait before it closes any that has been idle for less than this. */
 const PATIENCE_MS = 1_000;
 /** The same in a flood, or for a connection of an address that holds fewer. */
@@ -147,6 +150,8 @@ export class ConnectionGate {
   readonly #cancelSweep: () => void;
   #pumpPlanned: 'no' | 'soon' | 'later' = 'no';
   #looking = false;
+  /** When more connections waited than a crowd of clients opens. */
+  #floodedMs = Number.NEGATIVE_INFINITY;
   /** Connections that are looked at in this round. */
   #round: IterableIterator<GatedConnection> | undefined;
 
@@ -175,6 +180,7 @@ export class ConnectionGate {
     const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_STRANGER);
     if (this.#queued.size >= places) this.#evictQueued();
     const nowMs = this.#turns.nowMs();
+    if (this.#queued.size > this.#limits.unauthenticated * FLOOD_FACTOR) this.#floodedMs = nowMs;
     const account = this.#accounts.of(address, nowMs);
     const connection = new GatedConnection(this, account, door, nowMs);
     account.queued.add(connection);
@@ -330,9 +336,10 @@ export class ConnectionGate {
       if (nowMs - each.openedMs <= handshakeMs) break;
       this.close(each, 'handshake timeout');
     }
+    const crowdedIdleMs = nowMs - this.#floodedMs < FLOOD_MEMORY_MS ? FLOOD_IDLE_MS : CROWDED_IDLE_MS;
     let surplus = this.#strangers.size - this.#limits.unauthenticated;
     for (const each of this.#strangers) {
-      if (surplus > 0 && !each.door.busy() && nowMs - each.idleSinceMs > CROWDED_IDLE_MS) {
+      if (surplus > 0 && !each.door.busy() && nowMs - each.idleSinceMs > crowdedIdleMs) {
         surplus -= 1;
         each.violated('too many connections');
       } else if (!each.secured) {
