@@ -49,7 +49,7 @@ export interface KubeletConfig {
   /** Directory of profiles that containers name as `localhostProfile`. */
   readonly seccompProfileRoot: string;
   readonly maxPods: number;
-  /** 0: no limit. */
+  /** Processes and threads of a pod; -1: no limit. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
   /** Containers that name no seccomp profile get RuntimeDefault instead of Unconfined. */
@@ -87,8 +87,8 @@ export interface KubeletConfig {
 }
 
 /**
- * Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status and
- * 250 pods.
+ * Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status, 250
+ * pods and their processes, and logs that are checked sooner.
  */
 export const DEFAULT_KUBELET_CONFIG = {
   cgroupRoot: '/',
@@ -99,7 +99,7 @@ export const DEFAULT_KUBELET_CONFIG = {
   allowedUnsafeSysctls: [],
   seccompProfileRoot: '/var/lib/kubelet/seccomp',
   maxPods: 250,
-  podPidsLimit: 0,
+  podPidsLimit: 4_096,
   cpuCfsQuota: true,
   seccompDefault: true,
   clusterDns: [],
@@ -115,7 +115,7 @@ export const DEFAULT_KUBELET_CONFIG = {
   nodeLeaseDurationSeconds: 40,
   containerLogMaxBytes: 10 * 1024 * 1024,
   containerLogMaxFiles: 5,
-  containerLogMonitorMs: 10_000,
+  containerLogMonitorMs: 2_000,
   imageGcHighThresholdPercent: 85,
   imageGcLowThresholdPercent: 80,
   imageMinimumGcAgeMs: 120_000,

@@ -34,7 +34,7 @@ import { startCgroups } from './start-cgroups.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { EvictionManager } from './upkeep/eviction.ts';
 import { FileOperations } from './upkeep/file-operations.ts';
-import { rotateLogs } from './upkeep/log-rotation.ts';
+import { LogRotation } from './upkeep/log-rotation.ts';
 import { StorageLimits } from './upkeep/storage-limits.ts';
 import { makeVolumeRoot, type NodeVolumes, nodeVolumes, releaseVolumeRoot } from './volumes/compose.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
@@ -128,7 +128,8 @@ class NodeKubelet implements Kubelet {
       manager.wakeAll();
       mirrors.kick();
     });
-    this.every('logs', deps.config.containerLogMonitorMs, () => rotateLogs(services));
+    const rotation = new LogRotation(services);
+    this.every('logs', deps.config.containerLogMonitorMs, () => rotation.rotate());
     if (services.containers.enabled) this.every('placements', PLACEMENTS_MS, () => parts.placements.apply());
     const limits = new StorageLimits(services, manager);
     this.every('sizes', STORAGE_LIMIT_MS, () => limits.enforce());

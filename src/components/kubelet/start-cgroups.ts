@@ -1,6 +1,7 @@
 import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
-import type { TreeOptions } from '../../core/cgroup/tree.ts';
+import { amountOf } from '../../core/cgroup/resources.ts';
+import { allocatablePids, type TreeOptions } from '../../core/cgroup/tree.ts';
 import { PodCgroups } from './cgroups.ts';
 import type { KubeletDeps } from './deps.ts';
 import type { HostInfo } from './port.ts';
@@ -19,11 +20,19 @@ export async function startCgroups(
       floor: hostInfo.oomScoreFloor,
     });
   const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
+  const reserved = [config.systemReserved, config.kubeReserved].map((requests) =>
+    amountOf({ name: '', resources: { requests } }, 'requests', 'pid'),
+  );
+  const pids = allocatablePids(
+    (await deps.host.usage()).maxProcesses,
+    reserved.reduce((sum, each) => sum + each, 0),
+  );
   const levels: TreeOptions = {
     root: rootComponents(config.cgroupRoot),
     allocatable: {
       cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
       memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
+      ...(pids === undefined ? {} : { pids }),
     },
     podPidsLimit: config.podPidsLimit,
     cpuCfsQuota: config.cpuCfsQuota,

@@ -39,8 +39,13 @@ export interface TreeOptions {
   /** Components above kubepods; empty for the host's root. */
   readonly root: CgroupPath;
   /** What all pods together may use (capacity less what is reserved). */
-  readonly allocatable: { readonly cpuMilli: number; readonly memoryBytes: number };
-  /** 0: none. */
+  readonly allocatable: {
+    readonly cpuMilli: number;
+    readonly memoryBytes: number;
+    /** Processes and threads; absent: not limited. */
+    readonly pids?: number;
+  };
+  /** Processes and threads of each pod; 0 or less: none. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
   /** Memory that pods request is not reclaimed from them (KEP-2570); cgroup v2 only. */
@@ -67,6 +72,20 @@ export function reservedTree(
   });
 }
 
+/** Share of the machine's processes and threads that pods leave to the host, and the least number of them. */
+const HOST_PIDS_SHARE = 0.1;
+const LEAST_HOST_PIDS = 1_024;
+
+/**
+ * Processes and threads of all pods together. `reserved`: what the configuration reserves for the host; 0: a tenth of
+ * the machine's. Pods get half of the machine's at least.
+ */
+export function allocatablePids(machine: number, reserved: number): number | undefined {
+  if (machine <= 0) return undefined;
+  const kept = reserved > 0 ? reserved : Math.max(LEAST_HOST_PIDS, Math.ceil(machine * HOST_PIDS_SHARE));
+  return Math.max(machine - kept, Math.floor(machine / 2));
+}
+
 /** The levels above the pods; exists before the first pod starts. */
 export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[] {
   let burstableMilli = 0;
@@ -83,6 +102,7 @@ export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[
       limits: {
         cpuShares: sharesOfMilli(options.allocatable.cpuMilli),
         memoryLimitBytes: options.allocatable.memoryBytes,
+        ...(options.allocatable.pids === undefined ? {} : { pidsLimit: options.allocatable.pids }),
         ...minimum,
       },
     },

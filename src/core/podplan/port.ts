@@ -205,6 +205,8 @@ export interface ContainerConfig {
   readonly annotations: Readonly<Record<string, string>>;
   /** Relative to the sandbox's logDirectory: `<container>/<attempt>.log`. */
   readonly logPath: string;
+  /** Size at which the log begins again, whatever was read of it; absent: no limit. */
+  readonly logLimitBytes?: number;
   readonly stdin: boolean;
   readonly stdinOnce: boolean;
   readonly tty: boolean;

@@ -25,6 +25,8 @@ export interface MonitorOptions {
   readonly bundle: string;
   readonly exits: string;
   readonly logPath: string;
+  /** Undefined: none. */
+  readonly logLimitBytes: number | undefined;
   readonly tty: boolean;
   readonly stdin: boolean;
   readonly leaveStdinOpen: boolean;
@@ -48,6 +50,7 @@ export function startMonitor(options: MonitorOptions): WaitingMonitor {
     ...commonArguments({ ...options, log: `k8s-file:${options.logPath}` }),
     ...['--cuuid', id, '--name', id, '--persist-dir', bundle],
     ...['--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
+    ...(options.logLimitBytes === undefined ? [] : ['--log-size-max', String(options.logLimitBytes)]),
     ...(options.driver === 'systemd' ? ['--systemd-cgroup'] : []),
     ...(options.tty ? ['--terminal'] : []),
     ...(options.stdin ? ['--stdin'] : []),

@@ -113,6 +113,7 @@ export class ContainerBundles {
       bundle: directory,
       exits: context.paths.exits,
       logPath,
+      logLimitBytes: config.logLimitBytes,
       tty: config.tty,
       stdin: config.stdin,
       leaveStdinOpen: config.stdin && !config.stdinOnce,
@@ -188,6 +189,7 @@ export class ContainerBundles {
         cgroups,
         ...(sandbox.runtimeHandler === undefined ? {} : { runtimeHandler: sandbox.runtimeHandler }),
         overlay: root.overlay,
+        ...(hostRoot ? { ofHost: true } : {}),
       });
       return id;
     } catch (error) {

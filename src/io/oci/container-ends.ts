@@ -58,7 +58,7 @@ export class ContainerEnds {
     const record = this.#table.find(id);
     if (record === undefined) return;
     await this.settle(id);
-    if (hasEnded(this.#table.get(id))) return;
+    if (this.#isOver(id)) return;
     // A container that was never started has no process of its own to be asked.
     if (graceSeconds > 0 && record.startedAtMs > 0) {
       await this.#signal(record, stopSignal(record.stopSignal));
@@ -70,8 +70,7 @@ export class ContainerEnds {
     const { runc } = this.#context.handlers.of(record);
     await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
     await this.settle(id);
-    if (!hasEnded(this.#table.get(id)))
-      throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
+    if (!this.#isOver(id)) throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
   }
 
   async #settleLocked(id: string): Promise<void> {
@@ -176,6 +175,11 @@ export class ContainerEnds {
       if (outcome) return true;
       await this.settle(id);
     }
+    return this.#isOver(id);
+  }
+
+  /** True too when the container was removed meanwhile. */
+  #isOver(id: string): boolean {
     const record = this.#table.find(id);
     return record === undefined || hasEnded(record);
   }

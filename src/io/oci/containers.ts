@@ -59,6 +59,10 @@ export class Containers {
     return join(this.#table.bundle(id), 'upper');
   }
 
+  all(): readonly ContainerRecord[] {
+    return this.#table.all();
+  }
+
   inSandbox(sandboxId: string): readonly ContainerRecord[] {
     return this.#table.all().filter((record) => record.sandboxId === sandboxId);
   }

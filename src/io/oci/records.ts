@@ -77,6 +77,8 @@ export interface ContainerRecord {
   readonly cgroups: Readonly<Record<string, string>>;
   /** Of its sandbox; absent: the default. */
   readonly runtimeHandler?: string;
+  /** On the root of the host, as the control plane. */
+  readonly ofHost?: boolean;
   /** Whether `rootfs` is an overlay mount. */
   readonly overlay: boolean;
 }

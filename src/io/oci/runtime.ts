@@ -33,6 +33,7 @@ import { openHandlers } from './handlers.ts';
 import { HOST_ROOT_STATUS } from './host-root.ts';
 import { mountImage, unmountImage } from './image-mounts.ts';
 import { createKeyedLimit } from './keyed-limit.ts';
+import { LogRate } from './log-rate.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { hasRecursiveAttributes, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { findPrograms } from './programs.ts';
@@ -68,6 +69,7 @@ interface Running {
   readonly containers: Containers;
   readonly sandboxes: Sandboxes;
   readonly watch: ExitWatch;
+  readonly logRate: LogRate;
 }
 
 class EmbeddedRuntime implements OciRuntime {
@@ -90,9 +92,11 @@ class EmbeddedRuntime implements OciRuntime {
     const sandboxes = new Sandboxes(context, containers);
     // Watching begins before the records are read, so that no end falls between.
     const watch = new ExitWatch(context.paths.exits, this.#deps.watchPath, containers, this.#deps.clock, context.log);
-    this.#running = { context, containers, sandboxes, watch };
+    const logRate = new LogRate({ containers: () => containers.all(), clock: this.#deps.clock, log: context.log });
+    this.#running = { context, containers, sandboxes, watch, logRate };
     try {
       await sandboxes.adopt();
+      logRate.start();
     } catch (error) {
       await this.stop();
       throw error;
@@ -102,6 +106,7 @@ class EmbeddedRuntime implements OciRuntime {
   async stop(): Promise<void> {
     const running = this.#running;
     running?.watch.close();
+    running?.logRate.stop();
     this.#running = undefined;
     await running?.sandboxes.settled();
   }

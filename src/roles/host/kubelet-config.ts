@@ -63,7 +63,7 @@ export function kubeletConfigOf(
     reservedPorts,
     maxPods: count('max-pods', DEFAULT_KUBELET_CONFIG.maxPods),
     seccompDefault: flag('seccomp-default', DEFAULT_KUBELET_CONFIG.seccompDefault),
-    podPidsLimit: count('pod-max-pids', DEFAULT_KUBELET_CONFIG.podPidsLimit),
+    podPidsLimit: single('pod-max-pids') === '-1' ? -1 : count('pod-max-pids', DEFAULT_KUBELET_CONFIG.podPidsLimit),
     clusterDns: config.dnsIP === undefined ? [] : [config.dnsIP],
     clusterDomain: config.dnsDomain ?? settings.network.clusterDomain,
     nodeLabels: pairArgument(file, 'node-labels', given['node-labels']),

@@ -36,7 +36,7 @@ export async function showSettings(root: string, config: KubeletConfig, log: Log
   await show(join(root, KUBELET_CONF), stringify(configz(config).kubeletconfig, { lineWidth: 0 }), log);
   const lines = [
     'log_level = "info"',
-    `pids_limit = ${config.podPidsLimit}`,
+    `pids_limit = ${config.podPidsLimit > 0 ? config.podPidsLimit : -1}`,
     `log_size_max = ${config.containerLogMaxBytes}`,
   ];
   const runtime = `[crio]\n  [crio.runtime]\n${lines.map((line) => `    ${line}\n`).join('')}`;

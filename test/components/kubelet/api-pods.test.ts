@@ -8,7 +8,7 @@ import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
 import { rotatedLogs } from '../../../src/components/kubelet/server/log-chain.ts';
-import { rotateLogs } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
+import { LogRotation } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
 import { createMounter } from '../../../src/io/host/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from './lab.ts';
@@ -329,13 +329,14 @@ describe('pods of the API', { timeout: 120_000 }, () => {
       files,
       view: { uids: () => ['all'], get: () => ({ sandboxes: [], containers }) },
       runtime: lab.runtime(),
-      clock: { nowMs: () => Date.now() + rotations++ * 1000 },
+      clock: { nowMs: () => Date.now() + rotations++ * 1000, monotonicMs: () => performance.now() },
       log: silentLog,
     };
     let rotations = 0;
     const logged = containers.find((each) => each.labels['io.kubernetes.pod.name'] === 'busy')?.logPath ?? '';
+    const rotation = new LogRotation(services as unknown as PodServices);
     await eventually('three rotations', async () => {
-      await rotateLogs(services as unknown as PodServices);
+      await rotation.rotate();
       return rotations >= 3 || undefined;
     });
     assert.equal((await follow).body, Array.from({ length: 400 }, (_, index) => `${index}\n`).join(''));

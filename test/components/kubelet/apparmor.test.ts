@@ -18,7 +18,7 @@ const handed = (each: Pod) =>
   containerConfig({
     ...{ pod: each, container: each.spec?.containers[0] ?? { name: '' }, attempt: 0, env: [], mounts: [], devices: [] },
     image: { id: 'sha256:0', repoTags: [], repoDigests: [], sizeBytes: 0 },
-    ...{ pidNamespaceOf: undefined, hostRoot: false, seccompDefault: true, seccompProfileRoot: '/' },
+    ...{ pidNamespaceOf: undefined, hostRoot: false, seccompDefault: true, seccompProfileRoot: '/', logLimitBytes: 1 },
     ...{ memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true },
   }).security.appArmor;
 

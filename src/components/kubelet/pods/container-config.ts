@@ -35,6 +35,7 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly seccompDefault: boolean;
   /** Directory of profiles that `localhostProfile` names. */
   readonly seccompProfileRoot: string;
+  readonly logLimitBytes: number;
 }
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -78,6 +79,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
       [ANNOTATIONS.terminationMessagePolicy]: container.terminationMessagePolicy ?? 'File',
     },
     logPath: `${container.name}/${attempt}.log`,
+    logLimitBytes: input.logLimitBytes,
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,

@@ -221,6 +221,7 @@ export class PodExecutor {
         hostRoot,
         seccompDefault: services.settings.seccompDefault,
         seccompProfileRoot: services.settings.seccompProfileRoot,
+        logLimitBytes: services.settings.containerLogMaxBytes + LOG_BETWEEN_CHECKS_BYTES,
       });
       devices = await services.devices?.allocate(pod, container);
       if (devices !== undefined) config = withDevices(config, devices.edits);
@@ -339,6 +340,8 @@ export class PodExecutor {
 }
 
 const POST_START_LIMIT_MS = 600_000;
+/** More than a container may write to its log between two checks of its size. */
+const LOG_BETWEEN_CHECKS_BYTES = 16 << 20;
 
 async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw new Error('abandoned: the pod is being ended');

@@ -16,7 +16,7 @@ export function configz(config: KubeletConfig): { readonly kubeletconfig: object
       cgroupRoot: config.cgroupRoot,
       systemReserved: config.systemReserved,
       maxPods: config.maxPods,
-      podPidsLimit: config.podPidsLimit === 0 ? -1 : config.podPidsLimit,
+      podPidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : -1,
       cpuCFSQuota: config.cpuCfsQuota,
       seccompDefault: config.seccompDefault,
       clusterDNS: config.clusterDns,

@@ -1,31 +1,77 @@
+import { dirname } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
+import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
+
+/** The monitor of a container may need this long to open its log again; a second request would empty the new file. */
+const REOPEN_MS = 30_000;
 
 /**
  * Renames logs that grew too large and keeps the last few of each container, which `kubectl logs` reads too.
  * Source: pkg/kubelet/logs/container_log_manager.go.
  */
-export async function rotateLogs(services: PodServices): Promise<void> {
-  const { logs } = services.files;
-  const { containerLogMaxBytes, containerLogMaxFiles } = services.settings;
-  for (const uid of services.view.uids()) {
-    for (const container of services.view.get(uid).containers) {
-      if (container.state !== 'running' || container.logPath === '') continue;
-      try {
-        const size = await logs.size(container.logPath);
-        if (size < containerLogMaxBytes) continue;
-        await removeOldest(logs, container.logPath, containerLogMaxFiles - 2);
-        // To the millisecond: of the same name, the later one would replace the earlier.
-        const stamp = new Date(services.clock.nowMs()).toISOString().replaceAll(/\D/g, '');
-        await logs.rename(container.logPath, `${container.logPath}.${stamp}`);
-        await services.runtime.reopenContainerLog(container.id);
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') continue;
-        services.log.warn('log not rotated', { log: container.logPath, error: messageOf(error) });
+export class LogRotation {
+  readonly #services: PodServices;
+  /** Monotonic times of requests to reopen, by container. */
+  readonly #reopenedMs = new Map<string, number>();
+
+  constructor(services: PodServices) {
+    this.#services = services;
+  }
+
+  async rotate(): Promise<void> {
+    const { view, log } = this.#services;
+    const running = new Set<string>();
+    for (const uid of view.uids()) {
+      for (const container of view.get(uid).containers) {
+        if (container.state !== 'running' || container.logPath === '') continue;
+        running.add(container.id);
+        try {
+          await this.#rotateOne(container);
+        } catch (error) {
+          log.warn('log not rotated', { log: container.logPath, error: messageOf(error) });
+        }
       }
     }
+    for (const id of this.#reopenedMs.keys()) if (!running.has(id)) this.#reopenedMs.delete(id);
+  }
+
+  async #rotateOne(container: ContainerStatus): Promise<void> {
+    const { files, settings, clock } = this.#services;
+    const { logs } = files;
+    const { logPath } = container;
+    const size = await logs.size(logPath).catch((error: unknown) => {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (size === undefined) return this.#restore(container);
+    if (size < settings.containerLogMaxBytes) return;
+    await removeOldest(logs, logPath, settings.containerLogMaxFiles - 2);
+    // To the millisecond: of the same name, the later one would replace the earlier.
+    const stamp = new Date(clock.nowMs()).toISOString().replaceAll(/\D/g, '');
+    await logs.rename(logPath, `${logPath}.${stamp}`);
+    await this.#reopen(container);
+  }
+
+  /**
+   * Gives a container its log file again after an interrupted rotation. It writes to the renamed file until then, which
+   * has no bound.
+   */
+  async #restore(container: ContainerStatus): Promise<void> {
+    const { clock, files, log } = this.#services;
+    const sinceMs = this.#reopenedMs.get(container.id);
+    if (sinceMs !== undefined && clock.monotonicMs() - sinceMs < REOPEN_MS) return;
+    // Without its directory the monitor of the container would exit.
+    await files.pods.makeDirectory(dirname(container.logPath), 0o755);
+    await this.#reopen(container);
+    log.info('log of a running container was missing; reopened', { log: container.logPath });
+  }
+
+  async #reopen({ id }: ContainerStatus): Promise<void> {
+    this.#reopenedMs.set(id, this.#services.clock.monotonicMs());
+    await this.#services.runtime.reopenContainerLog(id);
   }
 }
 

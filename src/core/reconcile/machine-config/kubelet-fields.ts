@@ -7,11 +7,21 @@ import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { tryParseQuantity } from '../../../base/quantity.ts';
 
-type Form = 'count' | 'flag' | 'text' | 'list' | 'size' | 'duration' | 'quantities' | 'thresholds' | 'durations';
+type Form =
+  | 'count'
+  | 'limit'
+  | 'flag'
+  | 'text'
+  | 'list'
+  | 'size'
+  | 'duration'
+  | 'quantities'
+  | 'thresholds'
+  | 'durations';
 
 const FIELDS: Readonly<Record<string, readonly [argument: string, form: Form]>> = {
   maxPods: ['max-pods', 'count'],
-  podPidsLimit: ['pod-max-pids', 'count'],
+  podPidsLimit: ['pod-max-pids', 'limit'],
   seccompDefault: ['seccomp-default', 'flag'],
   containerLogMaxSize: ['container-log-max-size', 'size'],
   containerLogMaxFiles: ['container-log-max-files', 'count'],
@@ -100,6 +110,7 @@ function convert(name: string, [argument, form]: readonly [string, Form], value:
 
 const FORMS: Readonly<Record<Form, (value: unknown) => readonly string[] | undefined>> = {
   count: (value) => (isCount(value) ? [String(value)] : undefined),
+  limit: (value) => (isCount(value) || value === -1 ? [String(value)] : undefined),
   flag: (value) => (typeof value === 'boolean' ? [String(value)] : undefined),
   text: (value) => (typeof value === 'string' || typeof value === 'number' ? [String(value)] : undefined),
   list: (value) => (Array.isArray(value) && value.every((each) => typeof each === 'string') ? value : undefined),
@@ -215,7 +226,8 @@ function fieldOf(argument: string, values: readonly string[]): readonly [string,
     return [field, Object.fromEntries(items) as JsonObject];
   }
   if (values.length !== 1) return undefined;
-  if (form === 'count') return [field, /^\d{1,9}$/.test(first) ? Number(first) : first];
+  if (form === 'limit' && first === '-1') return [field, -1];
+  if (form === 'count' || form === 'limit') return [field, /^\d{1,9}$/.test(first) ? Number(first) : first];
   if (form === 'flag') return [field, first === 'true' ? true : first === 'false' ? false : first];
   return [field, first];
 }
