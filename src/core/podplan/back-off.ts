@@ -44,7 +44,8 @@ export function backOffUntil(
   nowMs: number,
   limits: BackOffLimits,
 ): number | undefined {
-  if (entry === undefined || forgotten(entry, eventMs, limits)) return undefined;
+  // The clock was set back: how long ago the event was is not known.
+  if (entry === undefined || nowMs < eventMs || forgotten(entry, eventMs, limits)) return undefined;
   const until = eventMs + entry.delayMs;
   return nowMs < until ? until : undefined;
 }

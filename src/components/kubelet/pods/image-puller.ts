@@ -23,6 +23,7 @@ import type { PodServices } from './services.ts';
 /** Why a container cannot start now, with the time from which another try makes sense. */
 export class StartError extends Error {
   readonly waiting: WaitingReason;
+  /** Monotonic. */
   readonly retryAtMs: number | undefined;
   constructor(waiting: WaitingReason, retryAtMs?: number) {
     super(`${waiting.reason}: ${waiting.message}`);
@@ -105,7 +106,7 @@ export class ImagePuller {
     }
     const key = `${pod.metadata?.uid}_${image}`;
     const entry = this.backOff.get(key);
-    const nowMs = this.clock.nowMs();
+    const nowMs = this.clock.monotonicMs();
     const until = entry === undefined ? undefined : backOffUntil(entry, entry.sinceMs, nowMs, BACK_OFF);
     if (entry !== undefined && until !== undefined) {
       event('Normal', 'BackOff', `Back-off pulling image "${image}"`);
@@ -151,7 +152,7 @@ export class ImagePuller {
         return present;
       }
       event('Warning', 'Failed', `Failed to pull image "${image}": ${message}`);
-      const failedMs = this.clock.nowMs();
+      const failedMs = this.clock.monotonicMs();
       const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs, BACK_OFF);
       this.backOff.set(key, { ...next, cause: `ErrImagePull: ${message}` });
       // The back-off itself is shown next: a try at once moves the container from ErrImagePull to ImagePullBackOff.

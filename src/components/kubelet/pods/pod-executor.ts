@@ -78,7 +78,7 @@ export class PodExecutor {
   /** Again with less grace: the container is stopped sooner than the first call would have. */
   kill(pod: Pod, container: Container | EphemeralContainer | undefined, action: Kill, terminating: boolean): void {
     const { clock, events } = this.services;
-    const until = clock.nowMs() + action.graceSeconds * 1000;
+    const until = clock.monotonicMs() + action.graceSeconds * 1000;
     const known = this.killing.get(action.containerId);
     if (known !== undefined && known <= until) return;
     this.killing.set(action.containerId, until);

@@ -74,7 +74,7 @@ export class PodStarts {
       retries.succeeded('sandbox');
       onSandbox();
     } catch (error) {
-      retries.failed('sandbox', services.clock.nowMs());
+      retries.failed('sandbox', services.clock.monotonicMs());
       services.log.warn('pod sandbox not created', { pod: this.#name, error: messageOf(error) });
     }
   }
@@ -107,7 +107,7 @@ export class PodStarts {
     const shown = reason === 'ErrImagePull' || reason === 'ImagePullBackOff' ? reason : message;
     services.events.pod(pod(), 'Warning', 'Failed', `Error: ${shown}`, name);
     services.log.v(2, 'container not started', { pod: this.#name, container: name, reason, error: message });
-    if (retryAtMs === undefined) retries.failed(name, services.clock.nowMs());
+    if (retryAtMs === undefined) retries.failed(name, services.clock.monotonicMs());
     else retries.failedUntil(name, retryAtMs);
   }
 

@@ -1,6 +1,6 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodSource } from '../../../api/podspec/host-root-image.ts';
-import type { Timer } from '../../../base/clock.ts';
+import { MAX_TIMER_MS, type Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import { EVICTED } from '../../../core/eviction/messages.ts';
@@ -26,6 +26,7 @@ import { terminationMessage } from './termination-message.ts';
 import { VolumeRefresh } from './volume-refresh.ts';
 
 export interface Termination {
+  /** Monotonic. */
   readonly startedAtMs: number;
   readonly graceSeconds: number;
 }
@@ -217,7 +218,7 @@ export class PodWorker {
 
   /** Ends the pod. A later call can only shorten what is left. */
   terminate(graceSeconds: number, failure?: { readonly reason: string; readonly message: string }): void {
-    const nowMs = this.services.clock.nowMs();
+    const nowMs = this.services.clock.monotonicMs();
     this.failure ??= failure;
     if (this.termination === undefined) {
       this.termination = { startedAtMs: nowMs, graceSeconds };
@@ -264,7 +265,7 @@ export class PodWorker {
         await this.sync();
       } catch (error) {
         this.services.log.error('pod not synced', { pod: this.name, error: messageOf(error) });
-        this.wakeAt(this.services.clock.nowMs() + this.retries.delayMs('sync'));
+        this.wakeIn(this.retries.delayMs('sync'));
       }
     }
     this.looping = false;
@@ -284,7 +285,7 @@ export class PodWorker {
     this.probe(snapshot);
     this.report(snapshot, { ...plan, finished: over });
     this.announceBackOff(plan);
-    if (plan.wakeAtMs !== undefined) this.wakeAt(plan.wakeAtMs);
+    if (plan.wakeAtMs !== undefined) this.wakeIn(plan.wakeAtMs - nowMs);
     if (over) {
       await this.release();
       return;
@@ -299,8 +300,9 @@ export class PodWorker {
     const idle = !this.starting && !this.resizing && this.termination === undefined;
     const due = this.resize.state !== undefined || this.resize.pending(this.currentPod).length > 0;
     if (!idle || !due) return;
-    if (retryAtMs !== undefined && retryAtMs > this.services.clock.nowMs()) {
-      this.wakeAt(retryAtMs);
+    const leftMs = (retryAtMs ?? 0) - this.services.clock.monotonicMs();
+    if (retryAtMs !== undefined && leftMs > 0) {
+      this.wakeIn(leftMs);
       return;
     }
     const before = this.resize.state;
@@ -314,7 +316,7 @@ export class PodWorker {
         () => this.retries.succeeded('resize'),
         (error: unknown) => {
           this.services.log.warn('pod not resized', { pod: this.name, error: messageOf(error) });
-          this.retries.failed('resize', this.services.clock.nowMs());
+          this.retries.failed('resize', this.services.clock.monotonicMs());
         },
       )
       .finally(() => {
@@ -339,9 +341,15 @@ export class PodWorker {
       startFailures: this.starts.failures,
       backOff: this.starts.backOff,
       restartCounts: this.starts.restartCounts,
-      ...(this.termination === undefined ? {} : { termination: this.termination }),
+      ...(this.termination === undefined ? {} : { termination: this.inWallTime(this.termination) }),
       startedAtMs: Date.parse(this.lastStatus.startTime ?? '') || this.startedAtMs,
     };
+  }
+
+  /** The planner compares with the wall clock. */
+  private inWallTime({ startedAtMs, graceSeconds }: Termination): Termination {
+    const { clock } = this.services;
+    return { startedAtMs: clock.nowMs() - (clock.monotonicMs() - startedAtMs), graceSeconds };
   }
 
   private async messageOf(status: ContainerStatus): Promise<string> {
@@ -431,12 +439,12 @@ export class PodWorker {
 
   private async updateVolumes(): Promise<void> {
     if (await this.volumes.run(this.currentPod)) return;
-    this.wakeAt(this.services.clock.nowMs() + this.retries.delayMs('volumes'));
+    this.wakeIn(this.retries.delayMs('volumes'));
   }
 
   private execute(plan: PodPlan, snapshot: PodSnapshot): void {
     if (this.blocked !== undefined) return;
-    const nowMs = this.services.clock.nowMs();
+    const nowMs = this.services.clock.monotonicMs();
     const starts: StartAction[] = [];
     for (const action of plan.actions) {
       if (action.type === 'killContainer') {
@@ -446,7 +454,7 @@ export class PodWorker {
         if (!this.starting) this.executor.stopSandbox(this.currentPod, action.sandboxId);
       } else {
         const retryAtMs = this.retries.dueAtMs(stepOf(action));
-        if (retryAtMs !== undefined && retryAtMs > nowMs) this.wakeAt(retryAtMs);
+        if (retryAtMs !== undefined && retryAtMs > nowMs) this.wakeIn(retryAtMs - nowMs);
         else starts.push(action);
       }
     }
@@ -459,9 +467,9 @@ export class PodWorker {
     }
   }
 
-  private wakeAt(atMs: number): void {
+  private wakeIn(delayMs: number): void {
     this.timer?.cancel();
-    this.timer = this.services.clock.setTimer(Math.max(0, atMs - this.services.clock.nowMs()), () => this.wake());
+    this.timer = this.services.clock.setTimer(Math.max(0, Math.min(delayMs, MAX_TIMER_MS)), () => this.wake());
   }
 }
 

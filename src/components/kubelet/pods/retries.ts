@@ -1,4 +1,7 @@
-/** When the failed steps of one pod are due again: a delay that doubles up to a bound, by the step's name. */
+/**
+ * When the failed steps of one pod are due again, in monotonic time: a delay that doubles up to a bound, by the step's
+ * name.
+ */
 export class Retries {
   readonly #minMs: number;
   readonly #maxMs: number;

@@ -5,7 +5,7 @@ import { readySandboxes } from '../../../core/podplan/snapshot.ts';
 import type { PodServices } from './services.ts';
 
 const MIN_RENEWAL_MS = 1_000;
-const MAX_RENEWAL_MS = 3600_000;
+const CHECK_MS = 60_000;
 
 /** Keeps the projected files of one pod current: after changes of its sources and before its tokens expire. */
 export class VolumeRefresh {
@@ -42,14 +42,28 @@ export class VolumeRefresh {
     return done;
   }
 
-  /** Sets the timer of the token that expires first, or of the driver that is to be called again. */
+  /** Waits for the token that is due first, or for the driver that is to be called again. */
   awaitRenewal(): void {
-    const { tokens, clock, volumes } = this.#services;
-    const due = [tokens.renewalAtMs(this.#uid), volumes.republishAtMs(this.#uid)].filter((each) => each !== undefined);
-    if (due.length === 0) return;
-    const atMs = Math.min(...due);
+    const { tokens, volumes, clock } = this.#services;
+    const republishMs = volumes.republishInMs(this.#uid);
+    this.#await(republishMs === undefined ? undefined : clock.monotonicMs() + republishMs, tokens);
+  }
+
+  /** Checks again within a minute: a jump of the clock may end a token at once. */
+  #await(republishMs: number | undefined, tokens: PodServices['tokens']): void {
+    const { clock } = this.#services;
     this.#renewal?.cancel();
-    this.#renewal = clock.setTimer(Math.max(MIN_RENEWAL_MS, Math.min(atMs - clock.nowMs(), MAX_RENEWAL_MS)), () => {
+    const leftMs = (): number =>
+      Math.min(
+        tokens.renewalInMs(this.#uid) ?? Number.POSITIVE_INFINITY,
+        (republishMs ?? Number.POSITIVE_INFINITY) - clock.monotonicMs(),
+      );
+    if (leftMs() === Number.POSITIVE_INFINITY) return;
+    this.#renewal = clock.setTimer(Math.max(MIN_RENEWAL_MS, Math.min(leftMs(), CHECK_MS)), () => {
+      if (leftMs() > 0) {
+        this.#await(republishMs, tokens);
+        return;
+      }
       this.due = true;
       this.#onDue();
     });

@@ -171,7 +171,8 @@ export class Prober {
 
   private firstDelay(target: Target, loop: Loop, adopted: boolean): number {
     const timing = probeTiming(loop.probe);
-    const since = this.options.clock.nowMs() - target.status.startedAtMs;
+    // A container cannot have started in the future: the clock was set back.
+    const since = Math.max(0, this.options.clock.nowMs() - target.status.startedAtMs);
     const delay = Math.max(0, timing.initialDelayMs - since);
     // After a restart of the kubelet all containers are found at once: their probes are spread over a period.
     return adopted ? Math.max(delay, this.options.random.random() * timing.periodMs) : delay;

@@ -116,7 +116,7 @@ export class ImageCollector {
   private async remove(all: boolean): Promise<void> {
     const { services } = this;
     const { settings, clock, runtime, log } = services;
-    const nowMs = clock.nowMs();
+    const nowMs = clock.monotonicMs();
     const used = new Set<string>();
     for (const uid of services.view.uids()) {
       for (const container of services.view.get(uid).containers) used.add(container.imageId);

@@ -201,8 +201,8 @@ export class VolumeManager {
   }
 
   /** When the pod's volumes are due again though nothing of them has changed; undefined: never. */
-  republishAtMs(uid: string): number | undefined {
-    return this.options.plugins.republishes(uid) ? this.options.clock.nowMs() + REPUBLISH_MS : undefined;
+  republishInMs(uid: string): number | undefined {
+    return this.options.plugins.republishes(uid) ? REPUBLISH_MS : undefined;
   }
 
   /** The devices that the container is given. Throws as `mountsOf`. */

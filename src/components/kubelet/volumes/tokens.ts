@@ -15,8 +15,12 @@ export interface IssuedToken {
 
 interface Token extends IssuedToken {
   readonly issuedAtMs: number;
-  /** Not renewed before, since the API server is away; wall-clock time. */
-  readonly retryAtMs?: number;
+  /** Monotonic time of the issue. */
+  readonly issuedMs: number;
+  /** As its issuer has set it, whatever the clock of this host shows. */
+  readonly lifetimeMs: number;
+  /** Monotonic time until which it is not renewed, since the API server is away. */
+  readonly retryMs?: number;
 }
 
 /** As it outlives the process. */
@@ -70,8 +74,8 @@ export class TokenSource {
     this.remembered ??= this.remember();
     await this.remembered;
     const known = this.cache.get(key);
-    const nowMs = this.clock.nowMs();
-    if (known !== undefined && nowMs < renewalOf(known)) return known;
+    const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
+    if (known !== undefined && renewalInMs(known, nowMs, monotonicMs) > 0) return known;
     if (this.client === undefined) throw new Error('no API server yet to issue a service-account token');
     try {
       const answer = await this.client
@@ -91,6 +95,8 @@ export class TokenSource {
       const issued = {
         token,
         issuedAtMs: nowMs,
+        issuedMs: monotonicMs,
+        lifetimeMs: lifetimeOf(token) ?? expirationSeconds * 1000,
         expiresAtMs: Number.isNaN(expires) ? nowMs + expirationSeconds * 1000 : expires,
       };
       this.cache.set(key, issued);
@@ -101,21 +107,21 @@ export class TokenSource {
       // A token that still holds is better than none while the API server is away. One that has expired opens nothing,
       // but without it the pod of a host that is cut off could not start.
       if (nowMs >= known.expiresAtMs && !isApiError(error, 'ServiceUnavailable')) throw error;
-      if (nowMs >= known.expiresAtMs && known.retryAtMs === undefined)
+      if (nowMs >= known.expiresAtMs && known.retryMs === undefined)
         this.log.warn('expired token kept: no API server in reach', { pod: `${namespace}/${name}` });
       this.log.v(4, 'token not renewed', { pod: `${namespace}/${name}`, error: messageOf(error) });
-      this.cache.set(key, { ...known, retryAtMs: nowMs + RETRY_MS });
+      this.cache.set(key, { ...known, retryMs: monotonicMs + RETRY_MS });
       return known;
     }
   }
 
   /** When the next of the pod's tokens is due; undefined without any. */
-  renewalAtMs(uid: string): number | undefined {
-    let next: number | undefined;
-    for (const [key, token] of this.cache) {
-      if (key.startsWith(`${uid}\n`)) next = Math.min(next ?? Number.POSITIVE_INFINITY, renewalOf(token));
-    }
-    return next;
+  renewalInMs(uid: string): number | undefined {
+    const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
+    const left = [...this.cache].flatMap(([key, token]) =>
+      key.startsWith(`${uid}\n`) ? [renewalInMs(token, nowMs, monotonicMs)] : [],
+    );
+    return left.length === 0 ? undefined : Math.min(...left);
   }
 
   forget(uid: string): void {
@@ -134,7 +140,11 @@ export class TokenSource {
   private async remember(): Promise<void> {
     for (const record of (await this.lastKnown?.read(SET)) ?? []) {
       const { key, token, issuedAtMs, expiresAtMs } = record as unknown as KeptToken;
-      if (!this.cache.has(key)) this.cache.set(key, { token, issuedAtMs, expiresAtMs });
+      if (this.cache.has(key)) continue;
+      const lifetimeMs = lifetimeOf(token) ?? expiresAtMs - issuedAtMs;
+      const ageMs = Math.max(0, this.clock.nowMs() - issuedAtMs);
+      const issuedMs = this.clock.monotonicMs() - ageMs;
+      this.cache.set(key, { token, issuedAtMs, issuedMs, lifetimeMs, expiresAtMs });
     }
   }
 
@@ -149,6 +159,25 @@ export class TokenSource {
   }
 }
 
-const renewalOf = (token: Token): number =>
-  token.retryAtMs ??
-  Math.min(token.issuedAtMs + 0.8 * (token.expiresAtMs - token.issuedAtMs), token.issuedAtMs + MAX_AGE_MS);
+/**
+ * How long the token is good. Both clocks count: the host's clock may be set back, and after a jump forward the API
+ * server rejects the token.
+ */
+function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
+  if (token.retryMs !== undefined) return token.retryMs - monotonicMs;
+  const age = Math.min(0.8 * token.lifetimeMs, MAX_AGE_MS);
+  const end = token.expiresAtMs - 0.2 * token.lifetimeMs;
+  return Math.min(token.issuedMs + age - monotonicMs, end - nowMs);
+}
+
+/** Undefined: it is no JSON web token with both times. */
+function lifetimeOf(token: string): number | undefined {
+  try {
+    const [, payload = ''] = token.split('.');
+    const claims: unknown = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')));
+    const { iat, exp } = claims as { readonly iat?: unknown; readonly exp?: unknown };
+    return typeof iat === 'number' && typeof exp === 'number' ? (exp - iat) * 1000 : undefined;
+  } catch {
+    return undefined;
+  }
+}
