@@ -15,8 +15,15 @@ const MIN_OOM_SCORE = -1000;
 const NANOSECONDS_PER_TICK = 10_000_000;
 const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' };
 
+/** The host's resolver, and the servers of systemd-resolved behind its stub. Source: systemd-resolved(8). */
+const RESOLVER_FILES = { own: '/etc/resolv.conf', behindStub: '/run/systemd/resolve/resolv.conf' };
+
 /** `root`: the host's `--root`; hosts that share a machine have machine-ids of their own. */
-export function createHostFacts(options: { readonly root: string; readonly nowMs: () => number }): HostFacts {
+export function createHostFacts(options: {
+  readonly root: string;
+  readonly nowMs: () => number;
+  readonly resolverFiles?: typeof RESOLVER_FILES;
+}): HostFacts {
   return {
     info: () => readInfo(options.root),
     topology: readTopology,
@@ -25,9 +32,18 @@ export function createHostFacts(options: { readonly root: string; readonly nowMs
     foreignFileSystem: readForeignFileSystem,
     // Any file operation takes a thread of the pool.
     touchFile: async () => void (await stat('/proc/self')),
-    resolvConf: () => text('/etc/resolv.conf'),
+    resolvConf: () => readResolvConf(options.resolverFiles ?? RESOLVER_FILES),
     hosts: () => text('/etc/hosts'),
   };
+}
+
+/** A stub on a loopback address of the host is not in reach of pods. */
+async function readResolvConf({ own, behindStub }: typeof RESOLVER_FILES): Promise<string> {
+  const content = await text(own);
+  const servers = [...content.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, address = '']) => address);
+  if (servers.length === 0 || !servers.every((address) => /^127\.0\.0\.5[34]$/.test(address))) return content;
+  const behind = await text(behindStub);
+  return /^\s*nameserver\s/m.test(behind) ? behind : content;
 }
 
 async function readInfo(root: string): Promise<HostInfo> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -29,6 +29,22 @@ describe('facts of the host', () => {
       { ...parseOsRelease('A="x y"\nB=\'z\'\nC=plain\n# D=no\nPRETTY_NAME="Debian GNU/Linux 12"\n__proto__=x\n') },
       { A: 'x y', B: 'z', C: 'plain', PRETTY_NAME: 'Debian GNU/Linux 12' },
     );
+  });
+
+  it('give the resolver behind the stub of systemd-resolved', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'resolver-'));
+    const [own, behindStub] = [join(directory, 'own'), join(directory, 'behind')];
+    const facts = createHostFacts({ root: '/', nowMs: Date.now, resolverFiles: { own, behindStub } });
+    try {
+      await writeFile(own, 'nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch a.example\n');
+      assert.match(await facts.resolvConf(), /127\.0\.0\.53/, 'without systemd-resolved');
+      await writeFile(behindStub, 'nameserver 192.0.2.53\nsearch b.example\n');
+      assert.equal(await facts.resolvConf(), 'nameserver 192.0.2.53\nsearch b.example\n');
+      await writeFile(own, 'nameserver 192.0.2.1\n');
+      assert.equal(await facts.resolvConf(), 'nameserver 192.0.2.1\n');
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   });
 
   it('watch calls back once for a burst, and takes a path that is not there', async () => {
