@@ -1,7 +1,7 @@
 /**
  * Bounds how fast containers fill their logs. The monitor of a container that writes faster is paused again and again,
- * so that its pipes fill and the container waits, as it would for a slow disk: nothing is lost. Containers on the host's
- * root, such as the API server, are not slowed down.
+ * so that its pipes fill and the container waits, as it would for a slow disk: nothing is lost. Containers on the root
+ * of the host, such as the API server, are not slowed down.
  */
 import { readFileSync } from 'node:fs';
 import type { Clock, Timer } from '../../base/clock.ts';
