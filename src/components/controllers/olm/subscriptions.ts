@@ -115,11 +115,16 @@ export class SubscriptionPart {
   ): Promise<InstallPlan> {
     const client = this.#olm.handle.writer(resources.installPlans);
     const names = choices.map(({ name }) => name).sort();
-    const found = plans.find(
-      ({ spec, status }) =>
-        status?.phase !== 'Complete' &&
-        JSON.stringify([...(spec?.clusterServiceVersionNames ?? [])].sort()) === JSON.stringify(names),
-    );
+    const isSame = ({ spec }: InstallPlan): boolean =>
+      JSON.stringify([...(spec?.clusterServiceVersionNames ?? [])].sort()) === JSON.stringify(names);
+    const found = plans.find((each) => each.status?.phase !== 'Complete' && isSame(each));
+    if (found === undefined) {
+      // The informer may lack the plan that was made a moment ago; another one would install the same version twice.
+      const known = new Set(plans.map(({ metadata }) => metadata?.name));
+      const { items } = await client.list({ namespace });
+      const late = items.find((each) => !known.has(each.metadata?.name) && isSame(each));
+      if (late !== undefined) return late;
+    }
     if (found?.status?.plan !== undefined) return found;
     const steps = await this.#steps(namespace, choices, situation);
     const wanting = situation.subscriptions.filter((each) => choices.some((choice) => isFor(choice, each)));
