@@ -32,7 +32,13 @@ export const cases: readonly AttackCase[] = [
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const at = `/api/v1/namespaces/${tenant.namespace}/services`;
-      const node = await lab.pods.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[0].address}');
+      const node = await lab.pods.kubectl(
+        'get',
+        'nodes',
+        '--selector=node-role.kubernetes.io/master',
+        '-o',
+        'jsonpath={.items[0].status.addresses[0].address}',
+      );
       for (const address of [node, '192.0.2.1']) {
         const made = await lab.request(tenant, 'POST', at, service('thief', { externalIPs: [address] }));
         assert.equal(made.code, 403, made.body);
@@ -68,7 +74,13 @@ export const cases: readonly AttackCase[] = [
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const at = `/api/v1/namespaces/${tenant.namespace}`;
-      const node = await lab.pods.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[0].address}');
+      const node = await lab.pods.kubectl(
+        'get',
+        'nodes',
+        '--selector=node-role.kubernetes.io/master',
+        '-o',
+        'jsonpath={.items[0].status.addresses[0].address}',
+      );
       const kubernetes = await lab.pods.kubectl('get', 'service', 'kubernetes', '-o', 'jsonpath={.spec.clusterIP}');
       const pod = {
         apiVersion: 'v1',
