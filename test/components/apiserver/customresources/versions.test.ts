@@ -219,6 +219,7 @@ describe('versions that a webhook converts', () => {
       const chunks: Buffer[] = [];
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
       incoming.on('end', () => {
+        if (incoming.method === 'GET') return void outgoing.writeHead(404).end();
         const review = JSON.parse(Buffer.concat(chunks).toString()) as Document;
         reviews.push(review);
         const result = answer(review);
@@ -304,7 +305,8 @@ describe('versions that a webhook converts', () => {
       return good;
     };
     await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
-    await fails('f2', () => 302, /the server responded with the status code 302/);
+    // A 302 is followed without the body of the request, as Go's HTTP client does.
+    await fails('f2', () => 302, /the server could not find the requested resource/);
     await fails('f3', () => ({}), /no ConversionReview/);
     await fails(
       'f4',

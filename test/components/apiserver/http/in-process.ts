@@ -20,7 +20,8 @@ class MemoryResponse extends Writable {
   #chunks: Buffer[] = [];
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
-    this.#chunks.push(chunk);
+    // The sender uses the buffer again after `done`.
+    this.#chunks.push(Buffer.from(chunk));
     done();
   }
 
