@@ -133,8 +133,8 @@ function issuerDocument(context: RestContext): object {
 }
 
 /**
- * Upstream's names for what a start consists of: here it is done as one. Source:
- * k8s.io/kubernetes/test/e2e/apimachinery/health_handlers.go.
+ * Post-start hooks of kube-apiserver 1.36 with its default feature gates. The start is one step here, so they share one
+ * check. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver, apiextensions-apiserver and kube-aggregator.
  */
 const START_STEPS: readonly string[] = [
   'poststarthook/start-apiserver-admission-initializer',
@@ -143,6 +143,9 @@ const START_STEPS: readonly string[] = [
   'poststarthook/priority-and-fairness-filter',
   'poststarthook/storage-object-count-tracker-hook',
   'poststarthook/storage-readiness',
+  'poststarthook/peer-endpoint-reconciler-controller',
+  'poststarthook/start-kube-apiserver-identity-lease-controller',
+  'poststarthook/start-kube-apiserver-identity-lease-garbage-collector',
   'poststarthook/start-legacy-token-tracking-controller',
   'poststarthook/start-apiextensions-informers',
   'poststarthook/start-apiextensions-controllers',
@@ -190,10 +193,13 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
     },
   };
   const { checkEncryption } = deps;
+  // Calls inside the process use no certificate, so none can expire.
+  const loopback: HealthCheck = { name: 'loopback-serving-certificate', check: () => {} };
   const encryption = checkEncryption === undefined ? [] : [{ name: 'kms-providers', check: checkEncryption }];
   return [
-    { path: '/healthz', checks: [ping, log, store, ...encryption, ...steps] },
-    { path: '/livez', checks: [ping, log, store, ...encryption, ...steps] },
+    { path: '/healthz', checks: [ping, log, loopback, store, ...encryption, ...steps] },
+    // As upstream: a restart does not repair a KMS plug-in.
+    { path: '/livez', checks: [ping, log, loopback, store, ...steps] },
     { path: '/readyz', checks: [ping, log, store, ...encryption, storeReady, synced, ...steps, shutdown] },
   ];
 }

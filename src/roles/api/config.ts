@@ -10,7 +10,7 @@ import { parseNetworks } from '../../base/networks.ts';
 import type { ApiServerConfig } from '../../components/apiserver/index.ts';
 import type { ReleaseSource } from '../../components/apiserver/release-port.ts';
 import { createSelfSigned, lifetimeFrom } from '../../io/pki/index.ts';
-import type { ApiValues } from '../config/apiserver/index.ts';
+import { type ApiValues, checkFeatureGates } from '../config/apiserver/index.ts';
 import { chooseCiphers } from '../config/etcd/cipher-suites.ts';
 import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
 import { runtimeConfigOf } from '../config/runtime-config.ts';
@@ -45,6 +45,7 @@ export async function apiConfigOf(
   values: ApiValues,
   { referredToBy, ownHost, soleWriter, openshift, upstreamOnly = false, onOpenSecret }: ApiOptions,
 ): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
+  checkFeatureGates(values);
   const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
   const warnings = [...values.warnings(), ...unknownVersions];
   const text = (path: string): Promise<string> => readReferenced(path, referredToBy);

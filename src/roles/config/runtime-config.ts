@@ -10,9 +10,10 @@ import { boolean, dictionary, type Field } from './strict-yaml.ts';
 
 /**
  * Versions that kube-apiserver accepts although it serves nothing in them any more: its scheme still has their types.
- * Source: pkg/apis/GROUP/install of Kubernetes.
+ * Source: pkg/apis/GROUP/install of Kubernetes 1.36.
  */
 const REGISTERED: Readonly<Record<string, readonly string[]>> = {
+  'admission.k8s.io': ['v1', 'v1beta1'],
   'admissionregistration.k8s.io': ['v1alpha1', 'v1beta1'],
   apps: ['v1beta1', 'v1beta2'],
   'authentication.k8s.io': ['v1alpha1', 'v1beta1'],
@@ -24,13 +25,14 @@ const REGISTERED: Readonly<Record<string, readonly string[]>> = {
   'events.k8s.io': ['v1beta1'],
   extensions: ['v1beta1'],
   'flowcontrol.apiserver.k8s.io': ['v1beta1', 'v1beta2', 'v1beta3'],
+  'imagepolicy.k8s.io': ['v1alpha1'],
   'internal.apiserver.k8s.io': ['v1alpha1'],
   'networking.k8s.io': ['v1beta1'],
   'node.k8s.io': ['v1alpha1', 'v1beta1'],
   policy: ['v1beta1'],
   'rbac.authorization.k8s.io': ['v1alpha1', 'v1beta1'],
   'resource.k8s.io': ['v1alpha3', 'v1beta1', 'v1beta2'],
-  'scheduling.k8s.io': ['v1alpha1', 'v1beta1'],
+  'scheduling.k8s.io': ['v1alpha2', 'v1beta1'],
   'storage.k8s.io': ['v1alpha1', 'v1beta1'],
   'storagemigration.k8s.io': ['v1beta1'],
 };

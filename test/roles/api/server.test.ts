@@ -226,7 +226,8 @@ describe('kube-apiserver by its own flags', () => {
       `--service-account-signing-key-file=${join(pki, 'sa-signer.key')}`,
       `--service-account-key-file=${join(pki, 'sa-signer.crt')}`,
       '--authorization-mode=Node,RBAC',
-      '--feature-gates=Whatever=true',
+      '--feature-gates=WatchList=true',
+      '--watch-cache=false',
       `--token-auth-file=${tokens}`,
     ]);
     for (let attempt = 0; attempt < 1200 && !existsSync(join(certDir, 'apiserver.crt')); attempt++) {
@@ -234,6 +235,7 @@ describe('kube-apiserver by its own flags', () => {
     }
     await answers(`https://localhost:${port}/healthz`, await readFile(join(certDir, 'apiserver.crt'), 'utf8'), api);
     assert.match(api.output(), /--feature-gates has no meaning here/);
+    assert.match(api.output(), /--watch-cache has no meaning here/);
     assert.match(
       api.output(),
       /tokens\.csv: private material that every user can read; run chmod 0600 \/.*tokens\.csv/,
@@ -251,6 +253,7 @@ describe('kube-apiserver by its own flags', () => {
       [['--no-such-flag=1'], /unknown flag --no-such-flag/],
       [['--secure-port=abc'], /--secure-port: "abc" is not a whole number/],
       [['--authorization-mode=ABAC'], /--authorization-mode: "ABAC" is not accepted/],
+      [['--feature-gates=Whatever=true'], /--feature-gates: unrecognized feature gate: Whatever$/],
       [['--etcd-prefix=/other'], /--etcd-prefix=\/other: objects are kept below \/registry/],
       [['--enable-admission-plugins=ImagePolicyWebhook'], /"ImagePolicyWebhook" is not supported/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],

@@ -37,6 +37,7 @@ describe('--runtime-config', () => {
       ['apps/v1/Deployments=true', /lower case and plural/],
       ['apps/v9=true', /apps\/v9 is not there/],
       ['apps/v1/pods=true', /apps\/v1\/pods is not there/],
+      ['scheduling.k8s.io/v1alpha1=true', /scheduling.k8s.io\/v1alpha1 is not there/],
       ['resource.k8s.io/v1alpha9=true', /resource.k8s.io\/v1alpha9 is not there/],
       ['api/all=false', /leaves nothing/],
     ];
@@ -51,6 +52,8 @@ describe('--runtime-config', () => {
       '--runtime-config: apps/v1beta2 is not there, on or off',
       '--runtime-config: resource.k8s.io/v1alpha3 is not there, on or off',
     ]);
+    for (const name of ['scheduling.k8s.io/v1alpha2', 'imagepolicy.k8s.io/v1alpha1', 'admission.k8s.io/v1beta1'])
+      assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} is not there, on or off`]);
   });
 
   it('takes the end of what is not there with a warning', () => {

@@ -1,2 +1,3 @@
+export { checkFeatureGates } from './feature-gates.ts';
 export { apiFlagHelp } from './flags.ts';
 export { ApiUsageProblem, ApiValues, readApiArguments } from './values.ts';

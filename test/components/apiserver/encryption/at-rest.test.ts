@@ -188,7 +188,12 @@ describe('a KMS plug-in', () => {
   it('encrypts a seed; values carry it, and one call opens them all', async () => {
     const server = await startServer({ store, encryption: source });
     for (let at = 0; at < 20; at++) await server.call('POST', SECRET, { body: secret(`s${at}`, `text ${at}`) });
-    assert.equal((await server.call('GET', '/healthz/kms-providers')).code, 200);
+    for (const [path, code] of [
+      ['/healthz', 200],
+      ['/readyz', 200],
+      ['/livez', 404],
+    ] as const)
+      assert.equal((await server.call('GET', `${path}/kms-providers`)).code, code, path);
     await server.stop(true);
     const value = await stored(store, '/registry/secrets/default/s3');
     const prefix = 'k8s:enc:kms:v2:plug:';

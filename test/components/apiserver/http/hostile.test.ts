@@ -205,8 +205,17 @@ describe('hostile and odd clients', () => {
       const step = `${path}/poststarthook/apiservice-status-remote-available-controller`;
       assert.equal((await server.call('GET', step)).text, 'ok');
       const said = (await server.call('GET', `${path}?verbose=1`)).text.split('\n');
-      for (const name of ['poststarthook/crd-informer-synced', 'autoregister-completion'])
+      for (const name of [
+        'poststarthook/crd-informer-synced',
+        'poststarthook/storage-readiness',
+        'poststarthook/start-legacy-token-tracking-controller',
+        'poststarthook/start-kube-apiserver-identity-lease-controller',
+        'poststarthook/start-kube-apiserver-identity-lease-garbage-collector',
+        'poststarthook/peer-endpoint-reconciler-controller',
+        'autoregister-completion',
+      ])
         assert.ok(said.includes(`[+]${name} ok`), `${path} ${name}`);
+      assert.equal(said.includes('[+]loopback-serving-certificate ok'), path !== '/readyz', path);
     }
     assert.match((await server.call('GET', '/metrics')).text, /apiserver_request_total\{.*verb="GET".*\} \d+/);
     const issuer = await server.call<{ jwks_uri: string }>('GET', '/.well-known/openid-configuration');
