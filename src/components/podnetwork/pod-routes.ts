@@ -44,7 +44,9 @@ const COALESCE_MS = 50;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
 /** Against changes that the monitor missed. */
-const RESYNC_MS = 5_000;
+const RESYNC_MS = 180_000;
+/** Entries of tunnels and their guard are not monitored. */
+const TUNNEL_RESYNC_MS = 10_000;
 /** Half of what the kernel keeps a learnt path MTU for. */
 const PROBE_EVERY_MS = 300_000;
 
@@ -127,9 +129,9 @@ class NodePodRoutes implements PodRoutes {
     this.#again = false;
     this.#working = this.#synchronize()
       .then(
-        () => {
+        ({ hasTunnels }) => {
           this.#retryMs = RETRY_MIN_MS;
-          return RESYNC_MS;
+          return hasTunnels ? TUNNEL_RESYNC_MS : RESYNC_MS;
         },
         (error: unknown) => {
           this.#deps.log.warn('routes to pods of other hosts incomplete', {
@@ -147,11 +149,11 @@ class NodePodRoutes implements PodRoutes {
       });
   }
 
-  async #synchronize(): Promise<void> {
+  async #synchronize(): Promise<{ readonly hasTunnels: boolean }> {
     const { kernel, config, ownAddresses, log } = this.#deps;
     const all = this.#nodes.list().map(peerOf);
     const listed = all.find(({ node }) => node === config.nodeName);
-    if (listed === undefined || listed.podCidrs.length === 0) return;
+    if (listed === undefined || listed.podCidrs.length === 0) return { hasTunnels: false };
     const own = { ...listed, addresses: await ownAddresses() };
     // A Node without addresses or ranges is one whose host has just been registered.
     const peers = all.filter(
@@ -175,14 +177,16 @@ class NodePodRoutes implements PodRoutes {
       this.#mtu = plan.podMtu;
       this.#deps.onMtu(plan.podMtu);
     }
-    await kernel.guard(plan.overlay.links.length === 0 ? undefined : addresses);
-    if (changes.length === 0) return;
+    const hasTunnels = plan.overlay.links.length > 0;
+    await kernel.guard(hasTunnels ? addresses : undefined);
+    if (changes.length === 0) return { hasTunnels };
     await kernel.apply(changes);
     log.info('routes to pods of other hosts', {
       routes: plan.overlay.routes.filter(({ via }) => via !== undefined).length,
       tunnels: plan.overlay.forwards.length,
       changes: changes.length,
     });
+    return { hasTunnels };
   }
 
   /** With the path MTU as last measured. It is measured again when a way changes, and every few minutes. */

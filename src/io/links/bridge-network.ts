@@ -51,10 +51,10 @@ export interface BridgeNetwork extends PodNetwork {
   /** Sets the MTU of pods' links, those of running pods included. Never rejects. */
   setMtu(mtu: number): Promise<void>;
   /**
-   * Compares links, addresses, routes, kernel settings and filter tables with the desired state and restores what is
-   * missing. Never rejects.
+   * Compares links, addresses, routes and kernel settings with the desired state, and with `filter` the tables of the
+   * packet filter, and restores what is missing. Never rejects.
    */
-  reconcile(): Promise<void>;
+  reconcile(options: { readonly filter: boolean }): Promise<void>;
   /** The fault that the last `reconcile` could not repair. */
   readonly problem: string | undefined;
   /** The fault that keeps packets of pods from being forwarded; undefined: none is found. Never rejects. */
@@ -296,8 +296,8 @@ class NftBridgeNetwork implements BridgeNetwork {
     return [...this.#attachments.values()].some(({ ips }) => ips.includes(address));
   }
 
-  reconcile(): Promise<void> {
-    this.#reconciling ??= this.#repairAll()
+  reconcile({ filter }: { readonly filter: boolean }): Promise<void> {
+    this.#reconciling ??= this.#repairAll(filter)
       .then(
         (repaired) => {
           this.#problem = undefined;
@@ -316,7 +316,7 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 
   /** Resolves with the changes that were made. */
-  async #repairAll(): Promise<string[]> {
+  async #repairAll(filter: boolean): Promise<string[]> {
     const ranges = this.#ranges;
     if (ranges.length === 0) return [];
     await this.#setKernel(ranges);
@@ -338,7 +338,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     if (lines === undefined) done.push(`link ${this.#bridge} added`);
     else if (lines.length > 0) done.push(...(await this.#runLines(lines)));
     for (const attachment of [...this.#attachments.values()]) done.push(...(await this.#repair(attachment, observed)));
-    for (const { family } of ranges) {
+    for (const { family } of filter ? ranges : []) {
       if (this.#unfiltered.has(family) || (await this.#listing(family)) === this.#listings.get(family)) continue;
       await this.#applyFilter();
       done.push(`table ${this.#options.nftTable} applied`);

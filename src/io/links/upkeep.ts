@@ -40,15 +40,21 @@ interface ListedAddresses {
   readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
 }
 
+/** One process lists the links and the IPv4 routes. */
 export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): Promise<ObservedNetwork> {
-  const list = async <T>(...args: readonly string[]): Promise<T[]> => {
-    const text = await command(ip, ['-json', ...args], '', MAX_LISTING);
-    return text.trim() === '' ? [] : (JSON.parse(text) as T[]);
+  const run = async (args: readonly string[], input = ''): Promise<unknown[][]> => {
+    const text = await command(ip, ['-json', ...args], input, MAX_LISTING);
+    return text
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .map((line) => JSON.parse(line) as unknown[]);
   };
-  const [addresses, ...routes] = await Promise.all([
-    list<ListedAddresses>('address', 'show'),
-    ...families.map((family) => list<{ dst?: string; dev?: string }>(`-${family}`, 'route', 'show')),
+  const [[listed = [], ...four], six] = await Promise.all([
+    run(['-batch', '-'], families.includes(4) ? 'address show\nroute show\n' : 'address show\n'),
+    families.includes(6) ? run(['-6', 'route', 'show']) : [],
   ]);
+  const addresses = listed as ListedAddresses[];
+  const routes = [...four, ...six].flat() as { dst?: string; dev?: string }[];
   const links = addresses.map(
     ({ ifname = '', flags = [], group = '', addr_info: held = [] }): [string, ObservedLink] => [
       ifname,
@@ -61,7 +67,7 @@ export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): 
   );
   return {
     links: new Map(links),
-    routes: new Set(routes.flat().map(({ dst = '', dev = '' }) => `${dst} ${dev}`)),
+    routes: new Set(routes.map(({ dst = '', dev = '' }) => `${dst} ${dev}`)),
   };
 }
 

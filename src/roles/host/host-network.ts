@@ -2,7 +2,7 @@
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { Log } from '../../base/log.ts';
 import { createCniNetwork, readNetworkConfig } from '../../io/cni/index.ts';
-import { createBridgeNetwork, type HostNetworkRecord, probeLinks } from '../../io/links/index.ts';
+import { createBridgeNetwork, type HostNetworkRecord, probeLinks, watchFilter } from '../../io/links/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
 import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,7 +11,9 @@ export interface HostNetwork extends PodNetwork {
   /** Undefined: CNI plug-ins set the MTU, and lead to pods of other hosts. */
   readonly setMtu?: (mtu: number) => Promise<void>;
   /** Undefined: CNI plug-ins maintain their own links. */
-  readonly reconcile?: () => Promise<void>;
+  readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
+  /** Calls `changed` after each change of the packet filter. */
+  readonly watchFilter?: (changed: () => void) => { isRunning(): boolean; stop(): void };
   /** The fault that keeps packets of pods from being forwarded. */
   readonly forwarding?: () => Promise<string | undefined>;
   /** The fault that the last `reconcile` could not repair. */
@@ -72,7 +74,8 @@ export async function createHostNetwork(
     retain: (alive) => bridge.retain(alive),
     setPodCidrs: (cidrs) => bridge.setPodCidrs(cidrs),
     setMtu: (mtu) => bridge.setMtu(mtu),
-    reconcile: () => bridge.reconcile(),
+    reconcile: (options) => bridge.reconcile(options),
+    watchFilter: (changed) => watchFilter({ nft: 'nft', changed, log }),
     problem: () => bridge.problem,
     forwarding: () => bridge.forwarding(),
     holds: (address) => bridge.holds(address),

@@ -1,6 +1,7 @@
 /**
  * Keeps this host's part of the pod network as it should be: links, addresses, routes and packet filter tables that
- * another program has removed are restored every few seconds, and at once when the kernel reports a deletion.
+ * another program has removed are restored when the kernel reports a change. A comparison of the links and routes every
+ * few seconds, and of everything every few minutes, finds changes without a report.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,14 +15,22 @@ export interface NetworkUpkeep {
   forwarding(): string | undefined;
   /** Each function starts a comparison of one component. */
   start(verify: readonly (() => void)[]): void;
-  /** A line of `ip monitor` about a deleted address, route or link. */
+  /** A line of `ip monitor` about a deleted address, route or link; empty when lines may have been missed. */
   lost(line: string): void;
   stop(): void;
 }
 
-const EVERY_MS = 5_000;
+const EVERY_MS = 10_000;
+/** Period of comparing everything while changes of the packet filter are reported. */
+const FULL_EVERY_MS = 180_000;
 const COALESCE_MS = 200;
-const FORWARDING_EVERY_MS = 15_000;
+/** Least time between comparisons after reports: other programs may change the packet filter all the time. */
+const APART_MS = 5_000;
+const FORWARDING_EVERY_MS = 60_000;
+/** After changes, which may have removed routes of the probe. */
+const FORWARDING_APART_MS = 4_000;
+/** While there is a fault: the probe changes the packet filter to find the rule. */
+const FORWARDING_FAULT_MS = 15_000;
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
 
@@ -30,31 +39,54 @@ export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log
   let timer: Timer | undefined;
   let dueMs = Number.POSITIVE_INFINITY;
   let isStopped = true;
+  let isRunning = false;
+  let isFullDue = true;
+  let comparedMs = Number.NEGATIVE_INFINITY;
+  let fullMs = Number.NEGATIVE_INFINITY;
+  let filter: { isRunning(): boolean; stop(): void } | undefined;
   let fault: string | undefined;
   let checkedMs = Number.NEGATIVE_INFINITY;
+  let isForwardingDue = false;
   const checkForwarding = async (): Promise<void> => {
-    if (network.forwarding === undefined || clock.monotonicMs() - checkedMs < FORWARDING_EVERY_MS) return;
+    const changedMs = fault === undefined ? FORWARDING_APART_MS : FORWARDING_FAULT_MS;
+    const isDue = isForwardingDue || fault !== undefined || filter?.isRunning() !== true;
+    const everyMs = isDue ? changedMs : FORWARDING_EVERY_MS;
+    if (network.forwarding === undefined || clock.monotonicMs() - checkedMs < everyMs) return;
+    isForwardingDue = false;
     checkedMs = clock.monotonicMs();
     const found = await network.forwarding();
     if (found !== undefined && found !== fault) log.error('packets of pods are not forwarded', { fault: found });
     if (found === undefined && fault !== undefined) log.info('packets of pods are forwarded again');
     fault = found;
   };
-  const run = (): void => {
+  const run = async (): Promise<void> => {
     dueMs = Number.POSITIVE_INFINITY;
-    void network.reconcile?.().then(() => {
-      if (isStopped) return;
+    isRunning = true;
+    comparedMs = clock.monotonicMs();
+    const isFull = isFullDue || filter?.isRunning() !== true || comparedMs - fullMs >= FULL_EVERY_MS;
+    isFullDue = false;
+    await network.reconcile?.({ filter: isFull });
+    isRunning = false;
+    if (isStopped) return;
+    if (isFull) {
+      fullMs = comparedMs;
       for (const verify of verifiers) verify();
-      schedule(EVERY_MS);
-      return checkForwarding();
-    });
+    }
+    if (isFullDue) changed();
+    schedule(EVERY_MS);
+    await checkForwarding();
   };
   const schedule = (delayMs: number): void => {
     const nextMs = clock.monotonicMs() + delayMs;
-    if (isStopped || nextMs >= dueMs) return;
+    if (isStopped || isRunning || nextMs >= dueMs) return;
     timer?.cancel();
     dueMs = nextMs;
-    timer = clock.setTimer(delayMs, run);
+    timer = clock.setTimer(delayMs, () => void run());
+  };
+  const changed = (): void => {
+    isFullDue = true;
+    isForwardingDue = true;
+    schedule(Math.max(COALESCE_MS, comparedMs + APART_MS - clock.monotonicMs()));
   };
   return {
     problem: () => network.problem?.(),
@@ -64,14 +96,16 @@ export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log
       if (network.reconcile === undefined) return;
       verifiers = verify;
       isStopped = false;
+      filter = network.watchFilter?.(changed);
       schedule(EVERY_MS);
     },
     lost(line) {
-      if (concerns(line, (address) => network.holds?.(address) === true)) schedule(COALESCE_MS);
+      if (concerns(line, (address) => network.holds?.(address) === true)) changed();
     },
     stop() {
       isStopped = true;
       timer?.cancel();
+      filter?.stop();
     },
   };
 }

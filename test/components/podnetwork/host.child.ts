@@ -5,7 +5,7 @@ import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, InformerFactory } from '../../../src/client/types.ts';
 import { createPodRoutes } from '../../../src/components/podnetwork/index.ts';
-import { createBridgeNetwork, createOverlayKernel } from '../../../src/io/links/index.ts';
+import { createBridgeNetwork, createOverlayKernel, watchFilter } from '../../../src/io/links/index.ts';
 import { chooseNodeIps, podLinksOf } from '../../../src/roles/config/node-addresses.ts';
 import { createNetworkUpkeep } from '../../../src/roles/host/network-upkeep.ts';
 import { systemClock } from '../../../src/roles/process.ts';
@@ -66,7 +66,8 @@ const upkeep = createNetworkUpkeep(
     retain: (alive) => network.retain(alive),
     setPodCidrs: (cidrs) => network.setPodCidrs(cidrs),
     destroy: () => network.destroy(),
-    reconcile: () => network.reconcile(),
+    reconcile: (options) => network.reconcile(options),
+    watchFilter: (changed) => watchFilter({ nft: 'nft', changed, log: silentLog }),
     problem: () => network.problem,
     forwarding: () => network.forwarding(),
     holds: (address) => network.holds(address),

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { watchAddresses } from '../../../src/io/links/address-watch.ts';
+import { isLoss, watchAddresses } from '../../../src/io/links/address-watch.ts';
 import { eventually } from '../../e2e/harness.ts';
 
 /** Stands for `ip monitor`: prints its pid as a line about an address, and runs on. */
@@ -60,4 +60,11 @@ test('without setpriv addresses are watched all the same', async () => {
     stop();
     await rm(directory, { recursive: true });
   }
+});
+
+test('deletions and links that are down count as losses', () => {
+  assert.equal(isLoss('Deleted 10.1.0.0/16 dev eth0 proto kernel'), true);
+  assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST> mtu 1500 qdisc noqueue state DOWN group default'), true);
+  assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP'), false);
+  assert.equal(isLoss('2: eth0    inet 192.0.2.1/24 scope global eth0'), false);
 });
