@@ -52,6 +52,29 @@ export function createFilterMode(deps: Deps): ProxyMode {
     deps.log.warn('service rules changed by another program; they are restored', { table });
     for (const each of tables) each.reset();
   };
+  /** The kernel adds clients to the sets of affinity: a replaced table receives those of the table before it. */
+  const affinity = async (): Promise<string> => {
+    const texts = tables.map(async (each, index) => {
+      const family = options[index]?.family;
+      if (!each.isReplaced || family === undefined || !each.state().get('sets')?.size) return '';
+      return each.restoreAffinity(await deps.packetFilter.timedMembers(family, table));
+    });
+    return (await Promise.all(texts)).join('');
+  };
+  const lost = (error: unknown): string => {
+    deps.log.warn('session affinity not kept', { table, error: messageOf(error) });
+    return '';
+  };
+  const applyKeepingAffinity = async (program: string): Promise<void> => {
+    const members = await affinity().catch(lost);
+    if (members !== '')
+      try {
+        return await deps.packetFilter.apply(`${program}\n${members}`);
+      } catch (error) {
+        lost(error);
+      }
+    await deps.packetFilter.apply(program);
+  };
   return {
     name: 'nftables',
     async prepare() {
@@ -87,7 +110,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
         .join('\n');
       if (program === '') return;
       readBack.applying();
-      await deps.packetFilter.apply(program).catch((error: unknown) => {
+      await applyKeepingAffinity(program).catch((error: unknown) => {
         // What the kernel holds is not known any more.
         for (const each of tables) each.reset();
         throw error;

@@ -11,6 +11,7 @@ import {
   PORT_KEYS,
   WORDS,
 } from './content.ts';
+import type { TimedMembers } from './port.ts';
 
 const MAX_AFFINITY_CLIENTS = 65_535;
 
@@ -129,6 +130,18 @@ export function difference(current: NftState, desired: NftState, options: NftOpt
   for (const chain of goneChains) lines.push(`delete chain ${table} ${chain}`);
   for (const set of sets.have.keys()) if (!sets.want.has(set)) lines.push(`delete set ${table} ${set}`);
   return lines.join('\n');
+}
+
+/** The program that adds members to the sets of affinity that `desired` has; '' without any. */
+export function addAffinity(desired: NftState, members: TimedMembers, options: NftOptions): string {
+  const table = `${WORDS[options.family].ip} ${options.table}`;
+  const lines: string[] = [];
+  for (const [set, seconds] of desired.get('sets') ?? NONE) {
+    const left = [...(members.get(set) ?? [])].filter(([, expires]) => expires > 0);
+    const texts = left.map(([address, expires]) => `${address} expires ${Math.min(expires, Number(seconds))}s`);
+    if (texts.length > 0) lines.push(`add element ${table} ${set} { ${texts.join(', ')} }\n`);
+  }
+  return lines.join('');
 }
 
 /** True when going from one to the other needs a set whose timeout changed, which only `replaceTable` can do. */

@@ -1,5 +1,7 @@
 /** What the service proxy needs of the host. */
 
+export type TimedMembers = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
 /** A packet filter that takes programs in nft's language. */
 export interface PacketFilter {
   /** Undefined when it works here, else why it does not (no binary, no kernel support, no rights). */
@@ -8,6 +10,8 @@ export interface PacketFilter {
   apply(program: string): Promise<void>;
   /** Members of a set of addresses, protocols and ports, each as `ADDRESS . PROTOCOL . PORT`. */
   elements(family: 4 | 6, table: string, set: string): Promise<string[]>;
+  /** Members with a lifetime, by set and address: the seconds left. Empty without a table. */
+  timedMembers(family: 4 | 6, table: string): Promise<TimedMembers>;
   /** Chains and rules of a table without the elements of its sets; undefined: there is no such table. */
   outline(family: 4 | 6 | 'inet', table: string): Promise<string | undefined>;
   /** Sends service traffic of this host into the filter even where there is no default route (an air-gapped host). */

@@ -1,8 +1,9 @@
 /** The nft table of one family: what it should hold, service by service, and the program that brings it there. */
 import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
 import { endpointsOfShared, itemsOf, sharedChains } from './items.ts';
-import { difference, needsReplace, replaceTable } from './nft.ts';
+import { addAffinity, difference, needsReplace, replaceTable } from './nft.ts';
 import { OwnedMap } from './owned-map.ts';
+import type { TimedMembers } from './port.ts';
 import type { ServicePort } from './service-port.ts';
 import { UdpZones } from './zones.ts';
 
@@ -21,6 +22,7 @@ export class NftTable {
   readonly #udpPorts = new Map<string, readonly string[]>();
   readonly #zones = new UdpZones();
   #isKnown = false;
+  #isReplaced = false;
   /** Chains for service ports with so many endpoints stand in the table. */
   #spare = 0;
 
@@ -61,9 +63,20 @@ export class NftTable {
       before.set(place, changes.before);
       after.set(place, changes.after);
     }
-    if (this.#isKnown && !needsReplace(before, after)) return difference(before, after, this.#options);
+    this.#isReplaced = !this.#isKnown || needsReplace(before, after);
+    if (!this.#isReplaced) return difference(before, after, this.#options);
     this.#isKnown = true;
     return replaceTable(this.state(), this.#options);
+  }
+
+  /** True when the last program replaces the table, so that members that the kernel has added are lost. */
+  get isReplaced(): boolean {
+    return this.#isReplaced;
+  }
+
+  /** The program that restores the clients of session affinity after the last one, each with the time that it has left. */
+  restoreAffinity(members: TimedMembers): string {
+    return addAffinity(this.state(), members, this.#options);
   }
 
   state(): NftState {

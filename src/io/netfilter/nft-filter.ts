@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { PacketFilter } from '../../core/ruleset/port.ts';
+import type { PacketFilter, TimedMembers } from '../../core/ruleset/port.ts';
 
 export interface NftOptions {
   readonly nftPath?: string;
@@ -43,6 +43,14 @@ export function createNftFilter(options: NftOptions): PacketFilter {
       const text = await run(nft, ['-j', 'list', 'set', family === 6 ? 'ip6' : 'ip', table, set], '');
       return elementsOf(text);
     },
+    async timedMembers(family, table) {
+      const args = ['-j', 'list', 'sets', 'table', family === 6 ? 'ip6' : 'ip', table];
+      const text = await run(nft, args, '', MAX_SETS).catch((error: unknown) => {
+        if (/No such file or directory/.test(messageOf(error))) return '{}';
+        throw error;
+      });
+      return timedMembersOf(text);
+    },
     async outline(family, table) {
       const name = family === 'inet' ? 'inet' : family === 6 ? 'ip6' : 'ip';
       return run(nft, ['-s', '-t', 'list', 'table', name, table], '').catch((error: unknown) => {
@@ -61,6 +69,8 @@ export function createNftFilter(options: NftOptions): PacketFilter {
 
 const MAX_STDERR = 4096;
 const MAX_STDOUT = 1024 * 1024;
+/** Longest list of sets: one of affinity has up to 65,535 clients. */
+const MAX_SETS = 64 * 1024 * 1024;
 
 /** The members in nft's JSON (libnftables-json(5)). */
 function elementsOf(text: string): string[] {
@@ -75,17 +85,34 @@ function elementsOf(text: string): string[] {
   });
 }
 
+/** The members that expire, from nft's JSON (libnftables-json(5)). */
+function timedMembersOf(text: string): TimedMembers {
+  interface Listed {
+    readonly name?: string;
+    readonly elem?: readonly { readonly elem?: { readonly val?: unknown; readonly expires?: unknown } }[];
+  }
+  const { nftables = [] } = JSON.parse(text) as { nftables?: readonly { readonly set?: Listed }[] };
+  const found = new Map<string, ReadonlyMap<string, number>>();
+  for (const { set } of nftables) {
+    const members = new Map<string, number>();
+    for (const { elem } of set?.elem ?? [])
+      if (typeof elem?.val === 'string' && typeof elem.expires === 'number') members.set(elem.val, elem.expires);
+    if (set?.name !== undefined && members.size > 0) found.set(set.name, members);
+  }
+  return found;
+}
+
 /**
  * Runs to the end with `input` on stdin and returns its output; throws CodedError 'packet-filter' with the first line
  * the tool complained.
  */
-function run(file: string, args: readonly string[], input: string): Promise<string> {
+function run(file: string, args: readonly string[], input: string, maxStdout = MAX_STDOUT): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (stdout.length < MAX_STDOUT) stdout += text;
+      if (stdout.length < maxStdout) stdout += text;
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_STDERR) stderr += text;

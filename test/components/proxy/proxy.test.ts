@@ -36,6 +36,8 @@ for (const mode of ['nftables', 'userspace']) {
       ...(isNft
         ? { six, itself: 'from 10.128.0.51', besideIdled: 'host', needed: ['idle', 'idle6', 'node-port', 'outside'] }
         : {}),
+      // Clients keep their endpoints across a restart of the proxy.
+      ...(isNft ? { restarted: { endpoints: 4, moved: [] } } : {}),
       // The host itself reaches a node port although its policy is Local and the endpoint is of another node.
       ...(isNft ? { farNodePort: '10.128.0.3' } : {}),
       ...(isNft ? { woken: ['10.128.0.2', 'fd00:128::2', '10.128.0.3', '10.128.0.3'] } : {}),

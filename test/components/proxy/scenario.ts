@@ -96,25 +96,27 @@ const clock: Clock = {
 };
 
 const needed = new Set<string>();
-const proxy = createProxy({
-  informers: factory,
-  packetFilter: createNftFilter({ serviceRouteLink: 'br0', log: silentLog }),
-  forwarder: createStreamForwarder({ dummyLink: 'he-svc', fallbackLink: 'br0', log: silentLog }),
-  healthPorts: createHealthPorts(),
-  log: silentLog,
-  clock,
-  needPods: ({ metadata }) => void needed.add(metadata?.name ?? ''),
-  random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
-  config: {
-    nodeName: 'n1',
-    serviceCidrs: ['172.30.0.0/16', 'fd00:172::/112'],
-    clusterCidrs: ['10.128.0.0/14', 'fd00:128::/48'],
-    mode,
-    table: 'he-test',
-    reservedPorts: [{ protocol: 'TCP', port: OWN_PORT }],
-    hostAddresses: () => ['127.0.0.1', '10.128.0.1'],
-  },
-});
+const newProxy = () =>
+  createProxy({
+    informers: factory,
+    packetFilter: createNftFilter({ serviceRouteLink: 'br0', log: silentLog }),
+    forwarder: createStreamForwarder({ dummyLink: 'he-svc', fallbackLink: 'br0', log: silentLog }),
+    healthPorts: createHealthPorts(),
+    log: silentLog,
+    clock,
+    needPods: ({ metadata }) => void needed.add(metadata?.name ?? ''),
+    random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
+    config: {
+      nodeName: 'n1',
+      serviceCidrs: ['172.30.0.0/16', 'fd00:172::/112'],
+      clusterCidrs: ['10.128.0.0/14', 'fd00:128::/48'],
+      mode,
+      table: 'he-test',
+      reservedPorts: [{ protocol: 'TCP', port: OWN_PORT }],
+      hostAddresses: () => ['127.0.0.1', '10.128.0.1'],
+    },
+  });
+const proxy = newProxy();
 
 for (const last of [2, 3]) {
   for (const host of [`10.128.0.${last}`, `fd00:128::${last}`]) {
@@ -203,8 +205,8 @@ set(slice('own', ['10.128.0.2']), 'endpointslices');
 // An address that is not among hostAddresses: it was added after the rules were written.
 set(service('new', '172.30.0.14', { externalIPs: ['192.0.2.9'], ports: stolen.slice(0, 1) }), 'services');
 
-async function get(host: string, port: number, timeout = 2_000): Promise<string> {
-  const socket = connect({ host, port, timeout });
+async function get(host: string, port: number, timeout = 2_000, localAddress?: string): Promise<string> {
+  const socket = connect({ host, port, timeout, ...(localAddress === undefined ? {} : { localAddress }) });
   socket.on('timeout', () => socket.destroy(new Error('timeout')));
   let text = '';
   socket.setEncoding('utf8').on('data', (part: string) => {
@@ -340,7 +342,31 @@ if (mode === 'nftables') {
   set(slice('outside', ['10.128.0.3']), 'endpointslices');
   result['woken'] = await Promise.all([connecting, connecting6, ...others]);
 }
-await proxy.stop();
+const clients = Array.from({ length: 16 }, (_, index) => index + 16);
+for (const last of clients) {
+  ip('addr', 'add', `10.128.1.${last}/32`, 'dev', 'lo');
+  ip('-6', 'addr', 'add', `fd00:128::1:${last}/128`, 'dev', 'lo', 'nodad');
+}
+const byClient = (): Promise<string[]> =>
+  Promise.all(
+    clients.flatMap((last) => [
+      get('172.30.0.11', 80, 2_000, `10.128.1.${last}`),
+      get('fd00:172::11', 80, 2_000, `fd00:128::1:${last}`),
+    ]),
+  );
+let last = proxy;
+if (mode === 'nftables') {
+  const before = await byClient();
+  await proxy.stop({ keepRules: true });
+  last = newProxy();
+  await last.start();
+  const after = await byClient();
+  result['restarted'] = {
+    endpoints: new Set(before).size,
+    moved: after.filter((each, index) => each !== before[index]),
+  };
+}
+await last.stop();
 for (const each of [flow, nodeFlow, sixFlow]) each.close();
 result['tables'] = execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).trim();
 result['left'] = ip('-4', '-o', 'addr', 'show').includes('172.30.') ? 'address' : '';
