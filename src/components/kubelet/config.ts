@@ -10,8 +10,10 @@ import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from './resources/po
 
 /** Absolute directories and files; the composition has already put them below `--root`. */
 export interface KubeletPaths {
-  /** `/var/lib/origin/openshift.local.volumes`: pods live in `pods/<uid>` below it. */
+  /** `/var/lib/origin/openshift.local.volumes`, without links: pods live in `pods/<uid>` below it. */
   readonly volumes: string;
+  /** Checkpoints and resource assignments; undefined: the parent of `volumes`. */
+  readonly state?: string;
   /** `/var/lib/kubelet` where that leads to `volumes`: the paths that CSI drivers are handed. */
   readonly driverRoot?: string;
   /** `/var/log/pods`. */

@@ -6,7 +6,7 @@ import type { EtcdConfig } from './etcd-config.ts';
 import { learnableSettings } from './joined.ts';
 import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
-import type { Settings } from './settings.ts';
+import { pathsBelow, type Settings } from './settings.ts';
 
 /** Upstream's /64 per node. */
 const IPV6_SUBNET_LENGTH = 64;
@@ -215,7 +215,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
       clientCA: beside(files.clientCa),
     },
     podManifestConfig: { path: settings.paths.staticPods, fileCheckIntervalSeconds: 20 },
-    volumeDirectory: settings.paths.volumes,
+    volumeDirectory: pathsBelow(settings.root).volumes,
     kubeletArguments: {
       'max-pods': [String(settings.maxPods)],
       'cgroup-driver': [cgroupDriver],

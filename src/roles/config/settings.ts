@@ -9,6 +9,7 @@ import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-
 import { firstSubnet, nthAddress } from '../host/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { canonicalMountPaths } from './data-links.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
 import { declaredFixtures } from './fixtures.ts';
@@ -305,7 +306,7 @@ export async function loadWithOrigins(
   const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
   const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host, joined);
-  return { settings, files: bootstrap };
+  return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };
 }
 
 /** Absolute and without links, so that paths in mounts and in command lines are the same. */

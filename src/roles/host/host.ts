@@ -22,6 +22,7 @@ import { createLoginManager, createServiceManager, type ServiceManager } from '.
 import { trees } from '../../io/trees/index.ts';
 import { type OpenedClient, openClient } from '../api-access.ts';
 import { openAssets, selfCommand } from '../assets.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 import { nodeConfigOf } from '../config/generate.ts';
 import { type NodeConfig, readNodeConfig } from '../config/node-config.ts';
 import { withPoolSettings } from '../config/pool-settings.ts';
@@ -382,9 +383,11 @@ async function hostKubelet({
   const files = nodeFiles(settings.root);
   const own = await readHostNodeConfig(settings, prepared.driver.name, log);
   const nodeConfig = await withPoolSettings(own, settings.root, isFirst ? log : undefined);
+  const volumes = await resolvedLinks(nodeConfig.volumeDirectory);
   const mounts = createMounter();
-  const driverRoot = await linkDriverRoot(settings.root, nodeConfig.volumeDirectory);
-  const config = kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, driverRoot);
+  const driverRoot = await linkDriverRoot(settings.root, volumes);
+  const places = { volumes, ...(driverRoot === undefined ? {} : { driverRoot }) };
+  const config = kubeletConfigOf(settings, nodeConfig, prepared.reservedPorts, addresses.current, places);
   await followSettings(settings, config, log);
   await prepared.runtime.followLogLevel();
   return createKubelet({
@@ -394,7 +397,7 @@ async function hostKubelet({
     slices: prepared.serviceManager,
     login: prepared.serviceManager === undefined ? undefined : createLoginManager(),
     host: createHostFacts({ root: settings.root, nowMs: () => clock.nowMs() }),
-    files: createKubeletFiles(mounts, foreignPaths(settings.root, nodeConfig.volumeDirectory)),
+    files: createKubeletFiles(mounts, await foreignPaths(settings.root, volumes)),
     fileWatch: createFileWatch(),
     hostLogs: hostLogsOf(settings.root),
     mounts,

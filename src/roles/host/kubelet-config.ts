@@ -19,7 +19,8 @@ export function kubeletConfigOf(
   config: NodeConfig,
   reservedPorts: readonly ReservedPort[],
   nodeIps: () => readonly string[],
-  driverRoot?: string,
+  /** Without links. */
+  places: Pick<KubeletConfig['paths'], 'volumes' | 'driverRoot'> = { volumes: config.volumeDirectory },
 ): KubeletConfig {
   const file = settings.paths.nodeConfig;
   const given = config.kubeletArguments ?? {};
@@ -49,8 +50,8 @@ export function kubeletConfigOf(
       return nodeIps();
     },
     paths: {
-      volumes: config.volumeDirectory,
-      ...(driverRoot === undefined ? {} : { driverRoot }),
+      ...places,
+      state: dirname(config.volumeDirectory),
       podLogs: settings.paths.podLogs,
       containerLogs: settings.paths.containerLogs,
       staticPods: config.podManifestConfig.path,

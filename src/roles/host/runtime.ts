@@ -12,6 +12,7 @@ import { createCriHost, createOciRuntime, type OciRuntime } from '../../io/oci/i
 import type { ServiceManager } from '../../io/systemd/index.ts';
 import { trees } from '../../io/trees/index.ts';
 import { packaged } from '../assets.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 import { registryOptions, shareRegistries } from '../config/registries.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
@@ -58,7 +59,7 @@ export async function startRuntime(
     remote ??
     createOciRuntime({
       stateRoot: settings.paths.containers,
-      runRoot: join(settings.paths.run, 'containers'),
+      runRoot: await resolvedLinks(join(settings.paths.run, 'containers')),
       images,
       network: policies.guard(network),
       trees,

@@ -3,10 +3,12 @@ import { join, normalize } from 'node:path';
 import { createMounter } from '../../io/host/index.ts';
 import { runVolumeCall } from '../../io/kubelet-files/index.ts';
 import { selfCommand } from '../assets.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 
 /** Paths that the host process uses itself: its own directories, without the volumes that are mounted for pods. */
-export function foreignPaths(root: string, volumeDirectory: string) {
-  const own = ['etc/origin', 'var/lib/origin'].map((directory) => join(root, directory));
+export async function foreignPaths(root: string, volumeDirectory: string) {
+  const named = ['etc/origin', 'var/lib/origin'].map((directory) => join(root, directory));
+  const own = [...named, ...(await Promise.all(named.map(resolvedLinks)))];
   const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory}/`);
   return {
     helper: [...selfCommand(), 'volume-call', '--'],

@@ -1,10 +1,11 @@
 /** What the kubelet's volumes use on this host: CSI drivers, registration sockets and the host's tools. */
-import { lstat, mkdir, readlink, rm, symlink } from 'node:fs/promises';
+import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { VolumeDeps } from '../../components/kubelet/index.ts';
 import { createCsiConnector, createRegistrationSockets } from '../../io/grpc/index.ts';
 import { createVolumeTools } from '../../io/volume-tools/index.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 import { systemClock as clock } from '../process.ts';
 
 export function volumeDeps(log: Log): VolumeDeps {
@@ -26,13 +27,14 @@ export async function linkDriverRoot(root: string, volumes: string): Promise<str
   await symlink(volumes, link).catch(() => {});
   const found = await lstat(link).catch(() => undefined);
   if (found?.isSymbolicLink() !== true) return undefined;
-  return (await readlink(link)) === volumes ? link : undefined;
+  return (await resolvedLinks(link)) === volumes ? link : undefined;
 }
 
 /** Removes the link of `linkDriverRoot`, and nothing that another program made. */
 export async function unlinkDriverRoot(root: string, volumes: string): Promise<void> {
   const link = driverRoot(root);
-  if ((await readlink(link).catch(() => undefined)) === volumes) await rm(link);
+  if ((await lstat(link).catch(() => undefined))?.isSymbolicLink() === true && (await resolvedLinks(link)) === volumes)
+    await rm(link);
 }
 
 const driverRoot = (root: string): string => join(root, 'var/lib/kubelet');

@@ -1,9 +1,9 @@
 /** The data of this host: removed, or kept where no later start finds it. */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import type { Settings } from '../config/settings.ts';
+import { pathsBelow, type Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
 
@@ -12,28 +12,49 @@ const DATA = ['etc/origin', 'etc/etcd', 'var/lib/origin', 'var/log/origin', 'var
 
 /** Resolves with the directory that has the data now; undefined when it was removed or there was none. */
 export async function putAside(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {
-  const { root, paths } = settings;
+  const { root } = settings;
+  const paths = pathsBelow(root);
   const kept = join(root, KEPT, new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-'));
   // Root file systems of containers are made from images at every start.
-  await rm(paths.containers, { recursive: true, force: true });
+  await removeDirectory(paths.containers);
   let moved = false;
-  for (const name of DATA) {
+  const linked = await linkedDirectories(root);
+  for (const name of [...linked, ...DATA]) {
     const path = join(root, name);
-    const entries = await readdir(path).catch(() => []);
+    const entries = await entriesOf(path, root, linked);
     if (!purge) {
       for (const entry of entries) {
         await mkdir(join(kept, name), { recursive: true, mode: 0o700 });
         await move(join(path, entry), join(kept, name, entry));
         moved = true;
       }
-    }
-    await removeDirectory(path);
+    } else for (const entry of entries) await removeEntry(join(path, entry));
+    await rmdir(path).catch(() => {});
   }
   await rm(paths.run, { recursive: true, force: true });
   // The directory is the host's own where other programs have files in it.
   await rm(paths.nodeSysconfig, { force: true });
   await rmdir(dirname(paths.nodeSysconfig)).catch(() => {});
   return moved ? kept : undefined;
+}
+
+/** Directories of the data, relative to the root, that are links: their content is data, the link is the administrator's. */
+async function linkedDirectories(root: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of DATA) {
+    for (const entry of await readdir(join(root, name), { withFileTypes: true }).catch(() => [])) {
+      const path = join(root, name, entry.name);
+      if (!entry.isSymbolicLink() || (await stat(path).catch(() => undefined))?.isDirectory() !== true) continue;
+      found.push(relative(root, path));
+    }
+  }
+  return found;
+}
+
+/** Without the linked directories, which have their own turn. */
+async function entriesOf(path: string, root: string, linked: readonly string[]): Promise<string[]> {
+  const entries = await readdir(path).catch(() => []);
+  return entries.filter((entry) => !linked.includes(relative(root, join(path, entry))));
 }
 
 /** To another file system it is copied first. */
@@ -47,9 +68,10 @@ async function move(from: string, to: string): Promise<void> {
   }
 }
 
-/** A mount point stays, empty. */
+/** A mount point or a link stays, empty. */
 async function removeDirectory(path: string): Promise<void> {
-  for (const entry of await readdir(path).catch(() => []))
-    await rm(join(path, entry), { recursive: true, force: true, maxRetries: 3 });
+  for (const entry of await readdir(path).catch(() => [])) await removeEntry(join(path, entry));
   await rmdir(path).catch(() => {});
 }
+
+const removeEntry = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 3 });

@@ -4,10 +4,11 @@
  */
 
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, readlink, rename, rm, rmdir, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve, sep } from 'node:path';
+import { mkdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 import type { Settings } from '../config/settings.ts';
 import { readSchedule } from '../config/snapshot-schedule.ts';
 import { GUARD_SERVICE, SERVICE } from './layout.ts';
@@ -15,7 +16,6 @@ import { systemctl, systemdRuns } from './service.ts';
 
 const NAME = '20-data.conf';
 const FILES = [SERVICE, GUARD_SERVICE].map((unit) => `etc/systemd/system/${unit}.d/${NAME}`);
-const MAX_LINKS = 40;
 
 /** Writes or removes the drop-ins. Resolves with whether one has changed: systemd has to be reloaded then. */
 export async function placeMountDropIns(settings: Settings): Promise<boolean> {
@@ -93,31 +93,6 @@ async function dataDirectories({ paths }: Settings): Promise<string[]> {
 
 const isWithin = (directory: string, path: string): boolean =>
   path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
-
-/** The path without links, also when its last parts do not exist: their file system may not be mounted yet. */
-async function resolvedLinks(path: string): Promise<string> {
-  let current = '/';
-  let rest = path.split(sep).filter((part) => part !== '');
-  for (let links = 0; rest.length > 0; ) {
-    const [part = '', ...after] = rest;
-    const next = join(current, part);
-    const target = links < MAX_LINKS ? await readlink(next).catch(() => undefined) : undefined;
-    if (target === undefined) {
-      current = next;
-      rest = after;
-      continue;
-    }
-    links += 1;
-    rest = [
-      ...resolve(current, target)
-        .split(sep)
-        .filter((each) => each !== ''),
-      ...after,
-    ];
-    current = '/';
-  }
-  return current;
-}
 
 /** A path as a unit file names it. Source: systemd.syntax(7), systemd.unit(5). */
 const quoted = (path: string): string => {

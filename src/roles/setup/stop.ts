@@ -17,6 +17,7 @@ import {
 import { createMounter } from '../../io/host/index.ts';
 import { readHostNetworkRecord, removeHostNetwork } from '../../io/links/index.ts';
 import { createServiceManager } from '../../io/systemd/index.ts';
+import { resolvedLinks } from '../config/data-links.ts';
 import type { Settings } from '../config/settings.ts';
 import { useHelpers } from '../helpers.ts';
 import { chooseCgroupDriver } from '../host/cgroup-driver.ts';
@@ -108,7 +109,8 @@ function isAlive(pid: number): boolean {
 
 /** A mount point itself may be the administrator's. */
 async function unmountBelow(mounter: ReturnType<typeof createMounter>, path: string): Promise<void> {
-  for (const name of await readdir(path).catch(() => [])) await mounter.unmountTree(join(path, name));
+  const directory = await resolvedLinks(path);
+  for (const name of await readdir(directory).catch(() => [])) await mounter.unmountTree(join(directory, name));
 }
 
 /** Cgroups of this root's pods, then kubepods and its QoS levels where no pod of another instance is left in them. */

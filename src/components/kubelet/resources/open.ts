@@ -11,7 +11,7 @@ export async function openContainerManager(deps: KubeletDeps, onChanged: () => v
     policies: config.resources,
     machine: await host.topology(),
     reservedMilli: cpu.reduce((sum, each) => sum + (each === undefined ? 0 : quantityMilliValue(each)), 0),
-    directory: dirname(config.paths.volumes),
+    directory: config.paths.state ?? dirname(config.paths.volumes),
     files: { read: (path) => files.manifests.read(path).catch(() => ''), replace: files.pods.replace },
     log: log.named('resources'),
     onChanged,

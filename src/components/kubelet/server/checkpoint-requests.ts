@@ -26,7 +26,7 @@ export async function checkpointContainer(deps: CheckpointDeps, route: Route, no
     throw new HttpError(404, `${failed} (the container runtime does not implement CheckpointContainer)`);
   const stamp = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
   const name = `checkpoint-${pod}_${namespace}-${container}-${stamp}.tar`;
-  const location = join(dirname(config.paths.volumes), 'checkpoints', name);
+  const location = join(config.paths.state ?? dirname(config.paths.volumes), 'checkpoints', name);
   try {
     await runtime.checkpointContainer(status.id, location);
   } catch (error) {
