@@ -74,7 +74,7 @@ export class NftTable {
     return this.#isReplaced;
   }
 
-  /** The program that restores the clients of session affinity after the last one, each with the time that it has left. */
+  /** The program that restores the clients of session affinity after the last one, each with its remaining time. */
   restoreAffinity(members: TimedMembers): string {
     return addAffinity(this.state(), members, this.#options);
   }

@@ -38,7 +38,7 @@ export async function putAside(settings: Settings, purge: boolean, nowMs: number
   return moved ? kept : undefined;
 }
 
-/** Directories of the data, relative to the root, that are links: their content is data, the link is the administrator's. */
+/** Linked data directories, relative to the root: their content is data, the link is the administrator's. */
 async function linkedDirectories(root: string): Promise<string[]> {
   const found: string[] = [];
   for (const name of DATA) {
