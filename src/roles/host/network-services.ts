@@ -72,6 +72,10 @@ export function hostProxy(
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
   // Ports of this host are not reserved at addresses of load balancers.
   const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
+  // A bridge without members has no carrier, and links without one are not listed.
+  const atBridge = settings.nodeIpIsBridge ? settings.nodeIps : [];
+  const linkAddresses = (): string[] =>
+    ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each));
   return createProxy({
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
@@ -91,7 +95,7 @@ export function hostProxy(
       hostServices: [network.dnsIp],
       poolRanges: settings.serviceLoadBalancer.addresses,
       listening: listeningPorts(log.named('proxy')),
-      hostAddresses: () => ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each)),
+      hostAddresses: () => [...atBridge, ...linkAddresses().filter((each) => !atBridge.includes(each))],
     },
   });
 }
