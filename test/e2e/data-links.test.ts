@@ -4,7 +4,7 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Appliance, eventually } from './harness.ts';
+import { Appliance, eventually, run } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 let appliance: Appliance;
@@ -28,7 +28,7 @@ before(
 );
 after(async () => {
   await appliance.stop();
-  for (const mount of await mounts()) await appliance.inside('umount', ['-l', mount]);
+  for (const mount of await mounts()) await run('umount', ['-l', mount]);
   await rm(disk, { recursive: true, force: true });
 });
 
