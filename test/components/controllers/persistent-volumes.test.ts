@@ -68,11 +68,16 @@ test('a pod is bound only after its claim is, on the node of the volume', async 
     metadata: { name: 'user', namespace },
     spec: { containers: [{ name: 'c', image: 'i' }], volumes },
   });
-  const refused = await eventually(async () => {
+  // The scheduler may learn of the pod before it learns of the nodes.
+  await eventually(async () => {
     const pod = await pods.get('user', namespace);
-    return pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+    return pod.status?.conditions?.find(
+      ({ type, status, message }) =>
+        type === 'PodScheduled' &&
+        status === 'False' &&
+        /didn't find available persistent volumes to bind/.test(message ?? ''),
+    );
   }, 'the pod to be unschedulable');
-  assert.match(refused.message ?? '', /didn't find available persistent volumes to bind/);
   const far = {
     nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['far'] }] }],
   };
