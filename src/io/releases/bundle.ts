@@ -98,7 +98,9 @@ export async function readBundle(
     return read;
   } catch (error) {
     if (error instanceof CodedError) throw error;
-    throw bad(text === undefined ? 'it is not a release bundle' : messageOf(error), error);
+    // The library's own advice is about compressed archives.
+    const isNoArchive = messageOf(error).startsWith('Invalid tar header');
+    throw bad(isNoArchive ? 'it is not a release bundle' : messageOf(error), error);
   } finally {
     tar.destroy();
     source.destroy();
