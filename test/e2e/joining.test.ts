@@ -101,9 +101,13 @@ test('two masters join by token: their stores become members by themselves', { t
     const host = await lan.add({ name, address: `10.88.0.${index + 3}`, config: joinOf(created) });
     host.launch();
     await untilReady(host, ['h1', 'h2', 'h3', 'h4'].slice(0, index + 3), 90_000);
-    await eventually(`${name} is a voting member`, 60_000, async () => {
+    // The second member waits as a learner; with the third one, both become voters.
+    const expected = index === 0 ? { h3: 'learner' } : { h3: 'voter|leader', h4: 'voter|leader' };
+    await eventually(`members of the store with ${name}`, 60_000, async () => {
       const { stdout } = await first.hyperedge(['members', '--root', first.root]);
-      return new RegExp(`^${name} +\\w+ +(?:voter|leader) +ok `, 'm').test(stdout) ? true : undefined;
+      const isThere = ([member, role]: [string, string]): boolean =>
+        new RegExp(`^${member} +\\w+ +(?:${role}) +ok `, 'm').test(stdout);
+      return Object.entries(expected).every(isThere) ? true : undefined;
     });
     const own = await host.kubectl(['get', 'nodes', '--no-headers']);
     assert.equal(own.code, 0, own.stderr);

@@ -8,17 +8,26 @@ import type { Probe } from '../../components/openshift/clusteroperators/port.ts'
  */
 const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
 
+/** All links, also those that are down. */
+const LINKS = '/proc/self/net/dev';
 const UP = 1;
+
+const linksOf = (text: string): string[] =>
+  text.split('\n').flatMap((line) => /^\s*([^:\s]+):/.exec(line)?.slice(1, 2) ?? []);
+
+/** False where /sys shows another network namespace. */
+function isDown(name: string): boolean {
+  const flags = `/sys/class/net/${name}/flags`;
+  return existsSync(flags) && (Number(readFileSync(flags, 'utf8')) & UP) === 0;
+}
 
 /** The link is up and has a route or an address, with or without carrier. */
 export function probeLink(name: string): Probe {
   return async () => {
-    const flags = `/sys/class/net/${name}/flags`;
-    if (!existsSync(flags)) throw new Error(`link ${name} is missing`);
-    if ((Number(readFileSync(flags, 'utf8')) & UP) === 0) throw new Error(`link ${name} is down`);
+    if (!linksOf(readFileSync(LINKS, 'utf8')).includes(name)) throw new Error(`link ${name} is missing`);
     const texts = TABLES.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''));
     const words = texts.flatMap((text) => text.split('\n').flatMap((line) => line.trim().split(/\s+/)));
-    if (!words.includes(name)) throw new Error(`link ${name} has no route`);
+    if (!words.includes(name)) throw new Error(`link ${name} ${isDown(name) ? 'is down' : 'has no route'}`);
   };
 }
 
