@@ -17,17 +17,26 @@ function growingLog(text: string, late: string): Pick<LogFiles, 'open'> {
   return { open: () => Promise.resolve(bytes(opened++ === 0 ? text : text + late)) };
 }
 
-test('the last lines of a log that grows meanwhile are as many as were asked for', async () => {
+async function lastLine(files: Pick<LogFiles, 'open'>): Promise<string> {
   const source = {
     path: '/log',
     running: () => true,
     onChange: () => () => {},
-    files: growingLog(line('one') + line('two'), line('three')) as LogFiles,
+    files: files as LogFiles,
     fileWatch: { watch: () => ({ close: () => {} }) },
     signal: new AbortController().signal,
   };
   const options = { follow: false, sinceMs: undefined, timestamps: false, limitBytes: undefined } as const;
   const chunks: Buffer[] = [];
   for await (const chunk of readLog(source, { ...options, tailLines: 1, stream: 'All' })) chunks.push(chunk);
-  assert.equal(Buffer.concat(chunks).toString(), 'two\n');
+  return Buffer.concat(chunks).toString();
+}
+
+test('returns the requested number of last lines while the log grows', async () => {
+  assert.equal(await lastLine(growingLog(line('one') + line('two'), line('three'))), 'two\n');
+});
+
+test('returns the last whole line while a further line is being written', async () => {
+  const half = line('three').slice(0, -3);
+  assert.equal(await lastLine(growingLog(line('one') + line('two') + half, '')), 'two\n');
 });

@@ -91,13 +91,17 @@ interface Entry {
 /** Room for the time, the stream and the tag of an entry. */
 const HEAD = 128;
 
-/** From the last entry of the file to the first. */
+/**
+ * The whole entries of a file, from the last to the first. An entry without its newline is skipped: its writer has not
+ * finished it, and readers return whole entries only.
+ */
 async function* entriesBackwards(file: OpenLog, size: number): AsyncGenerator<Entry> {
   const entry = (start: number, head: Buffer): Entry => {
     const { stream = '', partial = false } = parseLogLine(head) ?? {};
     return { start, stream, partial };
   };
   let end = size;
+  let isWhole = false;
   let later: Buffer = Buffer.alloc(0);
   while (end > 0) {
     const start = Math.max(0, end - CHUNK);
@@ -105,10 +109,11 @@ async function* entriesBackwards(file: OpenLog, size: number): AsyncGenerator<En
     const bytesRead = await file.read(chunk, start);
     const data = Buffer.concat([chunk.subarray(0, bytesRead), later]);
     for (let index = bytesRead - 1; index >= 0; index -= 1) {
-      if (data[index] !== NEWLINE || start + index === size - 1) continue;
-      yield entry(start + index + 1, data.subarray(index + 1, index + 1 + HEAD));
+      if (data[index] !== NEWLINE) continue;
+      if (isWhole) yield entry(start + index + 1, data.subarray(index + 1, index + 1 + HEAD));
+      isWhole = true;
     }
-    if (start === 0) yield entry(0, data.subarray(0, HEAD));
+    if (start === 0 && isWhole) yield entry(0, data.subarray(0, HEAD));
     later = data.subarray(0, HEAD);
     end = start;
   }
