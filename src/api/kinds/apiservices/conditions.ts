@@ -1,7 +1,4 @@
-/**
- * API services as this server handles them, and their conditions. Source:
- * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.
- */
+/** APIService objects and their conditions. Source: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1. */
 import type { KubeObject } from '../../meta/object.ts';
 
 export interface ServiceReference {
@@ -11,12 +8,12 @@ export interface ServiceReference {
 }
 
 export interface APIServiceSpec {
-  /** Absent: this server itself has the group and version. */
+  /** If absent, this API server serves the group and version itself. */
   service?: ServiceReference;
   group?: string;
   version?: string;
   insecureSkipTLSVerify?: boolean;
-  /** Base64 of PEM. */
+  /** PEM certificates, base64-encoded. */
   caBundle?: string;
   groupPriorityMinimum: number;
   versionPriority: number;
@@ -49,7 +46,7 @@ export function availableCondition(service: APIService): APIServiceCondition | u
   return service.status?.conditions?.find((each) => each.type === 'Available');
 }
 
-/** Sets whether it is available; the time changes with the status only. */
+/** Sets the Available condition. The transition time changes only when the status changes. */
 export function setAvailable(service: APIService, now: Availability, time: string): void {
   service.status ??= {};
   service.status.conditions ??= [];

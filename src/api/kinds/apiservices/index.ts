@@ -1,5 +1,5 @@
 /**
- * Which server has a group and version. Source:
+ * The APIService kind: which server serves an API group and version. Source:
  * k8s.io/kube-aggregator/pkg/{apis/apiregistration/validation,registry/apiservice}.
  */
 import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';

@@ -1,6 +1,6 @@
 /**
- * Roles and bindings under OpenShift's older names, which show RBAC's objects. Source: openshift/openshift-apiserver
- * pkg/authorization, and openshift/api authorization/v1.
+ * Roles and bindings of authorization.openshift.io, OpenShift's older API for the RBAC objects. Source:
+ * openshift/openshift-apiserver pkg/authorization, and openshift/api authorization/v1.
  */
 import type { ObjectReference } from 'kubernetes-types/core/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
@@ -11,7 +11,7 @@ import { bindingColumns } from '../rbac/binding-columns.ts';
 
 const RBAC_GROUP = 'rbac.authorization.k8s.io';
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
-/** Watches are RBAC's alone, as in OpenShift: each object is followed under one name. */
+/** No `watch`: as in OpenShift, RBAC objects are watched through rbac.authorization.k8s.io only. */
 const VERBS: readonly Verb[] = ['create', 'delete', 'get', 'list', 'patch', 'update'];
 
 interface ServedBinding extends KubeObject {
@@ -40,7 +40,7 @@ function roleAlias<T extends Role | ClusterRole>(kind: string): KindAlias<T> {
     names: { ...namesOf(kind), columns: [nameColumn, createdAtColumn] },
     convertTo(object) {
       const role = object as T & { rules?: object[] };
-      // OpenShift's rules have one field more, which has no meaning.
+      // OpenShift's rules have the additional field attributeRestrictions, which has no effect.
       const rules = role.rules?.map((rule) => {
         const { attributeRestrictions: _, ...rest } = rule as { attributeRestrictions?: unknown };
         return rest;
@@ -66,7 +66,8 @@ function toBinding(object: ServedBinding): StoredBinding {
   const named = userNames ?? groupNames ?? undefined;
   const given = subjects?.map((each) => subjectOf(each));
   const listed = [...(userNames ?? []).map(userSubject), ...(groupNames ?? []).map(groupSubject)];
-  // The names count, unless they are those of the subjects, which have an order of their own.
+  // userNames and groupNames take precedence over subjects. If both list the same subjects, the order of `subjects` is
+  // kept.
   const who = named === undefined || areSame(given, listed) ? given : listed;
   const { name = '', namespace = '' } = roleRef ?? {};
   const home = object.metadata?.namespace ?? namespace;
@@ -86,7 +87,9 @@ function areSame(given: readonly Subject[] | undefined, listed: readonly Subject
   return given !== undefined && keys(given) === keys(listed);
 }
 
-/** A role of another namespace cannot be bound: validation refuses what this makes of it. */
+/**
+ * Kind for the role reference. A Role of another namespace cannot be bound; the returned text then fails validation.
+ */
 function kindOfRole(namespace: string, home: string): string {
   if (namespace === '') return 'ClusterRole';
   return namespace === home ? 'Role' : `Role of namespace ${namespace}`;
@@ -127,7 +130,7 @@ function fromBinding(binding: StoredBinding): ServedBinding {
   } as ServedBinding;
 }
 
-/** Names with a colon are those of the system. */
+/** Users and groups with a colon in their name are system users and groups. */
 function referenceTo({ kind, name, namespace }: Subject): ObjectReference {
   const isSystem = name.includes(':') && (kind === 'User' || kind === 'Group');
   return { kind: isSystem ? `System${kind}` : kind, name, ...(namespace === undefined ? {} : { namespace }) };

@@ -1,5 +1,5 @@
 /**
- * OpenShift's access reviews, which are answered and never stored. Source: openshift/openshift-apiserver
+ * OpenShift's access reviews. They are answered and never stored. Source: openshift/openshift-apiserver
  * pkg/authorization/apis/authorization/validation.
  */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -7,7 +7,7 @@ import type { KubeObject } from '../../meta/object.ts';
 import { isSet } from '../../meta/validation.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 
-/** What is asked; the fields stand in the review itself. */
+/** Action to authorize. The fields are at the top level of the review, not below `spec`. */
 export interface ReviewAction extends KubeObject {
   namespace?: string;
   verb?: string;

@@ -1,4 +1,7 @@
-/** Hosts of the inventory. Source: metal3-io/baremetal-operator apis/metal3.io/v1alpha1 of release 4.10. */
+/**
+ * The BareMetalHost kind: hosts of the hardware inventory. Source: metal3-io/baremetal-operator apis/metal3.io/v1alpha1
+ * of release 4.10.
+ */
 
 import { sshAddressOf } from '../../machines/ssh-address.ts';
 import { type BareMetalHost, HOST_GROUP, HOST_VERSION } from '../../machines/types.ts';
@@ -46,7 +49,7 @@ export const bareMetalHosts: KindDefinition<BareMetalHost> = {
   shortNames: ['bmh', 'bmhost'],
   verbs: ALL_VERBS,
   schemaName: `io.metal3.${HOST_VERSION}.BareMetalHost`,
-  // The name of the Node that the host becomes.
+  // The host's Node will have the same name.
   skeleton: { spec: {}, status: {} },
   returnsDeleted: 'undocumented',
   storagePrefix: `${HOST_GROUP}/baremetalhosts`,

@@ -1,10 +1,12 @@
-/** How a node whose client certificate has expired is recognized by API server, approver and host. Decision 0018. */
+/**
+ * Names by which API server, approver and host recognize a node whose client certificate has expired. Decision 0018.
+ */
 
-/** The group of such a node, which is not in `system:nodes`. */
+/** Group of a node with an expired client certificate. Such a node is not in `system:nodes`. */
 export const EXPIRED_NODES_GROUP = 'system:expired-nodes';
 
 /**
- * `sha256:` and the hex SHA-256 of a client certificate's SubjectPublicKeyInfo: the annotation of a Node with its
- * current one, and the extra of a user whose certificate has expired.
+ * Annotation of a Node with the key of its current client certificate, and user extra of a node whose certificate has
+ * expired. The value is `sha256:` and the hex SHA-256 of the certificate's SubjectPublicKeyInfo.
  */
 export const CLIENT_KEY = 'hyperedge.dev/client-key';

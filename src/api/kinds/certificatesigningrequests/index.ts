@@ -13,7 +13,7 @@ type Request = CertificateSigningRequest;
 
 const SERVING_SIGNER = 'kubernetes.io/kubelet-serving';
 
-/** Conditions get their times here; deciders need not. */
+/** Fills missing times of conditions, so that clients do not need to send them. */
 function stampConditions(request: Request, old: Request, context: StrategyContext): void {
   const now = `${new Date(context.nowMs).toISOString().slice(0, 19)}Z`;
   const earlier = new Map((old.status?.conditions ?? []).map((each) => [each.type, each]));
@@ -25,7 +25,7 @@ function stampConditions(request: Request, old: Request, context: StrategyContex
   }
 }
 
-/** `Approved,Issued`, `Denied`, `Pending` …, as kubectl shows it. */
+/** Condition column of kubectl, for example `Approved,Issued`, `Denied` or `Pending`. */
 export function requestCondition(request: Request): string {
   const types = new Set((request.status?.conditions ?? []).map((each) => each.type));
   const state = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : types.size > 0 ? '' : 'Pending';
@@ -40,7 +40,7 @@ function durationText(request: Request): string {
   return seconds === undefined ? NONE : humanDuration(seconds * 1000);
 }
 
-/** What v1beta1 fills in; who signs is inferred in admission, which can read the request itself. */
+/** Alias for v1beta1. The default of signerName is set in admission, which can parse the request. */
 const older: KindAlias<Request> = {
   ...sameShape('certificates.k8s.io', 'v1beta1', '1.19', '1.22'),
   convertTo(object) {
@@ -72,14 +72,14 @@ export const certificateSigningRequests: KindDefinition<Request> = {
       request.status = {};
       const spec = request.spec;
       if (spec === undefined) return;
-      // Who asks is what the server saw, never what the request says.
+      // The requester is the authenticated user; values in the object are overwritten.
       spec.username = user.name;
       if (user.uid === undefined) delete spec.uid;
       else spec.uid = user.uid;
       spec.groups = [...user.groups];
       if (user.extra === undefined) delete spec.extra;
       else spec.extra = Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]]));
-      // An impersonated extra of this name proves nothing.
+      // Remove a source address that the client sent: only the API server may set this extra.
       if (spec.extra !== undefined) delete spec.extra[SOURCE_EXTRA];
       if (spec.signerName === SERVING_SIGNER && sourceAddress !== undefined)
         spec.extra = { ...spec.extra, [SOURCE_EXTRA]: [sourceAddress] };
@@ -94,7 +94,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   statusStrategy: {
     prepareForUpdate(request, old, context) {
       restorePart(request, old, 'spec');
-      // Decisions are made through /approval; whatever stands here about them is the old state.
+      // Approval and denial are accepted through /approval only; here the stored ones are kept.
       const isDecision = (each: { type: string }): boolean => each.type === 'Approved' || each.type === 'Denied';
       request.status ??= {};
       const status = request.status;

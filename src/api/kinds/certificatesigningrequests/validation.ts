@@ -1,6 +1,6 @@
 /**
- * Source: k8s.io/kubernetes/pkg/apis/certificates/validation. The request's ASN.1 is read by the API server's admission
- * and the signer.
+ * Validation of certificate signing requests. Source: k8s.io/kubernetes/pkg/apis/certificates/validation. The ASN.1 of
+ * the request is parsed by the API server's admission and by the signer.
  */
 import type { CertificateSigningRequest, CertificateSigningRequestCondition } from 'kubernetes-types/certificates/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -37,7 +37,7 @@ export const KEY_USAGES: readonly string[] = [
 ];
 
 const MIN_SECONDS = 600;
-/** 571: a domain, a slash and a path of 63 × … as upstream bounds it. */
+/** Upstream's bound: a domain, a slash and a path. */
 const MAX_SIGNER_NAME = 571;
 export const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
 
@@ -66,7 +66,7 @@ export function validateRequest(request: CertificateSigningRequest): FieldError[
   return errors;
 }
 
-/** Older clients may leave it to the server whose signature they want; newer ones may not. */
+/** v1beta1 clients may use the legacy signer name; v1 clients must name a signer. */
 export function validateNewSigner(request: CertificateSigningRequest): FieldError[] {
   const name = request.spec?.signerName;
   return name === LEGACY_SIGNER && !isBeta(request) ? [fieldError.invalid('spec.signerName', name, 'not allowed')] : [];
@@ -96,7 +96,7 @@ function validateSignerName(name: string | undefined, path: string): FieldError[
   return errors;
 }
 
-/** One PEM block of the given type, or, for certificates, several. The value is base64 of the text, as in JSON. */
+/** Checks for one PEM block of the given type, or one or more for certificates. The value is base64 of the PEM text. */
 function validatePem(value: string | undefined, type: string, path: string): FieldError[] {
   const text = value === undefined ? undefined : decodeBase64(value);
   const begin = `-----BEGIN ${type}-----`;
@@ -136,7 +136,10 @@ function validateConditions(conditions: readonly CertificateSigningRequestCondit
   return errors;
 }
 
-/** `approval` may decide, and not take a decision back; `status` may issue, and not decide. */
+/**
+ * Approval and denial conditions can only be added, and only through `approval`. Certificates are only set through
+ * `status`.
+ */
 export function validateStatusChange(
   request: CertificateSigningRequest,
   old: CertificateSigningRequest,

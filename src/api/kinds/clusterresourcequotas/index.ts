@@ -1,5 +1,5 @@
 /**
- * Quotas of several projects together. Source: openshift/api quota/v1, and pkg/quota/apis/quota/validation of
+ * Quotas that span several projects. Source: openshift/api quota/v1, and pkg/quota/apis/quota/validation of
  * openshift/openshift-apiserver.
  */
 import type { ResourceQuotaSpec, ResourceQuotaStatus } from 'kubernetes-types/core/v1';
@@ -70,7 +70,7 @@ export const clusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
   columns,
 };
 
-/** In a project: the quotas that hold for it. */
+/** Read-only view in a project of the cluster quotas that apply to it. */
 export const appliedClusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
   group: 'quota.openshift.io',
   version: 'v1',

@@ -1,6 +1,6 @@
 /**
- * Component statuses: deprecated since 1.19. The health endpoints replace them; the kind remains in discovery, and
- * there are none of it. Source: k8s.io/kubernetes/pkg/registry/core/componentstatus.
+ * Component statuses, deprecated since 1.19 in favour of the health endpoints. The kind is still in discovery; its list
+ * is always empty. Source: k8s.io/kubernetes/pkg/registry/core/componentstatus.
  */
 import type { ComponentStatus } from 'kubernetes-types/core/v1';
 import { column, nameColumn } from '../../printing/columns.ts';

@@ -1,6 +1,7 @@
 /**
- * Configuration of the cluster: one object of each kind, `cluster`. Source: openshift/api config/v1 of release 4.10,
- * and openshift-kube-apiserver/admission/customresourcevalidation of openshift/kubernetes.
+ * Kinds of config.openshift.io, the cluster configuration. Each kind has one object, named `cluster`. Source:
+ * openshift/api config/v1 of release 4.10, and openshift-kube-apiserver/admission/customresourcevalidation of
+ * openshift/kubernetes.
  */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';
@@ -12,7 +13,6 @@ import { validateSettings } from './settings.ts';
 import type { OperandVersion, OperatorCondition, UpdateHistory } from './types.ts';
 
 export const CONFIG_GROUP = 'config.openshift.io';
-/** The name of the only object of a kind. */
 export const CONFIG_NAME = 'cluster';
 
 interface Conditioned extends KubeObject {
@@ -28,7 +28,7 @@ interface Differences {
   readonly plural?: string;
   readonly singular?: string;
   readonly shortNames?: readonly string[];
-  /** The only name; undefined: any. Default: cluster. */
+  /** The only allowed name (default: `cluster`). Undefined allows any name. */
   readonly name?: string | undefined;
   readonly columns?: readonly Column<Conditioned>[];
   readonly validate?: (object: Conditioned) => FieldError[];
@@ -61,7 +61,7 @@ function config(kind: string, differences: Differences = {}): KindDefinition<Con
     schemaName: `com.github.openshift.api.config.v1.${kind}`,
     returnsDeleted: 'undocumented',
     storagePrefix: `${CONFIG_GROUP}/${plural}`,
-    // Builds are configured without a status.
+    // The Build kind has no status.
     ...(kind === 'Build' ? { strategy: rules } : { strategy, statusStrategy }),
     columns,
   };
@@ -79,7 +79,7 @@ const sinceColumn = (type: string): Column<Conditioned> =>
     return at === undefined ? '' : since(at, nowMs);
   });
 
-/** Why it is not available, or else degraded or progressing; empty while all is well. */
+/** Reason why the component is unavailable, degraded or progressing, in this order. Empty if it is healthy. */
 const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
   const available = conditionOf(object, 'Available');
   if (available !== undefined && available.status !== 'True') return available.message ?? '';
@@ -121,7 +121,7 @@ export const clusterVersions = config('ClusterVersion', {
   ],
 });
 
-/** Shown to users in a line of a terminal. */
+/** Clients print the message in a terminal, so control characters are rejected. */
 function validateProject({ spec }: Conditioned): FieldError[] {
   const { projectRequestMessage: message = '' } = (spec ?? {}) as { projectRequestMessage?: string };
   const isPlain = [...message].every((each) => each >= ' ' || each === '\n' || each === '\t');

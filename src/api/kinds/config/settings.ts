@@ -1,20 +1,22 @@
 /**
- * Settings of config.openshift.io that this cluster honours. Any other field that is set is refused by name, so that no
- * setting is accepted without an effect. Updates may keep what an object has.
+ * Settings of config.openshift.io that this cluster supports. Setting any other field is rejected by name, so that no
+ * setting is accepted without having an effect. Updates may keep fields that the stored object already has.
  */
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 
 /**
- * `honoured`: every value has its effect. `described`: the value describes the cluster and is set once, by the
- * server.
- * A list: only these values have an effect.
+ * `honoured`: every value takes effect. `described`: the value describes the cluster; the server sets it once.
+ * A list: only these values take effect.
  */
 type Rule = 'honoured' | 'described' | readonly (string | boolean)[];
 
 const BOOTSTRAP = 'the bootstrap file of the masters';
 
-/** By kind, then by field below `spec`; items of lists have the path of the list. A rule covers the fields below it. */
+/**
+ * Rules by kind and by field path below `spec`. List items share the path of the list. A rule also covers the fields
+ * below its path.
+ */
 export const SETTINGS: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
   APIServer: {
     'audit.profile': ['Default'],
@@ -55,7 +57,10 @@ export const SETTINGS: Readonly<Record<string, Readonly<Record<string, Rule>>>> 
   Scheduler: { mastersSchedulable: 'honoured', profile: ['LowNodeUtilization'] },
 };
 
-/** Places of settings that OpenShift has here and this cluster has elsewhere, by kind and first field. */
+/**
+ * Settings that OpenShift has in config.openshift.io and this cluster has in another place, by kind and first field.
+ * The text completes an error.
+ */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'APIServer audit': 'auditConfig of master-config.yaml',
   'APIServer servingCerts': 'servingInfo.namedCertificates of master-config.yaml',
@@ -71,7 +76,7 @@ const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (typeof value === 'object' && Object.values(value).every(isEmpty));
 
-/** Errors for fields of `spec` that have no effect; of those that `old` has with the same value, none. */
+/** Errors for fields of `spec` that have no effect. Fields with the same value in `old` are accepted. */
 export function validateSettings(kind: string, spec: unknown, old: unknown): FieldError[] {
   const rules = SETTINGS[kind];
   return rules === undefined ? [] : errorsAt({ kind, rules, isUpdate: old !== undefined }, spec ?? {}, old, 'spec', '');
@@ -83,7 +88,7 @@ interface Context {
   readonly isUpdate: boolean;
 }
 
-/** `at`: for people, with indices; `path`: of the rules. */
+/** `at` is the path with list indices for the error; `path` is the path in the rules. */
 function errorsAt(context: Context, value: unknown, old: unknown, at: string, path: string): FieldError[] {
   const rule = Object.hasOwn(context.rules, path) ? context.rules[path] : undefined;
   if (rule === 'honoured' || semanticEqual(value, old)) return [];

@@ -46,7 +46,7 @@ export interface Release {
 export interface UpdateHistory {
   readonly state: 'Completed' | 'Partial';
   readonly startedTime: string;
-  /** Null or absent: it has not ended. */
+  /** Null or absent while the update is in progress. */
   readonly completionTime?: string | null;
   readonly version: string;
   readonly image: string;
@@ -60,7 +60,7 @@ export interface ClusterVersionStatus {
   observedGeneration: number;
   versionHash: string;
   conditions: readonly OperatorCondition[];
-  /** Null, as upstream: there are none. */
+  /** Always null, as upstream without an update service. */
   availableUpdates: readonly Release[] | null;
 }
 

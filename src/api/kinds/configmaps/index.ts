@@ -9,7 +9,7 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { base64Bytes } from '../../validation/base64.ts';
 
-/** One mebibyte, for config maps and secrets alike. */
+/** Upstream's limit of 1 MiB, for config maps and secrets. */
 export const MAX_DATA_BYTES = 1024 * 1024;
 
 function validate(map: ConfigMap): FieldError[] {
@@ -29,7 +29,7 @@ function validate(map: ConfigMap): FieldError[] {
     checkKey(key, 'binaryData', errors);
     bytes += base64Bytes(value);
   }
-  // No UTF-16 unit makes more than three bytes: most maps are too small to need counting.
+  // A UTF-16 unit is at most three bytes of UTF-8. Most maps are far below the limit and need no exact count.
   if (bytes + units * 3 > MAX_DATA_BYTES) for (const key of keys) bytes += utf8Length(data[key] ?? '');
   if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('[]', MAX_DATA_BYTES));
   return errors;

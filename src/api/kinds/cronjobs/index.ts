@@ -14,7 +14,7 @@ import { validateJobSpec } from '../jobs/validation.ts';
 import { jobSpecWarnings } from '../jobs/warnings.ts';
 import { scheduleError } from './schedule.ts';
 
-/** The jobs' names are longer by eleven characters, and must be labels. */
+/** Names of created jobs are 11 characters longer and must fit a 63-character label. */
 const MAX_NAME = 52;
 
 const ZONE_WARNING =
@@ -68,7 +68,7 @@ function validateName(job: CronJob): FieldError[] {
   return [fieldError.invalid('metadata.name', name, `must be no more than ${MAX_NAME} characters`)];
 }
 
-/** A zone in the schedule is from before there was a field for it: who has one keeps it. */
+/** A TZ prefix in the schedule predates `timeZone`. It is rejected for new objects and kept on update. */
 function validateSchedule(spec: CronJobSpec | undefined, old: CronJobSpec | undefined): FieldError[] {
   const path = 'spec.schedule';
   const schedule = spec?.schedule ?? '';
@@ -102,7 +102,7 @@ function validateTimeZone(zone: string | undefined): FieldError[] {
 }
 
 function isTimeZone(zone: string): boolean {
-  // Offsets are no zones to upstream, and have no names.
+  // Upstream does not accept UTC offsets as time zones, but Intl does.
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(zone)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone });

@@ -1,6 +1,6 @@
 /**
- * What a schedule may be: five fields, or a name such as `@daily`, in the words of the library upstream reads them
- * with. Source: github.com/robfig/cron/v3 ParseStandard.
+ * Validation of cron schedules: five fields or a name such as `@daily`. The errors have the wording of upstream's
+ * library. Source: github.com/robfig/cron/v3 ParseStandard.
  */
 interface Bounds {
   readonly min: number;
@@ -21,7 +21,7 @@ const DESCRIPTORS = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@da
 const EVERY = '@every ';
 const DURATION = /^[+-]?(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/;
 
-/** What is wrong with a schedule; undefined when nothing is. */
+/** Error text for an invalid schedule, otherwise undefined. */
 export function scheduleError(schedule: string): string | undefined {
   if (schedule.startsWith('@')) {
     if (DESCRIPTORS.has(schedule)) return undefined;
@@ -48,7 +48,7 @@ export function scheduleError(schedule: string): string | undefined {
   return undefined;
 }
 
-/** `*`, `?`, `n`, `n-m`, each also with `/step`. */
+/** Checks `*`, `?`, `n` or `n-m`, each optionally followed by `/step`. */
 function rangeError(text: string, bounds: Bounds): string | undefined {
   const [range = '', step, ...tooMany] = text.split('/');
   const [low = '', high, ...more] = range.split('-');

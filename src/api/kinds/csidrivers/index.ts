@@ -1,4 +1,4 @@
-/** Storage drivers. Source: k8s.io/kubernetes/pkg/registry/storage/csidriver, pkg/apis/storage/{v1,validation}. */
+/** CSI drivers. Source: k8s.io/kubernetes/pkg/registry/storage/csidriver, pkg/apis/storage/{v1,validation}. */
 import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateImmutable } from '../../meta/validation.ts';
@@ -13,14 +13,17 @@ const MAX_TOKEN_SECONDS = 2 ** 32;
 const MIN_PERIOD_SECONDS = 10;
 const FLAGS = ['attachRequired', 'podInfoOnMount', 'storageCapacity'] as const;
 
-/** With what is newer than the package of types. */
+/** Adds fields that `kubernetes-types` does not have yet. */
 interface Spec extends CSIDriverSpec {
   nodeAllocatableUpdatePeriodSeconds?: number;
   serviceAccountTokenInSecrets?: boolean;
   preventPodSchedulingIfMissing?: boolean;
 }
 
-/** A field of a feature that is off by default in 1.36 (VolumeLimitScaling), unless it is in use. */
+/**
+ * Drops the field of the feature gate VolumeLimitScaling, which is off by default in 1.36, unless the stored object
+ * uses it.
+ */
 function dropUnsupported(driver: CSIDriver, old?: CSIDriver): void {
   const before: Spec = old?.spec ?? {};
   const spec: Spec = driver.spec ?? {};
@@ -43,7 +46,7 @@ function validate({ spec = {} }: CSIDriver): FieldError[] {
     const rule = `must be greater than or equal to ${MIN_PERIOD_SECONDS} seconds`;
     errors.push(fieldError.invalid('spec.nodeAllocatableUpdatePeriodSeconds', period, rule));
   }
-  // That it is refused is documented; the words are our own.
+  // Upstream documents that this combination is rejected; the wording is this project's.
   if (serviceAccountTokenInSecrets !== undefined && (tokenRequests ?? []).length === 0) {
     const at = 'spec.serviceAccountTokenInSecrets';
     errors.push(fieldError.invalid(at, serviceAccountTokenInSecrets, 'may not be set without tokenRequests'));

@@ -1,5 +1,6 @@
 /**
- * What drivers say about nodes. Source: k8s.io/kubernetes/pkg/registry/storage/csinode, pkg/apis/storage/validation.
+ * The CSINode kind: CSI drivers that run on a node. Source: k8s.io/kubernetes/pkg/registry/storage/csinode,
+ * pkg/apis/storage/validation.
  */
 import type { CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
@@ -34,7 +35,7 @@ function validateDriver(driver: CSINodeDriver, at: string): FieldError[] {
   return [...errors, ...validateNonNegative(driver.allocatable?.count, `${at}.allocatable.count`)];
 }
 
-/** Upstream finds these errors at the driver. */
+/** As upstream, the error path is the driver, not its topology keys. */
 function validateTopology(driver: CSINodeDriver, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const keys = new Set<string>();
@@ -47,7 +48,7 @@ function validateTopology(driver: CSINodeDriver, at: string): FieldError[] {
   return errors;
 }
 
-/** A driver registers again only after it was removed. */
+/** A driver's entry is immutable. To change it, the driver must be removed and registered again. */
 function validateUpdate(node: CSINode, old: CSINode): FieldError[] {
   const before = new Map((old.spec?.drivers ?? []).map((driver) => [driver.name, driver]));
   const fixed = ({ allocatable: _allocatable, ...driver }: CSINodeDriver): unknown => driver;

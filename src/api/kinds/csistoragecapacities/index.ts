@@ -1,6 +1,6 @@
 /**
- * What drivers have room for. Source: k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity,
- * pkg/apis/storage/validation.
+ * The CSIStorageCapacity kind: free capacity that a CSI driver reports. Source:
+ * k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity, pkg/apis/storage/validation.
  */
 import type { CSIStorageCapacity } from 'kubernetes-types/storage/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -18,7 +18,7 @@ import { nodeSelectorWarnings } from '../../volumes/topology-warnings.ts';
 function validate(each: CSIStorageCapacity): FieldError[] {
   const errors = each.nodeTopology === undefined ? [] : validateLabelSelector(each.nodeTopology, 'nodeTopology');
   errors.push(...validateNameRule(each.storageClassName ?? '', dns1123SubdomainErrors, 'storageClassName'));
-  // Of the largest size of a volume nothing is asked.
+  // As upstream, maximumVolumeSize is not validated.
   const quantity = tryParseQuantity(each.capacity);
   if (quantity !== undefined && quantity.nanos < 0n) {
     errors.push(fieldError.invalid('capacity', formatQuantity(quantity), 'must be greater than or equal to 0'));

@@ -1,4 +1,6 @@
-/** Conditions of a definition. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go. */
+/**
+ * Conditions of a CustomResourceDefinition. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go.
+ */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 
 export type ConditionType =
@@ -21,7 +23,7 @@ export function isConditionTrue(definition: CustomResourceDefinition, type: Cond
   return (definition.status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
 }
 
-/** Sets a condition; its time changes with its status only. True when anything changed. */
+/** Sets a condition and returns whether anything changed. The transition time changes only with the status. */
 export function setCondition(definition: CustomResourceDefinition, condition: Condition, now: string): boolean {
   definition.status ??= {};
   const { status } = definition;

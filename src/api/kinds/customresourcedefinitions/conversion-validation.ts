@@ -1,5 +1,5 @@
 /**
- * How versions become one another, and whom to ask. Source: apiextensions/validation
+ * Validation of `spec.conversion`: the strategy and the conversion webhook. Source: apiextensions/validation
  * (ValidateCustomResourceConversion), util/webhook.
  */
 import type { CustomResourceConversion, WebhookClientConfig } from 'kubernetes-types/apiextensions/v1';
@@ -9,10 +9,13 @@ import { isSet } from '../../meta/validation.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../../validation/webhook-client.ts';
 
 const AT = 'spec.conversion';
-/** The versions of ConversionReview that this server speaks. */
+/** Versions of ConversionReview that this server supports. */
 export const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
 
-/** `preserves`: unknown fields of the resources are kept, of which no converter could know. */
+/**
+ * `preserves`: the definition keeps unknown fields (preserveUnknownFields), which a conversion webhook could not
+ * convert.
+ */
 export function validateConversion(conversion: CustomResourceConversion | undefined, preserves: boolean): FieldError[] {
   if (conversion === undefined) return [];
   const { strategy, webhook } = conversion;
@@ -50,7 +53,7 @@ function reviewErrors(versions: readonly string[]): FieldError[] {
   return found;
 }
 
-/** Errors name the client as it stands in upstream's own form of definitions. */
+/** Error paths are those of upstream's internal version of the definition. */
 function clientErrors(client: WebhookClientConfig | undefined): FieldError[] {
   const at = `${AT}.webhookClientConfig`;
   if (client === undefined) return [fieldError.required(at, 'required when strategy is set to Webhook')];

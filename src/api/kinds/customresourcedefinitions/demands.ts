@@ -1,6 +1,7 @@
 /**
- * What is asked of a definition: less in v1beta1 than in v1, and no more than when it was taken. Source:
- * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (requireStructuralSchema and its like).
+ * Schema requirements of a definition. v1beta1 requires less than v1, and an update requires no more than what the
+ * stored definition fulfilled. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation
+ * (requireStructuralSchema and related functions).
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { isBeta } from '../../registry/versions.ts';
@@ -12,19 +13,19 @@ import { schemasOf, someSchema } from './places.ts';
 type Definition = CustomResourceDefinition;
 
 export interface Demands extends SchemaDemands {
-  /** Every version has a schema; else those that are served have one where unknown fields are dropped. */
+  /** If true, every version needs a schema. If false, only served versions that drop unknown fields need one. */
   readonly schemas: boolean;
 }
 
 const NO_DEFAULTS =
   '(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)';
 
-/** `old`: what is there already, undefined for a new one. */
+/** `old` is the stored definition; undefined for a create. */
 export function demandsOf(definition: Definition, old: Definition | undefined): Demands {
   const beta = isBeta(definition);
   const schemas = !beta && (old === undefined || (old.spec?.versions ?? []).every(hasSchema));
   const wasOpen = old !== undefined && preserves(old);
-  // Most by far: nothing needs to be looked through.
+  // Shortcut for most definitions: all rules apply, so the schemas need no inspection.
   if (!beta && !wasOpen) return { ...STRICT, schemas };
   const mayDefault = !beta || (wasOpen && someSchema(old, hasDefault));
   return {
@@ -39,7 +40,7 @@ export function demandsOf(definition: Definition, old: Definition | undefined): 
   };
 }
 
-/** Whether unknown fields of its resources are kept. */
+/** Whether unknown fields of the custom resources are kept. */
 export const preserves = ({ spec }: Definition): boolean => spec?.preserveUnknownFields === true;
 
 export const hasSchema = (version: Definition['spec']['versions'][number]): boolean =>
@@ -50,7 +51,7 @@ export const hasDefault = (schema: Schema): boolean => schema.default !== undefi
 const hasNoType = ({ typeText }: Schema): boolean =>
   typeText !== '' && !(SCHEMA_TYPES as readonly string[]).includes(typeText);
 
-/** Keywords that mean something only where every value has one known type. */
+/** Keywords that are valid in structural schemas only. */
 const hasExtension = (schema: Schema): boolean =>
   schema.embedded ||
   schema.intOrString ||

@@ -14,7 +14,7 @@ import { setCondition } from './conditions.ts';
 import { olderDefinition } from './older.ts';
 import { protectedGroupErrors, validateDefinition, validateDefinitionUpdate } from './validation.ts';
 
-/** Holds a definition until the last of its resources has gone. */
+/** Keeps a deleted definition until its last custom resource is deleted. */
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 const WEBHOOK_PORT = 443;
@@ -33,7 +33,7 @@ function setDefaults(definition: CustomResourceDefinition): void {
   if (spec.preserveUnknownFields === false) delete spec.preserveUnknownFields;
 }
 
-/** What is stored from now on is stored in this version too. */
+/** Adds the storage version to `status.storedVersions`. */
 function noteStorageVersion(definition: CustomResourceDefinition): void {
   const storage = definition.spec?.versions?.find((each) => each.storage)?.name;
   definition.status ??= {};
@@ -45,7 +45,7 @@ function noteStorageVersion(definition: CustomResourceDefinition): void {
 
 function acceptedNames(definition: CustomResourceDefinition): void {
   definition.status ??= {};
-  // Until its names have been judged; written out as upstream does.
+  // Initial status until the naming controller accepts the names. As upstream, the empty fields are present.
   definition.status.conditions ??= null as never;
   definition.status.acceptedNames ??= { plural: '', kind: '' };
 }
@@ -100,7 +100,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
     validate: validateDefinition,
     validateUpdate: (definition, old) => [
       ...validateDefinitionUpdate(definition, old),
-      // Definitions that were there before the rule are left alone.
+      // The rule was added later, so it does not apply to definitions that already violate it.
       ...(protectedGroupErrors(old).length === 0 ? protectedGroupErrors(definition) : []),
     ],
     validateCreate: protectedGroupErrors,

@@ -1,5 +1,5 @@
 /**
- * Which of its names a definition may have. Source:
+ * Decides which requested names of a definition are accepted. Source:
  * k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
@@ -8,13 +8,13 @@ import type { Condition } from './conditions.ts';
 export interface NamingVerdict {
   readonly accepted: CustomResourceDefinitionNames;
   readonly condition: Condition;
-  /** Undefined: whether it is established stays as it is. */
+  /** Undefined leaves the Established condition unchanged. */
   readonly established: Condition | undefined;
 }
 
 /**
- * `others`: the names that other definitions of the same group have been given. A name belongs to the definition that
- * had it accepted first.
+ * Computes the accepted names and conditions. `others` are the accepted names of other definitions in the same group. A
+ * name belongs to the definition that first had it accepted.
  */
 export function judgeNames(
   definition: CustomResourceDefinition,
@@ -78,7 +78,7 @@ export function judgeNames(
   };
 }
 
-/** Versions as discovery prefers them: v10, v2, v1, v11beta2, v10beta3, v12alpha1, then all others by name. */
+/** Compares versions in the order of discovery: v10, v2, v1, v11beta2, v10beta3, v12alpha1, then all others by name. */
 export function compareVersions(a: string, b: string): number {
   const left = /^v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?$/.exec(a);
   const right = /^v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?$/.exec(b);

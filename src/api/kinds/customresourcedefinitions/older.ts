@@ -1,6 +1,6 @@
 /**
- * Definitions in v1beta1: what all versions have alike may stand once, beside the list of them, and unknown fields are
- * kept unless it is said otherwise. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,v1beta1}
+ * Conversion of v1beta1 definitions. In v1beta1, parts that all versions share may be at the top of the spec, and
+ * unknown fields are kept by default. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,v1beta1}
  * conversion and defaults.
  */
 import type {
@@ -42,21 +42,22 @@ interface OlderSpec extends Omit<CustomResourceDefinitionSpec, 'versions' | 'con
   conversion?: OlderConversion;
 }
 
-/** Fields of versions, what they are called where they stand for all, and in refusals. */
+/** Parts of a version: field of the version, field at the top of the spec, and name in error messages. */
 const PARTS = [
   ['schema', 'validation', 'schemas'],
   ['subresources', 'subresources', 'subresources'],
   ['additionalPrinterColumns', 'additionalPrinterColumns', 'additionalPrinterColumns'],
-  // Came later, and may stand where one likes.
+  // This field is newer and may be in both places.
   ['selectableFields', 'selectableFields', undefined],
 ] as const;
 
 /**
- * How definitions that were sent in v1beta1 were written: in v1 two forms look the same, of which only one is allowed.
+ * Original spec of definitions that were sent in v1beta1. Two forms of v1beta1 convert to the same v1 object, and only
+ * one of them is valid.
  */
 const sent = new WeakMap<object, OlderSpec>();
 
-/** What is wrong with the form that a definition was sent in; nothing when it was v1. */
+/** Errors about the form of a v1beta1 request. Empty if the definition was sent in v1. */
 export function formErrors(definition: object): FieldError[] {
   const spec = sent.get(definition);
   if (spec === undefined) return [];
@@ -88,19 +89,22 @@ function versionErrors({ version, versions = [] }: OlderSpec): FieldError[] {
   if (!isSet(version) || versions.length === 0) return [];
   const found: FieldError[] = [];
   const message = dns1035LabelErrors(version).join(',');
-  // The first version's is reported anyway.
+  // An invalid name of the first version is reported elsewhere.
   if (message !== '' && versions[0]?.name !== version) found.push(fieldError.invalid('spec.version', version, message));
   if (versions[0]?.name !== version)
     found.push(fieldError.invalid('spec.version', version, 'must match the first version in spec.versions'));
   return found;
 }
 
-/** Go tells a structure that is empty from none, but not an empty list. */
+/** As in Go, an empty struct counts as set and an empty list does not. */
 const isGiven = (value: unknown): boolean => value !== undefined && (!Array.isArray(value) || value.length > 0);
 
 const isSame = (a: unknown, b: unknown): boolean => jsonEqual(a as JsonValue | undefined, b as JsonValue | undefined);
 
-/** The parts that all versions have alike, so that they can stand once; those that none has among them. */
+/**
+ * The parts that are equal in all versions, including parts that no version has. They can be written at the top of the
+ * spec.
+ */
 export function commonParts(versions: readonly Version[]): Set<(typeof PARTS)[number][0]> {
   const [first] = versions;
   const common = PARTS.map(([part]) => part).filter((part) =>

@@ -1,7 +1,7 @@
 /**
- * Where the parts of a definition's versions are named in errors: what all versions have alike is taken together as
- * upstream does when it reads a definition (`spec.validation.openAPIV3Schema`), everything else is named with its
- * version. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
+ * Error paths of the parts of a definition's versions. As upstream's internal version does, parts that all versions
+ * share are named at the top of the spec (`spec.validation.openAPIV3Schema`), all others below their version. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
 import type { JsonValue } from '../../meta/object.ts';
@@ -17,13 +17,13 @@ export interface Place {
   /** `spec` or `spec.versions[0]`. */
   readonly path: string;
   readonly version: Version;
-  /** What of the version is judged at this path. */
+  /** Parts of the version that are validated at this path. */
   readonly parts: ReadonlySet<Part>;
-  /** Whether status is written by itself. */
+  /** Whether the status subresource is enabled. */
   readonly status: boolean;
 }
 
-/** All places, those of single versions first. */
+/** All places. Places of single versions come before the shared one. */
 export function hoisted(versions: readonly Version[]): Place[] {
   const [first] = versions;
   if (first === undefined) return [];
@@ -46,10 +46,10 @@ export function hoisted(versions: readonly Version[]): Place[] {
 export const schemaPathOf = (path: string): string =>
   `${path}.${path === 'spec' ? 'validation' : 'schema'}.openAPIV3Schema`;
 
-/** Large schemas are looked at more than once while they are written. */
+/** Cache, because one write reads a large schema several times. */
 const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
 
-/** `path`: of the place it is judged at. */
+/** `path` is the error path of the schema. */
 export function parsedSchema(raw: object, path: string): ParsedSchema {
   const known = parsed.get(raw);
   if (known?.path === path) return known.schema;
@@ -58,7 +58,7 @@ export function parsedSchema(raw: object, path: string): ParsedSchema {
   return schema;
 }
 
-/** The schemas of a definition, each once, with the path errors name it by and the versions that have it. */
+/** The distinct schemas of a definition, with their error path and the versions that use them. */
 export function schemasOf({ spec }: CustomResourceDefinition): {
   readonly path: string;
   readonly versions: readonly Version[];
@@ -79,7 +79,7 @@ export function schemasOf({ spec }: CustomResourceDefinition): {
   });
 }
 
-/** Whether any part of any schema of a definition is such. */
+/** Whether `is` holds for any node of any schema of the definition. */
 export function someSchema(definition: CustomResourceDefinition, is: (schema: Schema) => boolean): boolean {
   return schemasOf(definition).some(({ parsed }) => some(parsed.schema, is));
 }

@@ -1,7 +1,4 @@
-/**
- * The condition that tells of schemas that are not structural. Source:
- * k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema.
- */
+/** The NonStructuralSchema condition. Source: k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { JsonValue } from '../../meta/object.ts';
@@ -11,10 +8,13 @@ import type { Condition } from './conditions.ts';
 import { preserves } from './demands.ts';
 
 const type = 'NonStructuralSchema';
-/** The object that tells of them has to be stored. */
+/** Limits the number of errors in the condition, because it is stored in the definition. */
 const MAX_TOLD = 256;
 
-/** undefined: all is well. Where unknown fields are dropped schemas must be structural to be taken at all. */
+/**
+ * Undefined if all schemas are structural. Without preserveUnknownFields, validation already requires structural
+ * schemas.
+ */
 export function structureCondition(definition: CustomResourceDefinition): Condition | undefined {
   if (!preserves(definition)) return undefined;
   const found: FieldError[] = [fieldError.invalid('spec.preserveUnknownFields', true, 'must be false')];

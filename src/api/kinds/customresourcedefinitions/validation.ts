@@ -1,4 +1,7 @@
-/** Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go. */
+/**
+ * Validation of CustomResourceDefinitions. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
+ */
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinition,
@@ -30,7 +33,7 @@ const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256;
 const APPROVAL = 'api-approved.kubernetes.io';
 
-/** `old`: what is there already, undefined for a new one. */
+/** `old` is the stored definition; undefined for a create. */
 export function validateDefinition(definition: Definition, old?: Definition): FieldError[] {
   const demands = demandsOf(definition, old);
   const found: FieldError[] = [];
@@ -135,7 +138,8 @@ function versions(definition: Definition, found: FieldError[]): void {
     if (message !== '') found.push(fieldError.invalid(`${at}[${index}].name`, version.name ?? '', message));
     found.push(...deprecation(version, `${at}[${index}].deprecationWarning`));
   }
-  // The first version is also the one that upstream's own form of a definition is named by.
+  // Upstream's internal version has the first version's name in `spec.version`, so an invalid one is also reported
+  // there.
   const [first] = list;
   const message = !isSet(first?.name) ? '' : dns1035LabelErrors(first.name).join(',');
   if (message !== '') found.push(fieldError.invalid('spec.version', first?.name, message));
@@ -266,7 +270,7 @@ function selectableFields(version: Version, schema: Schema, at: string, found: F
   if (seen.size > MAX_SELECTABLE_FIELDS) found.push(fieldError.tooMany(at, seen.size, MAX_SELECTABLE_FIELDS));
 }
 
-/** Groups of Kubernetes itself are not for everybody's kinds. */
+/** Groups of Kubernetes need an approval annotation, so that custom kinds do not occupy them. */
 export function protectedGroupErrors(definition: Definition): FieldError[] {
   if (isBeta(definition)) return [];
   const name = definition.spec?.group ?? '';

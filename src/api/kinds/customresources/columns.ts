@@ -21,7 +21,7 @@ export function columnsOf(version: CustomResourceDefinitionVersion): Column<Kube
   try {
     return [nameColumn, ...declared.flatMap(columnOf)];
   } catch {
-    // Definitions may have paths that cannot be read; like upstream, such kinds are shown without their columns.
+    // If a JSON path cannot be parsed, the kind is shown without its additional columns, as upstream.
     return standard;
   }
 }
@@ -43,7 +43,7 @@ function columnOf(declared: CustomResourceColumnDefinition): Column<KubeObject>[
   ];
 }
 
-/** Of several values the first is shown. */
+/** If the path matches several values, the first one is shown. */
 function cell(
   type: Column<KubeObject>['type'],
   found: readonly JsonValue[],

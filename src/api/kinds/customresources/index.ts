@@ -1,6 +1,6 @@
 /**
- * The kinds that CustomResourceDefinitions declare, each version a definition of its own: its schema, columns and
- * sub-resources may differ from the others'. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
+ * Kind definitions for custom resources. Each version has a definition of its own, because schema, columns and
+ * subresources may differ between versions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
 import { goText } from '../../../base/go-text.ts';
@@ -26,7 +26,8 @@ import { compareVersions } from '../customresourcedefinitions/names.ts';
 import { columnsOf } from './columns.ts';
 
 /**
- * Judges the rules of a schema (x-kubernetes-validations); undefined: it has none. `old`: the object before an update.
+ * Evaluates the x-kubernetes-validations rules of a schema. Undefined if the schema has no rules. `old` is the object
+ * before an update.
  */
 export type RuleCheck = (
   object: JsonObject,
@@ -35,22 +36,25 @@ export type RuleCheck = (
 
 export interface CustomKindOptions {
   /**
-   * The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is
-   * none.
+   * The raw schema of a version, read when the first object of the version is processed. Undefined if the version has
+   * no schema.
    */
   schemaOf(version: string): JsonValue | undefined;
-  /** Compiles the rules of a schema; called when an object is first written. */
+  /** Compiles the rules of a schema. Called when the first object of the version is written. */
   compileRules(schema: Schema): RuleCheck;
 }
 
-/** What is worked out once for a version, when it is first needed: hundreds of unused definitions must cost nothing. */
+/**
+ * Values derived from the schema of a version, computed on first use, so that hundreds of unused definitions cost
+ * nothing.
+ */
 class VersionSchema {
   readonly #version: CustomResourceDefinitionVersion;
   readonly #options: CustomKindOptions;
   #schema: Schema | undefined;
   #rules: RuleCheck | undefined;
   #merge: ObjectNode | undefined;
-  /** Unknown fields are kept wherever they are. */
+  /** Whether unknown fields are kept at every level. */
   readonly preserves: boolean;
 
   constructor(version: CustomResourceDefinitionVersion, preserves: boolean, options: CustomKindOptions) {
@@ -64,7 +68,7 @@ class VersionSchema {
     return this.#schema;
   }
 
-  /** Whether resources may be embedded in those of this version. */
+  /** Whether the schema has x-kubernetes-embedded-resource. */
   get embeds(): boolean {
     return factsOf(this.schema).embeds;
   }
@@ -79,7 +83,7 @@ class VersionSchema {
     return this.#merge;
   }
 
-  /** The schema where it is known to say of every value what type it has. */
+  /** The schema if it is structural, that is, if every value has a known type; otherwise undefined. */
   get described(): Schema | undefined {
     if (!this.preserves) return this.schema;
     const { schema, unsupported } = this.#parse();
@@ -95,7 +99,7 @@ const OPEN_SCHEMA = { type: 'object', 'x-kubernetes-preserve-unknown-fields': tr
 
 const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject;
 
-/** The definition of one version of a custom kind. Names are those that were accepted. */
+/** Kind definition of one version of a custom resource. It uses the accepted names. */
 export function customKind(
   definition: CustomResourceDefinition,
   version: CustomResourceDefinitionVersion,
@@ -124,7 +128,7 @@ export function customKind(
       const document = asJson(object);
       applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
       if (!lazy.embeds) return;
-      // Defaults may set embedded metadata that clients may not.
+      // Defaults may set metadata of embedded resources that clients may not set.
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
     },
     strategy: mainStrategy(lazy, hasStatus, scale),
@@ -164,7 +168,7 @@ function customOf(
   };
 }
 
-/** The best of the later versions that are served and not deprecated. */
+/** Suggested replacement for a deprecated version: the best later version that is served and not deprecated. */
 function successor({ group, versions }: CustomResourceDefinition['spec'], name: string, kind: string): string {
   const [best] = versions
     .filter((each) => each.served && each.deprecated !== true && compareVersions(each.name, name) < 0)
@@ -227,7 +231,10 @@ function mainStrategy(
   };
 }
 
-/** Generations count changes of everything but metadata, and of status where that is an endpoint of its own. */
+/**
+ * Whether the generation must increase: any change outside metadata counts, and outside status if status is a
+ * subresource.
+ */
 function contentChanged(next: JsonObject, before: JsonObject, hasStatus: boolean): boolean {
   const names = new Set([...Object.keys(next), ...Object.keys(before)]);
   names.delete('metadata');
@@ -273,7 +280,7 @@ function validate(
   return [...validateValue(schema, next, before), ...validateRest(schema, scale, next, before)];
 }
 
-/** Only the status is validated against its schema, with paths relative to the object. */
+/** Validates the status against its part of the schema. Error paths are relative to the object. */
 function validateStatus(
   lazy: VersionSchema,
   scale: ScaleMapping | undefined,
@@ -327,7 +334,7 @@ function scaleErrors(
   return found;
 }
 
-/** Why there cannot be a value of this type at `path`, in the words of Go's accessors of nested fields. */
+/** Error text if `path` cannot hold a value of this type, with the wording of Go's nested field accessors. */
 function accessProblem(object: JsonObject, path: string, wanted: 'int64' | 'string'): string | undefined {
   const steps = simplePath(path) ?? [];
   let value: JsonValue | undefined = object;

@@ -37,7 +37,7 @@ const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
   warnings: workloadWarnings,
 });
 
-/** Counts the changes of the template, as the kind's first versions did in a field; it is still shown. */
+/** Annotation with the number of template changes, which the first API versions had in the field templateGeneration. */
 const TEMPLATE_GENERATION = 'deprecated.daemonset.template.generation';
 
 function templateGeneration(set: DaemonSet): number {
@@ -145,7 +145,7 @@ export const daemonSets: KindDefinition<DaemonSet> = {
     }
     spec.revisionHistoryLimit ??= 10;
     setPodTemplateDefaults(spec.template);
-    // Who does not say the count means none, and owns what it says.
+    // If the client sends no template generation, the defaulted annotation belongs to the client's managed fields.
     if (set.metadata?.annotations?.[TEMPLATE_GENERATION] === undefined) writeTemplateGeneration(set, 0);
   },
   strategy,

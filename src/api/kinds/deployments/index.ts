@@ -14,7 +14,8 @@ import { percentOf, validateCountOrPercent, validateNonNegative } from '../../va
 import { validateCollisions, validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Deployment>({
-  // Replica sets take over annotations: to the controller a change of theirs is a change of the spec.
+  // Annotations are copied to replica sets, so a change of annotations increases the generation like a change of the
+  // spec.
   counts: (deployment) => [deployment.spec, deployment.metadata?.annotations],
   validate: validateDeployment,
   validateUpdate: (deployment, old) => [

@@ -1,5 +1,5 @@
 /**
- * Classes of devices that claims may ask for. Source: k8s.io/kubernetes/pkg/registry/resource/deviceclass,
+ * Classes of devices that claims can request. Source: k8s.io/kubernetes/pkg/registry/resource/deviceclass,
  * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
 import { MAX_LIST, validateConfiguration, validateItems, validateSelectors } from '../../devices/parts.ts';
@@ -10,7 +10,7 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
 import { validateQualifiedName } from '../../validation/resource-names.ts';
 
-/** Kubernetes' own resources, and names that quotas give others. */
+/** Native resource names and the quota prefix, neither of which an extended resource may use. */
 const NATIVE = /^requests\.|(?:^|\.)kubernetes\.io\//;
 
 function validate({ spec = {} }: DeviceClass): FieldError[] {
@@ -21,7 +21,7 @@ function validate({ spec = {} }: DeviceClass): FieldError[] {
   const extended = spec.extendedResourceName;
   if (extended === undefined) return errors;
   const at = 'spec.extendedResourceName';
-  // It may be asked for in quotas, behind `requests.`.
+  // The name must also be valid with the prefix `requests.`, as quotas use it.
   const named = validateQualifiedName(`requests.${extended}`, at).length === 0;
   if (!named || !extended.includes('/') || NATIVE.test(extended)) {
     errors.push(fieldError.invalid(at, extended, 'must be a valid extended resource name'));

@@ -1,5 +1,5 @@
 /**
- * Taints that administrators put on devices. Source: k8s.io/kubernetes/pkg/registry/resource/devicetaintrule,
+ * Rules that taint devices. Source: k8s.io/kubernetes/pkg/registry/resource/devicetaintrule,
  * pkg/apis/resource/validation; KEP-5055.
  */
 import { validateDeviceTaintRule } from '../../devices/taint-rules.ts';
@@ -8,7 +8,7 @@ import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 
-/** Since when the taint is there. Another effect counts from its own time, as tolerations in seconds do. */
+/** Sets timeAdded of the taint. A changed effect gets a new time, because tolerationSeconds count from it. */
 function stamp(rule: DeviceTaintRule, old: DeviceTaintRule | undefined, nowMs: number): void {
   const taint = rule.spec?.taint;
   if (taint === undefined) return;

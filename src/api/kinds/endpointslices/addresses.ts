@@ -1,11 +1,14 @@
-/** Addresses a service may send traffic to. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateEndpointIP. */
+/** Validation of endpoint addresses. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateEndpointIP. */
 
 import { groupsOf, isMapped, textOf } from '../../../base/addresses.ts';
 import { addressKind } from '../../../base/destinations.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateIp } from '../../validation/scalars.ts';
 
-/** No loopback, link-local, multicast or unspecified addresses: they would point at the client itself. */
+/**
+ * Rejects unspecified, loopback, link-local and multicast addresses, because they would address the client's own host
+ * or link.
+ */
 export function validateEndpointIp(ip: string, path: string): FieldError[] {
   const errors = validateIp(ip, path);
   if (errors.length > 0) return errors;

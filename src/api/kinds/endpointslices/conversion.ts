@@ -1,6 +1,6 @@
 /**
- * Slices in v1beta1, which says in a map where an endpoint is. Source: k8s.io/kubernetes/pkg/apis/discovery/v1beta1
- * conversion.
+ * Conversion of v1beta1 endpoint slices, which have the location of an endpoint in a topology map. Source:
+ * k8s.io/kubernetes/pkg/apis/discovery/v1beta1 conversion.
  */
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { KindAlias } from '../../registry/definition.ts';
@@ -13,7 +13,7 @@ type OlderEndpoint = Omit<Endpoint, 'deprecatedTopology' | 'zone'> & { topology?
 function endpointTo({ topology, ...rest }: OlderEndpoint): Endpoint {
   if (topology === undefined) return rest;
   const { [ZONE]: zone, ...others } = topology;
-  // A host name of its own, different from the node's, was possible, and stays so.
+  // The host name in the map is kept if it differs from the node name.
   if (others[HOSTNAME] === rest.nodeName) delete others[HOSTNAME];
   return {
     ...rest,

@@ -79,7 +79,7 @@ function validateEndpoint(endpoint: Endpoint, type: string, path: string): Field
   ];
 }
 
-/** A name of at least two parts. */
+/** Requires a domain name of at least two labels. */
 function validateDomain(address: string, at: string): FieldError[] {
   if (address === '') return [fieldError.required(at)];
   const name = address.replace(/\.$/, '');
@@ -93,7 +93,7 @@ function validateDomain(address: string, at: string): FieldError[] {
   return long === undefined ? [] : [fieldError.invalid(at, long, dns1123LabelErrors(long).join(','))];
 }
 
-/** `kubernetes-types` does not know hints of nodes. */
+/** `kubernetes-types` lacks `forNodes`. */
 interface Hints {
   readonly forZones?: readonly { readonly name?: string }[];
   readonly forNodes?: readonly { readonly name?: string }[];

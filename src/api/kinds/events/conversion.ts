@@ -1,11 +1,11 @@
 /**
- * core/v1 and events.k8s.io/v1 are two views of one stored event. Source: k8s.io/kubernetes/pkg/apis/events/v1
- * conversion.
+ * Conversion between core/v1 and events.k8s.io/v1, two API views of the same stored event. Source:
+ * k8s.io/kubernetes/pkg/apis/events/v1 conversion.
  */
 import type { Event as CoreEvent } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../meta/object.ts';
 
-/** Field names in events.k8s.io/v1, with their names in core/v1. Fields not named here are called the same in both. */
+/** Field names in events.k8s.io/v1 and in core/v1. Other fields have the same name in both. */
 const RENAMED: readonly (readonly [string, string])[] = [
   ['regarding', 'involvedObject'],
   ['note', 'message'],
@@ -30,7 +30,7 @@ function rename(object: object, names: ReadonlyMap<string, string>): Record<stri
   return Object.fromEntries(Object.entries(object).map(([field, value]) => [names.get(field) ?? field, value]));
 }
 
-/** Field selectors of events.k8s.io, with their names in core/v1. */
+/** Field selector names of events.k8s.io/v1, with their names in core/v1. */
 export const EVENTS_FIELD_LABELS: Readonly<Record<string, string>> = {
   'regarding.kind': 'involvedObject.kind',
   'regarding.namespace': 'involvedObject.namespace',

@@ -8,7 +8,6 @@ import { ALL_VERBS } from '../../registry/strategies.ts';
 import { EVENTS_FIELD_LABELS, eventFromCore, eventToCore } from './conversion.ts';
 import { validateEvent, validateEventVersion } from './validation.ts';
 
-/** Events are kept for an hour. */
 const TTL_SECONDS = 3600;
 
 interface Times {
@@ -39,7 +38,7 @@ const eventsView = { convertTo: eventToCore, convertFrom: eventFromCore, fieldLa
 
 const wide = { wide: true };
 
-/** Of `events.k8s.io/v1`. */
+/** Empty fields that `events.k8s.io/v1` objects always have. */
 const VIEW_SKELETON = {
   eventTime: null,
   regarding: {},

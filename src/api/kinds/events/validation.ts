@@ -1,4 +1,4 @@
-/** What events must be. Source: k8s.io/kubernetes/pkg/apis/core/validation/events.go. */
+/** Validation of events. Source: k8s.io/kubernetes/pkg/apis/core/validation/events.go. */
 import type { Event } from 'kubernetes-types/core/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -6,13 +6,13 @@ import { isSet, nameErrors, validateImmutable } from '../../meta/validation.ts';
 
 const MAX_WORD = 128;
 const MAX_MESSAGE = 1024;
-/** Events about cluster-wide objects stand in these. */
+/** Namespaces that may hold events about cluster-scoped objects. */
 const SYSTEM = 'kube-system';
 const USUAL = 'default';
 
 /**
- * Every event, in whatever version it is written: it stands in the namespace of what it is about, and one with
- * `eventTime` says who reports what.
+ * Rules for all API versions: the event is in the namespace of the object it is about, and an event with `eventTime`
+ * names its reporting controller.
  */
 export function validateEvent(event: Event): FieldError[] {
   const isNew = isSet(event.eventTime);
@@ -43,7 +43,7 @@ function validateReport(event: Event): FieldError[] {
 const tooLong = (field: string, limit: number): FieldError =>
   fieldError.invalid(field, '', `can have at most ${limit} characters`);
 
-/** What must not change in an event that is written as one of `events.k8s.io/v1`. */
+/** Fields that are immutable when the event is updated as `events.k8s.io/v1`. */
 const FIXED = [
   'involvedObject',
   'reason',
@@ -60,7 +60,7 @@ const FIXED = [
   'reportingInstance',
 ] as const;
 
-/** `events.k8s.io/v1` asks for more than the versions before it. */
+/** Additional rules for `events.k8s.io/v1`. */
 export function validateEventVersion(apiVersion: string, event: Event, old: Event | undefined): FieldError[] {
   if (apiVersion !== 'events.k8s.io/v1') return [];
   if (old !== undefined) {

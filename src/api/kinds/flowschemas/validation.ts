@@ -1,4 +1,4 @@
-/** Source: k8s.io/kubernetes/pkg/apis/flowcontrol/validation. */
+/** Validation of flow schemas. Source: k8s.io/kubernetes/pkg/apis/flowcontrol/validation. */
 import type {
   FlowSchema,
   NonResourcePolicyRule,
@@ -47,7 +47,7 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   return errors;
 }
 
-/** Of the status of flow schemas and priority levels only the types of conditions are judged. */
+/** Validates the status of flow schemas and priority levels. Only the types of the conditions are checked. */
 export function validateFlowStatus({
   status,
 }: {
@@ -133,7 +133,7 @@ function validateList(values: readonly string[] | undefined, path: string, noun:
     : [];
 }
 
-/** The verbs of paths that are no resources are held against those of resources, as upstream. */
+/** As upstream, verbs of non-resource rules are checked against the resource verbs. */
 function validateVerbs(verbs: readonly string[] | undefined, path: string): FieldError[] {
   const errors = validateList(verbs, path, 'verbs');
   if (errors.length > 0 || verbs?.includes('*') === true) return errors;

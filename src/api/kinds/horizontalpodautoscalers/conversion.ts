@@ -1,6 +1,6 @@
 /**
- * Autoscalers in v1 and v2beta1. What these versions have no field for stands in annotations while an object is shown
- * in them. Source: k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
+ * Conversion of autoscalers in v1 and v2beta1. v2 fields that these versions lack are shown in annotations. Source:
+ * k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
  */
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
 import { parseJson } from '../../../base/json.ts';
@@ -41,7 +41,10 @@ function assembled({ object, spec, status, annotations }: Parts): KubeObject {
   } as KubeObject;
 }
 
-/** Whatever users write into annotations is looked at as any document is; what is not of the type is left out. */
+/**
+ * Reads JSON from an annotation. Users can write these annotations, so the value is decoded like a request body and
+ * fields of a wrong type are dropped.
+ */
 function read(annotations: Record<string, string>, name: string, type: string, field?: string): JsonValue | undefined {
   const text = annotations[name];
   delete annotations[name];
@@ -96,7 +99,7 @@ export const v2beta1: KindAlias<HorizontalPodAutoscaler> = {
   },
 };
 
-/** The one metric that v1 has a field for. */
+/** Whether this is the resource metric `cpu` with a utilization, the only metric that v1 has a field for. */
 function isCpu(metric: JsonValue): boolean {
   if (!isObject(metric)) return false;
   const { type, resource } = metric;
@@ -132,7 +135,8 @@ export const v1: KindAlias<HorizontalPodAutoscaler> = {
   convertFrom(object) {
     const parts = partsOf(object);
     const { spec, status, annotations } = parts;
-    // Annotations of these names in the stored object mean nothing there, and something here.
+    // Conversion annotations in the stored object are user annotations; remove them, because clients of the older
+    // version would read them as fields.
     for (const name of ANNOTATIONS) delete annotations[name];
     const metrics = Array.isArray(spec['metrics']) ? spec['metrics'] : [];
     delete spec['metrics'];

@@ -32,7 +32,7 @@ function scaleUp(rules: HPAScalingRules = {}): HPAScalingRules {
   };
 }
 
-/** How long to look back before scaling down is the controller's default. */
+/** stabilizationWindowSeconds stays unset: its default is a setting of the controller. */
 function scaleDown(rules: HPAScalingRules = {}): HPAScalingRules {
   return {
     ...rules,

@@ -1,5 +1,5 @@
 /**
- * Autoscalers of pods. Source: k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler,
+ * Horizontal pod autoscalers. Source: k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler,
  * pkg/printers/internalversion.
  */
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from 'kubernetes-types/autoscaling/v2';
@@ -27,7 +27,7 @@ const SHOWN = 2;
 
 type Values = { readonly value?: string; readonly averageValue?: string; readonly averageUtilization?: number };
 
-/** What is measured and what it should be, of one metric. */
+/** Current and target value of one metric, for the table. */
 function metricText(spec: MetricSpec, status: MetricStatus | undefined): string {
   switch (spec.type) {
     case 'External':

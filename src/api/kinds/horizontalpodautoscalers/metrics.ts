@@ -1,6 +1,6 @@
 /**
- * Metrics as v2beta1 has them, and v1 in annotations: names and targets side by side instead of in structures of their
- * own. Source: k8s.io/kubernetes/pkg/apis/autoscaling/v2beta1 conversion.
+ * Conversion of metrics to the form of v2beta1 (and of v1 annotations), which has names and targets as flat fields
+ * instead of structures. Source: k8s.io/kubernetes/pkg/apis/autoscaling/v2beta1 conversion.
  */
 import type { JsonObject, JsonValue } from '../../meta/object.ts';
 
@@ -18,7 +18,7 @@ const RESOURCE_STATUS: Moves = [
 ];
 const CONTAINER: Moves = [['container', 'container']];
 
-/** Where each field of v2 stands in v2beta1, by the source of the metric. */
+/** Field paths in v2 and v2beta1, by metric source. */
 const SPEC: Readonly<Record<string, Moves>> = {
   resource: RESOURCE,
   containerResource: [...CONTAINER, ...RESOURCE],
@@ -65,7 +65,7 @@ const STATUS: Readonly<Record<string, Moves>> = {
   ],
 };
 
-/** `specs`: what is wanted; else what was measured. */
+/** `specs`: whether these are metrics of the spec; otherwise of the status. */
 export function olderMetrics(metrics: JsonValue | undefined, specs: boolean): JsonObject[] {
   return each(metrics, specs ? SPEC : STATUS, (source, moves) => moved(source, moves, 0));
 }
@@ -79,7 +79,7 @@ export function currentMetrics(metrics: JsonValue | undefined, specs: boolean): 
   });
 }
 
-/** Older versions say by what is set which target is meant. */
+/** Adds `target.type`, which older versions express by the field that is set. */
 function typed(target: JsonValue | undefined): JsonObject {
   const given = isObject(target) ? target : {};
   const type =
@@ -110,7 +110,7 @@ function each(
   return found;
 }
 
-/** Copies what the moves name, from one side of them to the other. */
+/** Copies the listed fields from one form to the other. `from`: index of the source path in each move. */
 function moved(source: JsonObject, moves: Moves, from: 0 | 1): JsonObject {
   const target: JsonObject = {};
   for (const move of moves) {

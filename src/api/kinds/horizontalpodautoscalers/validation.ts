@@ -22,7 +22,7 @@ export function validateAutoscaler(autoscaler: HorizontalPodAutoscaler): FieldEr
   const errors: FieldError[] = [];
   const min = spec?.minReplicas;
   const max = spec?.maxReplicas ?? 0;
-  // Without a feature that is still alpha upstream, nothing scales to zero.
+  // Zero replicas need the feature gate HPAScaleToZero, which is alpha upstream and not supported here.
   if (min !== undefined && min < 1) {
     errors.push(fieldError.invalid('spec.minReplicas', min, 'must be greater than or equal to 1'));
   }
@@ -43,8 +43,8 @@ export function validateAutoscaler(autoscaler: HorizontalPodAutoscaler): FieldEr
 }
 
 /**
- * Of what is scaled the group must be named, but for replication controllers, whose group has no name; objects that are
- * measured may be of that group. Versions that were wrong before may stay.
+ * Requires an API group in the scale target (except for a ReplicationController, which is in the core group) and allows
+ * the core group in object metrics. Invalid versions that the stored object already has are accepted.
  */
 export function validateVersions(autoscaler: HorizontalPodAutoscaler, old?: HorizontalPodAutoscaler): FieldError[] {
   const errors: FieldError[] = [];
@@ -89,7 +89,6 @@ function validateReference(reference: CrossVersionObjectReference | undefined, p
   });
 }
 
-/** The fields that hold a metric, by its type. */
 const SOURCES: Readonly<Record<string, 'object' | 'pods' | 'resource' | 'containerResource' | 'external'>> = {
   Object: 'object',
   Pods: 'pods',
@@ -112,7 +111,7 @@ function validateMetric(metric: MetricSpec, at: string): FieldError[] {
   const given = CHECKED.filter((field) => metric[field] !== undefined);
   const [first] = given;
   if (first !== undefined) errors.push(...validateMetricSource({ [first]: metric[first] }, at));
-  // Upstream says it twice.
+  // Upstream reports this error twice.
   if (source === undefined) errors.push(unsupported);
   else if (!given.includes(source)) {
     errors.push(fieldError.required(`${at}.${source}`, 'must populate information for the given metric source'));
@@ -123,7 +122,7 @@ function validateMetric(metric: MetricSpec, at: string): FieldError[] {
   return errors;
 }
 
-/** Of several sources only the first of these is looked into. */
+/** If several sources are set, only the first one in this order is validated. */
 const CHECKED = ['object', 'external', 'pods', 'resource', 'containerResource'] as const;
 
 function validateMetricSource(metric: Partial<MetricSpec>, at: string): FieldError[] {
@@ -172,9 +171,9 @@ function validateIdentifier(metric: MetricIdentifier | undefined, path: string):
 type TargetField = 'value' | 'averageValue' | 'averageUtilization';
 
 interface TargetRule {
-  /** One of these must be set. */
+  /** At least one of these fields must be set. */
   readonly fields: readonly TargetField[];
-  /** Where it is said that none is, and how. */
+  /** Field and text of the error if none is set. */
   readonly missing: readonly [field: TargetField, detail: string];
   readonly both?: readonly [field: TargetField, detail: string];
 }
@@ -226,7 +225,7 @@ function validateTarget(target: MetricTarget | undefined, path: string, rule: Ta
   return errors;
 }
 
-/** `kubernetes-types` does not know all of their fields. */
+/** Adds `tolerance`, which `kubernetes-types` lacks. */
 type Rules = HPAScalingRules & { tolerance?: string };
 
 function validateRules(rules: Rules | undefined, path: string): FieldError[] {

@@ -1,8 +1,8 @@
-/** Bounds of the facts that a blank host sends about itself. */
+/** Validation of the hardware facts that a blank host reports about itself. All sizes are bounded. */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 
 const MAX_TEXT = 128;
-/** Control and format characters, among them those that turn the direction of text, and line ends of Unicode. */
+/** Control and format characters, including bidirectional overrides and Unicode line separators. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 const MAX_NICS = 32;
 const MAX_DISKS = 64;
@@ -23,7 +23,7 @@ const HARDWARE: Shape = {
   firmware: { bios: TEXTS('date vendor version') },
 };
 
-/** Types, sizes and numbers of all fields; unknown fields are errors. */
+/** Checks the types, sizes and ranges of all fields. Unknown fields are errors. */
 export function validateHardware(value: unknown, path: string): FieldError[] {
   return value === undefined ? [] : check(value, HARDWARE, path);
 }

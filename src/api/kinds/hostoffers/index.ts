@@ -1,4 +1,4 @@
-/** Offers of blank hosts: requests without credentials, never stored; everything in them is bounded. */
+/** Offers of blank hosts. They come from unauthenticated clients and are never stored, so every field is bounded. */
 import { dns1123LabelErrors } from '../../../base/names.ts';
 import { type HostOffer, OFFER_GROUP, OFFER_VERSION } from '../../machines/types.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';

@@ -1,4 +1,6 @@
-/** Images, which hosts publish of their stores and imports find in registries. Source: openshift/api image/v1. */
+/**
+ * Images, created by hosts for their local image stores and by imports from registries. Source: openshift/api image/v1.
+ */
 
 import { fieldError } from '../../meta/field-error.ts';
 import type { JsonObject, KubeObject } from '../../meta/object.ts';

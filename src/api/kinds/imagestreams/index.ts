@@ -1,5 +1,5 @@
 /**
- * Image streams, and what is read and written of them under other names. Source: openshift/openshift-apiserver
+ * Image streams and their views: tags, images and imports. Source: openshift/openshift-apiserver
  * pkg/image/apiserver/registry; columns of `oc get is`, `oc get istag`.
  */
 import { semanticEqual } from '../../meta/equality.ts';
@@ -35,7 +35,10 @@ function validateTags(tags: readonly TagReference[]): FieldError[] {
   return errors;
 }
 
-/** Tags that have changed get the generation that the stream will have: images of an earlier one are to be found. */
+/**
+ * Sets the generation of changed tags to the stream's next generation. A tag whose image has an older generation must
+ * be imported again.
+ */
 export function numberTags(stream: ImageStream, old: ImageStream | undefined): void {
   const before = new Map((old?.spec?.tags ?? []).map((tag) => [tag.name, tag]));
   const next = old === undefined ? 1 : nextGeneration(old);
@@ -65,7 +68,7 @@ function setDefaults({ spec }: ImageStream): void {
   }
 }
 
-/** The tags, the one that changed last first. */
+/** Tag names, most recently changed first. */
 function tagsText({ spec, status }: ImageStream): string {
   const latest = ({ items = [] }: TagHistory): string => items[0]?.created ?? '';
   const known = (status?.tags ?? []).toSorted((a, b) => (latest(a) < latest(b) ? 1 : -1)).map(({ tag = '' }) => tag);

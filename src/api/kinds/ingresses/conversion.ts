@@ -1,6 +1,6 @@
 /**
- * Ingresses in v1beta1, of two groups. Source: k8s.io/kubernetes/pkg/apis/{networking,extensions}/v1beta1 conversion
- * and defaults.
+ * Conversion of v1beta1 ingresses of the groups extensions and networking.k8s.io. Source:
+ * k8s.io/kubernetes/pkg/apis/{networking,extensions}/v1beta1 conversion and defaults.
  */
 import type { Ingress, IngressBackend, IngressSpec } from 'kubernetes-types/networking/v1';
 import type { KubeObject } from '../../meta/object.ts';
@@ -79,7 +79,6 @@ function specFrom({ defaultBackend, rules, ...rest }: IngressSpec): OlderSpec {
   };
 }
 
-/** `group`: extensions had ingresses first. */
 export function olderIngress(group: 'extensions' | 'networking.k8s.io', since: string): KindAlias<Ingress> {
   return {
     group,

@@ -16,7 +16,7 @@ import {
   validatePortNumberOrName,
 } from '../../validation/scalars.ts';
 
-/** How the class was named before there was a field for it. */
+/** Predecessor of `spec.ingressClassName`. */
 export const INGRESS_CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 const BAD_SEQUENCES = ['//', '/./', '/../', '%2f', '%2F'];
@@ -26,7 +26,7 @@ export function validateIngress(ingress: Ingress): FieldError[] {
   return validateSpec(ingress.spec ?? {});
 }
 
-/** Annotation and field may differ in objects that are there; a new one names one class. */
+/** A new ingress must not have both the annotation and the field. Stored ones may. */
 export function validateNewIngress(ingress: Ingress): FieldError[] {
   const annotation = ingress.metadata?.annotations?.[INGRESS_CLASS_ANNOTATION];
   const name = ingress.spec?.ingressClassName;

@@ -1,5 +1,5 @@
 /**
- * Addresses of services that are taken. Source: k8s.io/kubernetes/pkg/registry/networking/ipaddress,
+ * Allocated addresses of services. Source: k8s.io/kubernetes/pkg/registry/networking/ipaddress,
  * pkg/apis/networking/validation, pkg/printers/internalversion.
  */
 import { dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';
@@ -15,7 +15,7 @@ export interface IpAddress extends KubeObject {
   spec?: { parentRef?: { group?: string; resource?: string; namespace?: string; name?: string } };
 }
 
-/** What says that API servers keep the object for a service. */
+/** Label of objects that API servers manage for services. */
 export const ALLOCATED_LABEL = { 'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io' };
 
 export function isAllocated({ metadata }: IpAddress): boolean {
@@ -29,7 +29,7 @@ function validate(each: IpAddress): FieldError[] {
   const parent = each.spec?.parentRef;
   if (parent === undefined) return [fieldError.required(AT)];
   const errors: FieldError[] = [];
-  // The core group, services' own, has no name.
+  // The group may be empty: services are in the core group.
   if (isSet(parent.group)) errors.push(...validateNameRule(parent.group, dns1123SubdomainErrors, `${AT}.group`));
   for (const field of ['resource', 'name', 'namespace'] as const) {
     const value = parent[field];

@@ -19,7 +19,7 @@ export function setJobSpecDefaults(spec: JobSpec): void {
   setTemplateDefaults(spec);
 }
 
-/** What a cron job's template gets: the rest is for the job that is made from it. */
+/** Defaults for the job template of a cron job. The remaining defaults are set when a job is created from it. */
 export function setTemplateDefaults(spec: JobSpec): void {
   spec.template ??= {};
   setPodTemplateDefaults(spec.template);

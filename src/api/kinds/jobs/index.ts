@@ -21,7 +21,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Job>({
   warnings: jobWarnings,
 });
 
-/** A job selects its own pods by its UID, so that no two jobs fight over them. */
+/** Makes the job select its pods by its UID, so that two jobs never select the same pods. */
 function generateSelector(job: Job): void {
   const { name = '', uid = '' } = job.metadata ?? {};
   const spec = job.spec;
@@ -32,7 +32,7 @@ function generateSelector(job: Job): void {
   const { labels } = spec.template.metadata;
   for (const label of NAME_LABELS) labels[label] ??= name;
   for (const label of UID_LABELS) labels[label] ??= uid;
-  // Labels of the pod template become labels of the job, as defaults do; the selector's labels included.
+  // A job without other labels gets those of its pod template, as in upstream's defaults.
   const own = Object.entries(job.metadata?.labels ?? {});
   if (own.every(([label, value]) => labels[label] === value)) metadataOf(job).labels = { ...labels };
   spec.selector ??= {};
@@ -60,7 +60,7 @@ function durationText(job: Job, nowMs: number): string {
   return humanDuration((completionTime === undefined ? nowMs : Date.parse(completionTime)) - Date.parse(startTime));
 }
 
-/** Source: k8s.io/kubernetes/pkg/registry/batch/job/storage. */
+/** Upstream's warning. Source: k8s.io/kubernetes/pkg/registry/batch/job/storage. */
 const ORPHANED_PODS =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning';
 
@@ -77,7 +77,7 @@ export const jobs: KindDefinition<Job> = {
   schemaName: 'io.k8s.api.batch.v1.Job',
   skeleton: { spec: { template: { metadata: {}, spec: { containers: null } } }, status: {} },
   storagePrefix: 'jobs',
-  // As it was before there were dependents to delete.
+  // Upstream keeps the behaviour from before garbage collection: pods are orphaned by default.
   defaultPropagation: 'Orphan',
   warningsOnDelete: (propagation) => (propagation === undefined ? [ORPHANED_PODS] : []),
   unknownFieldLabel: (field) => `field label ${JSON.stringify(field)} not supported for Job`,

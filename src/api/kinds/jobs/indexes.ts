@@ -1,7 +1,10 @@
-/** Indexes of pods, as `1,3-5,7`. Source: k8s.io/kubernetes/pkg/apis/batch/validation validateIndexesFormat. */
+/**
+ * Parser for sets of pod indexes such as `1,3-5,7`. Source: k8s.io/kubernetes/pkg/apis/batch/validation
+ * validateIndexesFormat.
+ */
 type Interval = readonly [from: number, to: number];
 
-/** The intervals that a text names, in order, or what is wrong with it. */
+/** Sorted intervals of the text, or an error message. */
 export function parseIndexes(text: string, completions: number): Interval[] | string {
   const intervals: Interval[] = [];
   if (text === '') return intervals;
@@ -24,7 +27,7 @@ export function parseIndexes(text: string, completions: number): Interval[] | st
   return intervals;
 }
 
-/** The first index that both name. */
+/** The first index that is in both sets. */
 export function overlapOf(some: readonly Interval[], others: readonly Interval[]): number | undefined {
   let index = 0;
   for (const [from, to] of some) {

@@ -1,5 +1,6 @@
 /**
- * When a job counts as failed or done before all of its pods are. Source: k8s.io/kubernetes/pkg/apis/batch/validation.
+ * Validation of podFailurePolicy and successPolicy, which end a job before all of its pods have ended. Source:
+ * k8s.io/kubernetes/pkg/apis/batch/validation.
  */
 import type { JobSpec } from 'kubernetes-types/batch/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
@@ -17,7 +18,7 @@ const STATUSES = ['False', 'True', 'Unknown'];
 const OPERATORS = ['In', 'NotIn'];
 const MAX_INDEXES_LENGTH = 64 * 1024;
 
-/** As Go shows a list of texts. */
+/** List of values in Go's format. */
 const validValues = (all: readonly string[]): string =>
   `valid values: [${all.map((each) => JSON.stringify(each)).join(' ')}]`;
 

@@ -1,4 +1,6 @@
-/** What a job's status may become. Source: k8s.io/kubernetes/pkg/apis/batch/validation, pkg/registry/batch/job. */
+/**
+ * Validation of status updates of jobs. Source: k8s.io/kubernetes/pkg/apis/batch/validation, pkg/registry/batch/job.
+ */
 import type { Job, JobStatus } from 'kubernetes-types/batch/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError, OMITTED } from '../../meta/field-error.ts';
@@ -29,8 +31,8 @@ export function validateJobStatus(job: Job, old: Job): FieldError[] {
 }
 
 /**
- * Controllers before 1.23 count the pods there are, so that counts fall again; they say nothing of pods not yet
- * counted.
+ * Whether the job controller tracks pods with finalizers. Controllers before 1.23 count the existing pods, so their
+ * counts may decrease and uncountedTerminatedPods is absent.
  */
 const isTracked = (job: Job, old: Job): boolean =>
   job.spec?.managedBy !== undefined ||
@@ -51,7 +53,7 @@ function validateUncounted(status: JobStatus): FieldError[] {
   return errors;
 }
 
-/** Conditions that hold at once though they may not, and those that are taken back. */
+/** Rejects conditions that exclude each other, and the removal of terminal conditions. */
 function validateConditions(job: Job, old: Job): FieldError[] {
   if (semanticEqual(job.status?.conditions, old.status?.conditions)) return [];
   const errors: FieldError[] = [];
@@ -169,7 +171,7 @@ function validateIndexes(job: Job, old: Job): FieldError[] {
   return errors;
 }
 
-/** What only controllers that count every pod once keep to. */
+/** Rules for controllers that count every pod once: counters never decrease, and terminal conditions come last. */
 function validateProgress(job: Job, old: Job): FieldError[] {
   const status = job.status ?? {};
   const before = old.status ?? {};
@@ -199,7 +201,7 @@ function validateProgress(job: Job, old: Job): FieldError[] {
   ) {
     errors.push(fieldError.invalid('status.ready', status.ready, 'cannot set more ready pods than active'));
   }
-  // One that grows and shrinks forgets the indexes it no longer has.
+  // A scaled-down Indexed job drops the indexes that it no longer has, so its counter may decrease.
   if (falls('succeeded') && !(completionMode === 'Indexed' && completions === parallelism)) {
     errors.push(fieldError.invalid('status.succeeded', status.succeeded ?? 0, 'cannot decrease the succeeded counter'));
   }

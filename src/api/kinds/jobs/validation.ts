@@ -1,4 +1,4 @@
-/** Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
+/** Validation of jobs. Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
 
 import type { Job, JobSpec } from 'kubernetes-types/batch/v1';
 import type { PodSpec } from 'kubernetes-types/core/v1';
@@ -14,7 +14,7 @@ import { validateLabelSelector } from '../../validation/selectors.ts';
 import { NAME_LABELS, UID_LABELS } from './labels.ts';
 import { validatePodFailurePolicy, validateSuccessPolicy } from './policies.ts';
 
-/** Every index is kept in the status. */
+/** Bounded because the status lists every index. */
 const MAX_INDEXED_PARALLELISM = 100_000;
 const MAX_WITH_MANY_INDEXES = 10_000;
 const MAX_CONTROLLER_NAME = 63;
@@ -40,8 +40,8 @@ export function validateJobCreate(job: Job): FieldError[] {
 }
 
 /**
- * A selector that the server has made is still what it made; `prefixed`: jobs made before 1.27 have only the short
- * labels.
+ * Validates that a generated selector is unchanged. `prefixed` is false for jobs created before 1.27, which have only
+ * the labels without a prefix.
  */
 function validateGenerated(job: Job, prefixed: boolean): FieldError[] {
   const spec = job.spec;
@@ -94,7 +94,7 @@ const COUNTS = [
   'maxFailedIndexes',
 ] as const;
 
-/** Also the spec of a cron job's template; `path` is where it stands. */
+/** Also validates the job template of a cron job; `path` is the path of the job spec. */
 export function validateJobSpec(spec: JobSpec | undefined, path: string): FieldError[] {
   const errors: FieldError[] = COUNTS.flatMap((field) => validateNonNegative(spec?.[field], `${path}.${field}`));
   if (spec?.maxFailedIndexes !== undefined && spec.backoffLimitPerIndex === undefined) {
@@ -134,7 +134,7 @@ function validateCompletionMode(spec: JobSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** Indexes that are done or failed are listed in the status, which has to stay small. */
+/** Bounds the number of indexes, because the status lists completed and failed ones. */
 function validateIndexedLimits(spec: JobSpec, path: string): FieldError[] {
   const { completions = 0, parallelism = 0, maxFailedIndexes } = spec;
   const errors: FieldError[] = [];
@@ -167,7 +167,7 @@ function validateReplacement(spec: JobSpec | undefined, path: string): FieldErro
   return validateOneOf(policy, supported, path, false);
 }
 
-/** A pod that is always restarted never completes. */
+/** Rejects the restart policy Always, with which a pod never completes. */
 function validateRestartPolicy(spec: JobSpec | undefined, path: string): FieldError[] {
   const policy = spec?.template?.spec?.restartPolicy ?? '';
   if (policy === '' || policy === 'Always') return [fieldError.required(path, 'valid values: "OnFailure", "Never"')];
@@ -187,7 +187,7 @@ const FIXED = [
   'successPolicy',
 ] as const;
 
-/** Validates what changes; the rest was validated with `validate`, which the pipeline calls as well. */
+/** Validates the changes only. The pipeline also calls `validate` for the new object. */
 export function validateJobUpdate(job: Job, old: Job): FieldError[] {
   const labels = old.spec?.template?.metadata?.labels ?? {};
   const prefixed = [...UID_LABELS, ...NAME_LABELS].every((key) => !key.includes('/') || Object.hasOwn(labels, key));
@@ -198,7 +198,7 @@ export function validateJobUpdate(job: Job, old: Job): FieldError[] {
   return errors;
 }
 
-/** Indexed jobs grow and shrink as a whole: completions follow parallelism. */
+/** An Indexed job is scaled by changing completions and parallelism to the same value. */
 function validateCompletionsChange(spec: JobSpec | undefined, old: JobSpec | undefined): FieldError[] {
   if (spec?.completionMode !== 'Indexed' || spec.completions === undefined || old?.completions === undefined) {
     return validateImmutable(spec?.completions, old?.completions, 'spec.completions');
@@ -210,8 +210,8 @@ function validateCompletionsChange(spec: JobSpec | undefined, old: JobSpec | und
 }
 
 /**
- * Where pods go and what they ask for may change while a suspended job has none. Source: KEP-2926, KEP-5440;
- * pkg/registry/batch/job/strategy.go shouldAllowMutablePodTemplate.
+ * Scheduling directives and resources of the template can change while a suspended job has no pods. Source: KEP-2926,
+ * KEP-5440; pkg/registry/batch/job/strategy.go shouldAllowMutablePodTemplate.
  */
 function validateTemplateChange(job: Job, old: Job): FieldError[] {
   const { startTime, conditions = [], active = 0 } = old.status ?? {};

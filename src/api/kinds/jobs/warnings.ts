@@ -1,4 +1,4 @@
-/** Source: k8s.io/kubernetes/pkg/api/job WarningsForJobSpec, pkg/registry/batch/job. */
+/** Warnings about jobs. Source: k8s.io/kubernetes/pkg/api/job WarningsForJobSpec, pkg/registry/batch/job. */
 import type { Job, JobSpec } from 'kubernetes-types/batch/v1';
 import { templateWarnings } from '../../podspec/warnings.ts';
 import { isNewSpec, podNameWarnings } from '../../podspec/workload-warnings.ts';

@@ -14,7 +14,10 @@ function validate(lease: Lease): FieldError[] {
   ];
 }
 
-/** How leaders are elected among candidates is a feature that is off upstream: what says it is kept where it stood. */
+/**
+ * Fields of coordinated leader election, whose feature gate is off upstream. They are dropped unless the stored object
+ * has them.
+ */
 const ELECTIONS = ['strategy', 'preferredHolder'] as const;
 type Spec = NonNullable<Lease['spec']> & Partial<Record<(typeof ELECTIONS)[number], string>>;
 
@@ -24,7 +27,7 @@ function dropElections(lease: Lease, old: Lease | undefined): void {
   for (const field of ELECTIONS) if (before[field] === undefined) delete spec[field];
 }
 
-/** A renewal that is lost with the power is one of a holder that is off. Who holds the lease is not to be lost. */
+/** Whether the update is a heartbeat, which may be lost in a power failure. A change of the holder must be durable. */
 function isRenewal({ spec }: Lease, old: Readonly<Lease>): boolean {
   const { holderIdentity, leaseTransitions = 0, leaseDurationSeconds } = old.spec ?? {};
   return (

@@ -9,7 +9,7 @@ import { validateLimitRange } from './validation.ts';
 
 type Amounts = Record<string, string>;
 
-/** What is not named takes its value from what is: limits from maxima, requests from limits, then from minima. */
+/** Fills unset values: limits from the maximum, requests from the limits and then from the minimum. */
 function setItemDefaults(item: LimitRangeItem): void {
   if (item.type !== 'Container') return;
   const limits = filled(item.default, item.max);

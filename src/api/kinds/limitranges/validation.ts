@@ -77,7 +77,7 @@ function amount(values: Readonly<Record<string, string>> | undefined, name: stri
 
 const ONE = quantityOf(1);
 
-/** min ≤ default request ≤ default limit ≤ max, as far as they are given. */
+/** Checks min ≤ default request ≤ default limit ≤ max for the values that are set. */
 function validateAmounts(item: LimitRangeItem, name: string, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const min = amount(item.min, name);

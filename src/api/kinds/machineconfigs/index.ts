@@ -1,7 +1,7 @@
 /**
- * Configuration of hosts by pools. Upstream checks little here and reports the rest in conditions: of pools, when a
- * fragment cannot be rendered, and of KubeletConfigs. Source: the definitions of openshift/machine-config-operator 4.10
- * (install/*.crd.yaml).
+ * Kinds of machineconfiguration.openshift.io. As upstream, little is validated here. Fragments that cannot be rendered
+ * are reported in conditions of the pools and KubeletConfigs. Source: the definitions of
+ * openshift/machine-config-operator 4.10 (install/*.crd.yaml).
  */
 import {
   type ContainerRuntimeConfig,
@@ -25,10 +25,10 @@ import { refusedParts } from './refused.ts';
 const TLS_PROFILES = ['Old', 'Intermediate', 'Modern', 'Custom'];
 const MAX_LOG_LEVEL = 10;
 
-/** Clients in Go send null for what they leave out. */
+/** Go clients send null for unset fields. */
 const isSet = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
 
-/** As tables of definitions show it. */
+/** The Age column as CustomResourceDefinitions declare it. */
 const age: Column<KubeObject> = {
   name: 'Age',
   type: 'date',
@@ -69,7 +69,7 @@ function validateMachineConfig({ spec }: MachineConfig): FieldError[] {
   if (!isSet(config)) return [];
   if (typeof config !== 'object' || Array.isArray(config))
     return [fieldError.invalid('spec.config', config, 'must be an Ignition configuration')];
-  // A configuration without any content is that of a fragment with kernel arguments alone.
+  // A MachineConfig that only has kernel arguments may have an empty configuration.
   if (Object.keys(config).length === 0 || Object.hasOwn(config, 'ignition')) return [];
   return [fieldError.required('spec.config.ignition', 'must hold the version of the configuration')];
 }
@@ -77,7 +77,7 @@ function validateMachineConfig({ spec }: MachineConfig): FieldError[] {
 export const machineConfigs = definition<MachineConfig>(
   'MachineConfig',
   {
-    // Without a status, whatever is outside of metadata counts.
+    // The kind has no status, so any change outside metadata increases the generation.
     strategy: {
       prepareForCreate(object) {
         metadataOf(object).generation = 1;

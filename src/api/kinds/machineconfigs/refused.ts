@@ -1,6 +1,6 @@
 /**
- * Parts of an Ignition configuration that no host applies. They are stored and rendered, as upstream does, and hosts
- * report Unreconcilable; clients get a warning at once. Source: `reconcilable` in pkg/daemon/update.go of
+ * Parts of an Ignition configuration that no host can apply. As upstream, they are stored and rendered, and hosts
+ * report Unreconcilable. In addition, the client gets a warning. Source: `reconcilable` in pkg/daemon/update.go of
  * openshift/machine-config-operator.
  */
 import type { JsonObject, JsonValue } from '../../meta/object.ts';
@@ -20,7 +20,7 @@ const REFUSED = [
 
 const MAX_WARNINGS = 10;
 
-/** Paths below `config` of what no host applies; at most ten. */
+/** Paths below `config` that no host can apply, at most ten. */
 export function refusedParts(config: JsonObject): string[] {
   const found = REFUSED.filter((path) => isFilled(at(config, path.split('.'))));
   const files = at(config, ['storage', 'files']);

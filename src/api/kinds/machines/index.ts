@@ -25,7 +25,7 @@ const PROVIDER_FIELDS = ['apiVersion', 'kind', 'metadata', 'hostSelector', 'role
 const TAINT_EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 const MAX_HOOKS = 16;
 
-/** As the defaulting webhook of the platform: a provider spec names its type and the roles. */
+/** Sets the type of the provider spec and the role labels, as upstream's defaulting webhook does. */
 export function setMachineDefaults(spec: MachineSpec | undefined): void {
   const value = spec?.providerSpec?.value;
   if (!isRecord(value)) return;
@@ -34,7 +34,7 @@ export function setMachineDefaults(spec: MachineSpec | undefined): void {
   value.roles ??= ['node'];
 }
 
-/** Of a machine, or of the template of a set. `path` ends before the field: `spec` or `spec.template.spec`. */
+/** Validates the spec of a machine or of a MachineSet's template. `path` is `spec` or `spec.template.spec`. */
 export function validateMachineSpec(spec: MachineSpec | undefined, path: string): FieldError[] {
   return [
     ...validateProvider(spec?.providerSpec?.value, `${path}.providerSpec.value`),
@@ -64,7 +64,7 @@ function validateProvider(value: ProviderSpec | undefined, path: string): FieldE
   ];
 }
 
-/** The value is any JSON: its types are checked here. */
+/** The provider spec is arbitrary JSON, so its types are checked here. */
 function selectorErrors({ hostSelector }: ProviderSpec, path: string): FieldError[] {
   const { matchLabels = {}, matchExpressions = [], ...rest } = isRecord(hostSelector) ? hostSelector : { other: '' };
   const isMap = isRecord(matchLabels) && Object.values(matchLabels).every((each) => typeof each === 'string');
@@ -114,7 +114,7 @@ function validateHooks(hooks: readonly LifecycleHook[] | undefined, path: string
   return errors;
 }
 
-/** Once deletion has begun, hooks can only be removed: the machine may be past them. */
+/** During deletion, lifecycle hooks can only be removed, because their phase may already have passed. */
 function validateUpdate(machine: Machine, old: Machine): FieldError[] {
   if (machine.metadata?.deletionTimestamp === undefined) return [];
   return (['preDrain', 'preTerminate'] as const).flatMap((kind) => {

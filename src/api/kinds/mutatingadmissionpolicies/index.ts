@@ -18,7 +18,7 @@ import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies
 import { otherVersion } from '../../registry/versions.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
-/** `kubernetes-types` is too old to know the kind. */
+/** `kubernetes-types` does not have this kind yet. */
 interface Mutation {
   patchType?: string;
   applyConfiguration?: { expression?: string };

@@ -1,5 +1,5 @@
 /**
- * Where policies that change objects apply. Source:
+ * Bindings of mutating admission policies. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding.
  */
 import { type Binding, bindingKind } from '../../admissionrules/bindings.ts';

@@ -1,5 +1,5 @@
 /**
- * Webhooks that change objects. Source:
+ * Mutating webhook configurations. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration.
  */
 import type { MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';

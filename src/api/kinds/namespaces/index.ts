@@ -21,7 +21,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Namespace>({
     if (!finalizers.includes(FINALIZER)) namespace.spec.finalizers = [...finalizers, FINALIZER];
   },
   prepareForUpdate(namespace, old) {
-    // Finalizers are only changed through the finalize sub-resource.
+    // Finalizers can only be changed through the finalize subresource.
     restorePart(namespace, old, 'spec');
   },
   validate: (namespace) => validateFinalizers(namespace),

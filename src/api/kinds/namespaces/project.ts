@@ -1,4 +1,7 @@
-/** Projects: namespaces as OpenShift's users see them. Source: openshift/api project/v1; `oc get projects`. */
+/**
+ * The Project kind: namespaces as OpenShift presents them to users. Source: openshift/api project/v1; `oc get
+ * projects`.
+ */
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { column, nameColumn } from '../../printing/columns.ts';
@@ -9,8 +12,9 @@ const DESCRIPTION = 'openshift.io/description';
 const API_VERSION = 'project.openshift.io/v1';
 
 /**
- * Administrators of a project may not change what decides about its pods: other labels and annotations need the right
- * to the namespace. Source: openshift/openshift-apiserver pkg/project/apis/project/validation.
+ * Project administrators may only change display name and description. Other labels and annotations can affect the
+ * security of pods, so they require access to the namespace. Source: openshift/openshift-apiserver
+ * pkg/project/apis/project/validation.
  */
 export function validateProjectUpdate(
   apiVersion: string,

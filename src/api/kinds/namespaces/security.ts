@@ -1,8 +1,10 @@
-/** What pods of a namespace run as, allocated to it. Source: openshift/api security/v1 consts.go. */
+/**
+ * Annotations of a namespace with its allocated UID and GID ranges and SELinux level. Source: openshift/api security/v1
+ * consts.go.
+ */
 
-/** Users, `START/SIZE`. */
+/** UID range in the form `START/SIZE`. */
 export const UID_RANGE = 'openshift.io/sa.scc.uid-range';
-/** Groups, as UID_RANGE; more ranges follow after commas. */
+/** GID ranges in the form `START/SIZE`, separated by commas. */
 export const SUPPLEMENTAL_GROUPS = 'openshift.io/sa.scc.supplemental-groups';
-/** SELinux level. */
 export const MCS = 'openshift.io/sa.scc.mcs';

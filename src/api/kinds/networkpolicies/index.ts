@@ -48,7 +48,7 @@ function validate(policy: NetworkPolicy): FieldError[] {
   return errors;
 }
 
-/** Of networks that are valid, and not written as they should be. */
+/** Warnings about CIDRs that are valid but not in canonical form. */
 function warnings({ spec }: NetworkPolicy): string[] {
   const peers = [
     ...(spec?.ingress ?? []).flatMap(({ from = [] }, rule) =>
@@ -78,7 +78,7 @@ function validatePort(given: NetworkPolicyPort, at: string): FieldError[] {
   if (port !== undefined) errors.push(...validatePortNumberOrName(port, `${at}.port`));
   if (endPort === undefined || typeof port !== 'number') return errors;
   if (endPort < port) {
-    // As upstream, the value that is shown is the port.
+    // As upstream, the error shows the value of `port`.
     errors.push(fieldError.invalid(`${at}.endPort`, port, 'must be greater than or equal to `port`'));
   }
   return [...errors, ...validatePortNumber(endPort, `${at}.endPort`)];
@@ -115,7 +115,7 @@ function validateIpBlock(block: NonNullable<NetworkPolicyPeer['ipBlock']>, at: s
   return errors;
 }
 
-/** Whether `inner` is part of `outer` and smaller. */
+/** Whether CIDR `inner` is a proper subset of CIDR `outer`. */
 function isInside(inner: string, outer: string): boolean {
   const [innerBits, innerLength] = bitsOf(inner);
   const [outerBits, outerLength] = bitsOf(outer);
@@ -126,7 +126,7 @@ function isInside(inner: string, outer: string): boolean {
   );
 }
 
-/** An address as a text of zeros and ones, and the length of its prefix. */
+/** Bits of the address as a string of zeros and ones, and the prefix length. */
 function bitsOf(cidr: string): [bits: string, length: number] {
   const [address = '', length = ''] = cidr.split('/');
   const binary = (value: number, width: number): string => value.toString(2).padStart(width, '0');

@@ -1,5 +1,5 @@
 /**
- * CPU and memory usage of nodes, answered from the kubelets and never stored. Source:
+ * CPU and memory usage of nodes. Requests are answered from the kubelets; nothing is stored. Source:
  * k8s.io/metrics/pkg/apis/metrics/v1beta1.
  */
 import type { KubeObject } from '../../meta/object.ts';
@@ -8,12 +8,12 @@ import type { KindDefinition } from '../../registry/definition.ts';
 
 export const METRICS_GROUP = 'metrics.k8s.io';
 
-/** Quantities by resource: `cpu` and `memory`. */
+/** Quantities of `cpu` and `memory`. */
 export type Usage = Readonly<Record<string, string>>;
 
 export interface NodeMetrics extends KubeObject {
   timestamp?: string;
-  /** Go's duration text. */
+  /** Duration in Go's format. */
   window?: string;
   usage?: Usage;
 }

@@ -1,22 +1,28 @@
-/** Which catalogs of operators a master has, and shall have, in annotations of its Node. */
+/** Annotations of a master's Node that list the operator catalogs that the host has and those that it should have. */
 import type { KubeObject } from '../../meta/object.ts';
 
-/** JSON: names of directories below the host's directory of catalogs, with digests of their content. By the host. */
+/** Names of the catalog directories on the host, with digests of their content, as JSON. Written by the host. */
 export const CATALOGS_ANNOTATION = 'hyperedge.dev/catalogs';
-/** JSON: by name, the version of the copy and its ancestors, newest first, separated by spaces. By the host. */
+/**
+ * By catalog name, the version of the copy and its ancestors, newest first, separated by spaces, as JSON. Written by
+ * the host.
+ */
 export const CATALOG_VERSIONS_ANNOTATION = 'hyperedge.dev/catalog-versions';
-/** JSON: by name, digest, version and ancestors of what the host shall take. By the operator lifecycle manager. */
+/**
+ * By catalog name, the digest, version and ancestors of the copy that the host should fetch, as JSON. Written by the
+ * operator lifecycle manager.
+ */
 export const CATALOGS_WANTED_ANNOTATION = 'hyperedge.dev/catalogs-wanted';
-/** Where API servers serve the catalogs of their host; followed by the SHA-256 of the content in hex. */
+/** Path prefix under which API servers serve the catalogs of their host. The hex SHA-256 of the content follows. */
 export const CATALOG_PATH = '/hyperedge/catalogs/sha256/';
-/** Nodes cannot set it on themselves, so reports of other hosts do not count. Source: NodeRestriction. */
+/** Nodes cannot set this label on themselves, so reports of workers are ignored. Source: NodeRestriction. */
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/** A version of a catalog's directory. */
+/** One version of a catalog directory. */
 export interface CatalogCopy {
   readonly digest: string;
   readonly version: string;
-  /** Versions that it was made from. */
+  /** Versions that this version was derived from. */
   readonly ancestors: readonly string[];
 }
 
@@ -24,10 +30,13 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const VERSIONS = /^[0-9a-z]{1,64}( [0-9a-z]{1,64}){0,64}$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
-/** Other directories are read, but not copied between masters. */
+/** Catalogs with other directory names are read, but not copied between masters. */
 export const isCatalogName = (name: string): boolean => NAME.test(name);
 
-/** Undefined: the Node is no master's, or reports no catalogs. Copies of older releases have no version. */
+/**
+ * Catalogs of a master. Undefined if the Node is not a master or reports no catalogs. Copies of older releases have no
+ * version.
+ */
 export function reportedCatalogs(
   node: KubeObject,
 ): ReadonlyMap<string, { readonly digest: string; readonly copy: CatalogCopy | undefined }> | undefined {
@@ -42,7 +51,7 @@ export function reportedCatalogs(
   );
 }
 
-/** By name. Empty: nothing, or not of this form. */
+/** Wanted catalogs by name. Empty if the annotation is absent or malformed. */
 export function wantedCatalogs(node: KubeObject): Map<string, CatalogCopy> {
   const wanted = new Map<string, CatalogCopy>();
   for (const [name, text] of stringsOf(node, CATALOGS_WANTED_ANNOTATION) ?? []) {
@@ -53,7 +62,6 @@ export function wantedCatalogs(node: KubeObject): Map<string, CatalogCopy> {
   return wanted;
 }
 
-/** Values of the annotations. */
 export const versionsText = ({ version, ancestors }: CatalogCopy): string => [version, ...ancestors].join(' ');
 export const wantedText = (copies: ReadonlyMap<string, CatalogCopy>): string =>
   JSON.stringify(Object.fromEntries([...copies].map(([name, copy]) => [name, `${copy.digest} ${versionsText(copy)}`])));
@@ -64,7 +72,7 @@ function copyOf(digest: string, versions: string): CatalogCopy | undefined {
   return { digest, version, ancestors };
 }
 
-/** Undefined: absent, or no object of JSON. */
+/** Entries of an annotation with a JSON object of strings; undefined if it is absent or malformed. */
 function stringsOf(node: KubeObject, annotation: string): [string, string][] | undefined {
   try {
     const value: unknown = JSON.parse(node.metadata?.annotations?.[annotation] ?? '');

@@ -1,6 +1,6 @@
 /**
- * Ports on which a host itself listens: API server, controllers, etcd, kubelet and gossip. Its kubelet reports them on
- * the Node, so that the scheduler and the service proxies of other nodes keep pods and services away from them.
+ * Ports on which the host itself listens: API server, controllers, etcd, kubelet and gossip. The kubelet publishes them
+ * in an annotation of the Node, so that the scheduler and the service proxies of other nodes keep them free.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 
@@ -11,18 +11,18 @@ export interface ReservedPort {
 
 const FIRST_USER_PORT = 1024;
 const VXLAN_PORT = 4789;
-/** Ports below 1024 that services may have at a host's address: mail, DNS, web, LDAP, syslog and mail over TLS. */
+/** Ports below 1024 that services may use on a host address: mail, DNS, web, LDAP, syslog and mail over TLS. */
 export const SERVICE_PORTS: readonly number[] = [25, 53, 80, 143, 389, 443, 465, 514, 587, 636, 853, 993];
 
-/** True for a port that only the host itself may have: its remote login, its overlay, its system services. */
+/** Whether the port is reserved for the host: remote login, overlay network or system services. */
 export const isHostPort = ({ protocol, port }: ReservedPort): boolean =>
   (port < FIRST_USER_PORT && !SERVICE_PORTS.includes(port)) || (protocol === 'UDP' && port === VXLAN_PORT);
 
-/** `TCP/2379,TCP/8443`: sorted, without spaces. */
+/** Reserved ports in the form `TCP/2379,TCP/8443`, sorted, without spaces. */
 export const RESERVED_PORTS_ANNOTATION = 'hyperedge.dev/reserved-host-ports';
 
 const ENTRY = /^(TCP|UDP|SCTP)\/([1-9]\d{0,4})$/;
-/** More are not read from a Node: other hosts write the annotation. */
+/** Upper bound when reading the annotation, because it is written by another host. */
 const MAX_PORTS = 64;
 
 export function formatReservedPorts(ports: readonly ReservedPort[]): string {
@@ -30,7 +30,7 @@ export function formatReservedPorts(ports: readonly ReservedPort[]): string {
   return [...texts].sort().join(',');
 }
 
-/** The port of the Node's kubelet and those of its annotation; entries that are not `PROTOCOL/PORT` are left out. */
+/** Ports of the annotation and the kubelet's port. Entries that are not of the form `PROTOCOL/PORT` are ignored. */
 export function reservedPortsOf(node: Node): ReservedPort[] {
   const kubelet = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0;
   const ports: ReservedPort[] = kubelet > 0 ? [{ protocol: 'TCP', port: kubelet }] : [];

@@ -1,20 +1,20 @@
 /**
- * What a host reports about itself in annotations of its Node: results of probes that only the host can make, its
- * version, and how far an update is. Written by the host process when something has changed.
+ * Annotations of a Node in which the host process reports its version, the results of probes that only the host can
+ * run, and the progress of an update.
  */
 import type { KubeObject } from '../../meta/object.ts';
 
-/** JSON of a `HostReport`; written by the host. */
+/** `HostReport` as JSON, written by the host. */
 export const REPORT_ANNOTATION = 'hyperedge.dev/host-report';
-/** JSON of a `HostUpdate`; written by the host. */
+/** `HostUpdate` as JSON, written by the host. */
 export const UPDATE_ANNOTATION = 'hyperedge.dev/update';
-/** JSON of a `WantedUpdate`; written by the leading master. */
+/** `WantedUpdate` as JSON, written by the leading master. */
 export const WANTED_ANNOTATION = 'hyperedge.dev/desired-update';
 
-/** JSON of a `PeerReport`; written by every host that probes others. */
+/** `PeerReport` as JSON, written by every host that probes other hosts. */
 export const PEERS_ANNOTATION = 'hyperedge.dev/peer-report';
 
-/** What a host can probe by itself. A host without the role lacks the name. */
+/** Probes that a host runs on itself. A probe is absent if the host does not have the role. */
 export const HOST_PROBES = [
   'api',
   'authentication',
@@ -28,47 +28,47 @@ export const HOST_PROBES = [
 export type HostProbe = (typeof HOST_PROBES)[number];
 
 export interface HostReport {
-  /** Of the host process that runs. */
+  /** Version of the running host process. */
   readonly version: string;
-  /** Kubernetes release of the same executable. */
+  /** Kubernetes release that the executable implements. */
   readonly kubernetes: string;
-  /** False: the release has no authority of its own for serving certificates of kubelets. */
+  /** False if the release has no separate certificate authority for kubelet serving certificates. */
   readonly kubeletAuthority: boolean;
-  /** Empty: the probe passed; otherwise why it failed. */
+  /** Failure reasons by probe. An empty text means that the probe passed. */
   readonly probes: Readonly<Partial<Record<HostProbe, string>>>;
 }
 
 export interface WantedUpdate {
-  /** A new one for each attempt. */
+  /** Unique for each update attempt. */
   readonly id: string;
   readonly version: string;
-  /** SHA-256 of the release's manifest in hex; empty: the version that the host has kept from before. */
+  /** Hex SHA-256 of the release manifest. Empty means a rollback to the version that the host has kept. */
   readonly manifest: string;
-  /** The Node is drained first. */
+  /** Whether the Node is drained first. */
   readonly drain?: boolean;
 }
 
 export interface HostUpdate {
-  /** Of the `WantedUpdate` that this is about. */
+  /** The `id` of the `WantedUpdate`. */
   readonly id: string;
   readonly version: string;
   readonly state: 'Fetching' | 'Restarting' | 'Done' | 'Failed';
   readonly message: string;
 }
 
-/** Results of probes of hosts under update, by the names of their Nodes. */
+/** Results of probes of hosts that are being updated, by Node name. */
 export type PeerReport = Readonly<Record<string, PeerResult>>;
 
 export interface PeerResult {
-  /** The id of the `WantedUpdate` of the probed host. */
+  /** The `id` of the probed host's `WantedUpdate`. */
   readonly id: string;
-  /** Empty: the host was reached; otherwise why it was not. */
+  /** Failure reason. Empty if the host was reached. */
   readonly why: string;
 }
 
 const MAX_TEXT = 512;
 
-/** Undefined: absent or not of this form. */
+/** Undefined if the annotation is absent or malformed. */
 export function peerReportOf(node: KubeObject): PeerReport | undefined {
   const value = parsed(node, PEERS_ANNOTATION);
   if (value === undefined) return undefined;
@@ -79,7 +79,7 @@ export function peerReportOf(node: KubeObject): PeerReport | undefined {
   return Object.fromEntries(results);
 }
 
-/** Undefined: absent or not of this form. */
+/** Undefined if the annotation is absent or malformed. */
 export function hostReportOf(node: KubeObject): HostReport | undefined {
   const value = parsed(node, REPORT_ANNOTATION);
   if (value === undefined) return undefined;
@@ -97,7 +97,7 @@ export function hostReportOf(node: KubeObject): HostReport | undefined {
   };
 }
 
-/** Undefined: absent or not of this form. */
+/** Undefined if the annotation is absent or malformed. */
 export function hostUpdateOf(node: KubeObject): HostUpdate | undefined {
   const value = parsed(node, UPDATE_ANNOTATION);
   const state = (['Fetching', 'Restarting', 'Done', 'Failed'] as const).find((each) => each === value?.['state']);
@@ -105,7 +105,7 @@ export function hostUpdateOf(node: KubeObject): HostUpdate | undefined {
   return { id: textOf(value['id']), version: textOf(value['version']), state, message: textOf(value['message']) };
 }
 
-/** Undefined: absent or not of this form. */
+/** Undefined if the annotation is absent or malformed. */
 export function wantedUpdateOf(node: KubeObject): WantedUpdate | undefined {
   const value = parsed(node, WANTED_ANNOTATION);
   if (value === undefined) return undefined;
@@ -131,6 +131,6 @@ const fieldsOf = (value: unknown): Record<string, unknown> =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? plain(value) : '');
 
-/** A host is not trusted with the terminals of administrators. */
+/** Replaces control characters: the text comes from a host and is shown in administrators' terminals. */
 const plain = (text: string): string =>
   Array.from(text.slice(0, MAX_TEXT), (each) => (each < ' ' || each === '\u007f' ? ' ' : each)).join('');

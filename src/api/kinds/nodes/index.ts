@@ -11,7 +11,7 @@ const ROLE_LABEL = 'kubernetes.io/role';
 
 const { strategy, statusStrategy } = specStatusStrategies<Node>({
   generations: false,
-  // A kubelet registers its node with the status it has measured.
+  // A kubelet sends the measured status when it registers its Node.
   initialStatus: (node) => node.status ?? {},
   prepareForCreate: (node) => dropConfigSource(node, undefined),
   prepareForUpdate: dropConfigSource,
@@ -21,7 +21,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   validate: validateNode,
   warnings: ({ spec }, old) => [
     ...(spec?.configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
-    // Kubelets of earlier releases set it, and it is immutable: other changes of the Node are not about it.
+    // Kubelets of earlier releases set the field and it is immutable, so only a change causes a warning.
     ...(isSet(spec?.externalID) && spec?.externalID !== old?.spec?.externalID
       ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes']
       : []),
@@ -30,7 +30,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   validateStatusUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
 });
 
-/** Kubelets are no longer configured through the API; what says so only stays where it is. */
+/** Drops `configSource` unless the stored object has it. Dynamic kubelet configuration no longer exists. */
 function dropConfigSource(node: Node, old: Node | undefined): void {
   if (old?.spec?.configSource === undefined) delete node.spec?.configSource;
   if (old === undefined) delete node.status?.config;
@@ -58,12 +58,11 @@ function address(type: string): (node: Node) => string {
   return (node) => node.status?.addresses?.find((each) => each.type === type)?.address ?? NONE;
 }
 
-/** Values of the node's self-description. */
 function info(field: 'osImage' | 'kernelVersion' | 'containerRuntimeVersion', missing: string): (node: Node) => string {
   return (node) => node.status?.nodeInfo?.[field] || missing;
 }
 
-/** What a node says about itself is shown in full, as far as it has said it. */
+/** Fields of nodeInfo that are always present in responses, even if empty. */
 const NODE_INFO = [
   'machineID',
   'systemUUID',
@@ -95,7 +94,7 @@ export const nodes: KindDefinition<Node> = {
   essentialUpdates: ['object', 'status'],
   setDefaults(node) {
     const { spec } = node;
-    // The single range is the first of all; where they differ it was written by somebody who knows only it.
+    // podCIDR is always the first entry of podCIDRs. If they differ, the client knows podCIDR only.
     if (isSet(spec?.podCIDR) && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR];
     else if (spec !== undefined && !isSet(spec.podCIDR) && spec.podCIDRs?.[0] !== undefined)
       spec.podCIDR = spec.podCIDRs[0];

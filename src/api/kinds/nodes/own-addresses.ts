@@ -1,4 +1,7 @@
-/** Addresses that count as a node's. A node writes its own `status.addresses`, so a report alone proves little. */
+/**
+ * Addresses that are accepted as a node's own. A node writes its own `status.addresses`, so the status alone is not
+ * trusted.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 import { canonicalAddress } from '../../../base/addresses.ts';
 import { addressKind } from '../../../base/destinations.ts';
@@ -10,8 +13,8 @@ export interface OwnAddresses {
 }
 
 /**
- * Reported addresses in canonical form, without those that the node's records contradict. External addresses need a
- * record; internal ones of a node without records are taken as they are.
+ * Reported addresses in canonical form, without those that contradict the node's records. External addresses require a
+ * record; internal addresses are accepted if the node has no records.
  */
 export function ownAddressesOf(node: Node): OwnAddresses {
   const approved = namesIn(node, APPROVED_ANNOTATION);

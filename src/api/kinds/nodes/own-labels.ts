@@ -16,20 +16,26 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
-/** Annotation with the group that a host claims for its Node. */
+/** Annotation with the node group that the host requests for its Node. */
 export const GROUP_CLAIM = 'hyperedge.dev/node-group';
-/** Label with the group that a Node has. */
+/** Label with the group of a Node. */
 export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
 
-/** The ConfigMaps of node groups, and the key of a group's NodeConfig. */
+/** Namespace of the node groups' ConfigMaps, and the key of a group's NodeConfig. */
 export const NODE_GROUPS = { namespace: 'openshift-node', key: 'node-config.yaml' } as const;
-/** On the ConfigMap of a group: its pools apply the arguments that a KubeletConfig has, and no host does it itself. */
+/**
+ * Annotation on a group's ConfigMap: machine config pools apply the kubelet arguments of a KubeletConfig, so hosts do
+ * not.
+ */
 export const GROUP_BY_POOLS = 'hyperedge.dev/applied-by-pools';
 
-/** ConfigMap with the groups of Nodes that their own hosts have deleted, by name: a Node of that name gets it again. */
+/**
+ * ConfigMap with the groups of Nodes that were deleted by their own host. A new Node with the same name gets the same
+ * group.
+ */
 export const LEFT_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
 
-/** A label that isolates workloads from nodes: none may set or shed it on itself. */
+/** Whether the label isolates workloads from nodes. A node must not add or remove it on itself. */
 export function isRestrictedLabel(label: string): boolean {
   const prefix = label.slice(0, Math.max(0, label.indexOf('/')));
   return prefix === RESTRICTED_PREFIX || prefix.endsWith(`.${RESTRICTED_PREFIX}`);

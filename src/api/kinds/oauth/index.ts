@@ -1,4 +1,4 @@
-/** Clients, codes and tokens of OAuth. Source: openshift/oauth-apiserver pkg/oauth/apiserver/registry. */
+/** OAuth clients, authorize codes and access tokens. Source: openshift/oauth-apiserver pkg/oauth/apiserver/registry. */
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { Column, KindAlias, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
@@ -12,7 +12,7 @@ import {
 } from './validation.ts';
 
 const GROUP = 'oauth.openshift.io';
-/** Codes are exchanged at once. */
+/** Lifetime of a code. Clients exchange it for a token immediately. */
 const CODE_SECONDS = 300;
 const SCHEMA = 'com.github.openshift.api.oauth.v1';
 

@@ -1,7 +1,7 @@
-/** oauth.openshift.io/v1. Source: openshift/api oauth/v1 of release 4.10. */
+/** Types of oauth.openshift.io/v1. Source: openshift/api oauth/v1 of release 4.10. */
 import type { KubeObject } from '../../meta/object.ts';
 
-/** Annotation of access tokens: seconds without a use after which the token expires. */
+/** Annotation of an access token: the token expires after this many seconds without use. */
 export const INACTIVITY_SECONDS = 'hyperedge.io/oauth-inactivity-seconds';
 
 export interface ScopeRestriction {
@@ -22,7 +22,7 @@ export interface OAuthClient extends KubeObject {
 
 interface Issued extends KubeObject {
   clientName?: string;
-  /** Seconds from the creation; 0: no end. */
+  /** Seconds since creation; 0 means that it never expires. */
   expiresIn?: number;
   scopes?: string[];
   redirectURI?: string;
@@ -30,11 +30,11 @@ interface Issued extends KubeObject {
   userUID?: string;
 }
 
-/** Named by the hash of the token. */
+/** An access token. Its name is the hash of the secret token. */
 export interface OAuthAccessToken extends Issued {
   authorizeToken?: string;
   refreshToken?: string;
-  /** Seconds from the creation; grows while the token is used. */
+  /** Seconds since creation; increased while the token is in use. */
   inactivityTimeoutSeconds?: number;
 }
 

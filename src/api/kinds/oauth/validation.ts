@@ -1,9 +1,9 @@
-/** Rules for clients and tokens. Source: openshift/oauth-apiserver pkg/oauth/apis/oauth/validation. */
+/** Validation of OAuth clients and tokens. Source: openshift/oauth-apiserver pkg/oauth/apis/oauth/validation. */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import type { OAuthAccessToken, OAuthAuthorizeToken, OAuthClient, OAuthClientAuthorization } from './types.ts';
 
-/** Names of tokens: `sha256~` and the hash in base64url without padding. */
+/** Token names: `sha256~` and the hash in unpadded base64url. */
 const TOKEN_NAME = /^sha256~[A-Za-z0-9_-]{43}$/;
 const MIN_INACTIVITY_SECONDS = 300;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
@@ -45,7 +45,7 @@ export const validateAuthorizeToken = (token: OAuthAuthorizeToken): FieldError[]
 
 function issuedProblems(token: OAuthAccessToken | OAuthAuthorizeToken): FieldError[] {
   const errors: FieldError[] = [];
-  // The name of a bad request may be a token: it is not repeated.
+  // An invalid name may be the secret token itself, so the error does not repeat it.
   if (!TOKEN_NAME.test(token.metadata?.name ?? ''))
     errors.push(fieldError.invalid('metadata.name', '<redacted>', 'must have the prefix sha256~ and be a hash'));
   for (const field of ['clientName', 'userName', 'userUID'] as const)
@@ -53,7 +53,7 @@ function issuedProblems(token: OAuthAccessToken | OAuthAuthorizeToken): FieldErr
   return [...errors, ...scopeProblems(token.scopes)];
 }
 
-/** A token is what it was issued for; only the inactivity limit grows. */
+/** The properties of a token are immutable; only inactivityTimeoutSeconds may increase. */
 export function validateTokenUpdate(token: OAuthAccessToken, old: OAuthAccessToken): FieldError[] {
   const fields = ['clientName', 'userName', 'userUID', 'expiresIn', 'authorizeToken'] as const;
   const errors = fields.flatMap((field) =>
@@ -82,7 +82,10 @@ export function validateAuthorization(authorization: OAuthClientAuthorization): 
   return [...errors, ...scopeProblems(scopes)];
 }
 
-/** Source: RFC 6749, appendix A.4; openshift/apiserver-library-go pkg/authorization/scope. */
+/**
+ * Whether the scope has a valid syntax and a known form. Source: RFC 6749, appendix A.4; openshift/apiserver-library-go
+ * pkg/authorization/scope.
+ */
 export const isScope = (scope: string): boolean => SCOPE.test(scope) && KNOWN_SCOPE.test(scope);
 
 function scopeProblems(scopes: readonly string[] | undefined): FieldError[] {

@@ -16,7 +16,7 @@ import { type CatalogSource, type InstallPlan, OLM_GROUP, type Subscription } fr
 const SCHEMA = 'com.github.operator-framework.api.pkg.operators.v1alpha1';
 const SOURCE_TYPES = ['grpc', 'configmap', 'internal'];
 const APPROVALS = ['Automatic', 'Manual'];
-/** Below: a catalog of many megabytes would be read all the time. */
+/** Shortest poll interval. Polling reads the whole catalog, which can have many megabytes. */
 const MIN_POLL_MS = 1_000;
 
 function validateCatalog({ spec = {} }: CatalogSource): FieldError[] {
@@ -141,7 +141,7 @@ export const installPlans: KindDefinition<InstallPlan> = {
     column<InstallPlan>('Approved', 'Whether the plan is approved.', ({ spec }) => spec?.approved === true, {
       type: 'boolean',
     }),
-    // Beyond upstream's columns, for administrators of hosts without a console.
+    // This column is not in upstream; it helps administrators without a console.
     column<InstallPlan>('Phase', 'How far the plan is.', ({ status }) => status?.phase ?? '', { wide: true }),
   ],
 };

@@ -17,7 +17,7 @@ const group = specStatusStrategies<OperatorGroup>({
   validate: ({ spec = {} }) => [
     ...validateLabelSelector(spec.selector, 'spec.selector'),
     ...(spec.targetNamespaces ?? []).flatMap((each, index) =>
-      // One empty name, as it stands in the status, means all.
+      // As in the status, a single empty name means all namespaces.
       each === '' ? [] : validateNameRule(each, dns1123LabelErrors, `spec.targetNamespaces[${index}]`),
     ),
     ...(isSet(spec.upgradeStrategy) ? validateOneOf(spec.upgradeStrategy, STRATEGIES, 'spec.upgradeStrategy') : []),

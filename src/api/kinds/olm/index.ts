@@ -1,4 +1,4 @@
-/** Kinds of operators.coreos.com and what belongs to them. Source: operator-framework/api crds and validation. */
+/** Kinds of the operator lifecycle manager. Source: operator-framework/api crds and validation. */
 import type { KindDefinition } from '../../registry/definition.ts';
 import { catalogSources, installPlans, subscriptions } from './catalogs.ts';
 import { clusterServiceVersions } from './cluster-service-versions.ts';

@@ -1,13 +1,16 @@
-/** Package manifests, and what they are made from. Source: operator-lifecycle-manager pkg/package-server. */
+/**
+ * Package manifests and the catalog packages that they are computed from. Source: operator-lifecycle-manager
+ * pkg/package-server.
+ */
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import type { CatalogPackage, PackageManifest } from './types.ts';
 
-/** Catalogs of this namespace serve all namespaces. */
+/** Catalogs in this namespace are available in all namespaces. */
 export const GLOBAL_CATALOG_NAMESPACE = 'openshift-marketplace';
 
-/** In each namespace: the packages that it can install, those of the global catalogs among them. */
+/** Packages that a namespace can install, including those of global catalogs. */
 export const packageManifests: KindDefinition<PackageManifest> = {
   group: 'packages.operators.coreos.com',
   version: 'v1',
@@ -28,7 +31,7 @@ export const packageManifests: KindDefinition<PackageManifest> = {
   ],
 };
 
-/** Written by the controllers alone: only they and cluster administrators have the rights. */
+/** Written by controllers. Only controllers and cluster administrators have access. */
 export const catalogPackages: KindDefinition<CatalogPackage> = {
   group: 'olm.hyperedge.dev',
   version: 'v1',

@@ -1,4 +1,4 @@
-/** Objects of operators.coreos.com as controllers use them. Source: operator-framework/api. */
+/** Types of operators.coreos.com with the fields that controllers use. Source: operator-framework/api. */
 import type { DeploymentSpec } from 'kubernetes-types/apps/v1';
 import type {
   Affinity,
@@ -287,7 +287,7 @@ export interface PackageManifest extends KubeObject {
   status?: PackageManifestStatus;
 }
 
-/** What the API server makes package manifests from; written by the controllers alone. */
+/** Stored data from which the API server computes package manifests. Written by controllers only. */
 export interface CatalogPackage extends KubeObject {
   labels?: Record<string, string>;
   priority?: number;

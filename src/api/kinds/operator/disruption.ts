@@ -1,10 +1,10 @@
-/** Rules of node disruption policies. Source: the CEL rules of openshift/api operator/v1 of release 4.17. */
+/** Validation of node disruption policies. Source: the CEL rules of openshift/api operator/v1 of release 4.17. */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { DisruptionAction, DisruptionPolicies, MachineConfiguration } from './types.ts';
 import { validateOperator } from './validation.ts';
 
 const ACTIONS = ['None', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'Reboot'];
-/** These exclude all others. */
+/** Actions that cannot be combined with other actions. */
 const ALONE = ['None', 'Reboot'];
 const UNIT =
   /^[a-zA-Z0-9:._\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;

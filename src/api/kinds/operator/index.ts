@@ -1,6 +1,6 @@
 /**
- * operator.openshift.io: the components of the cluster, one object of each kind. Source: openshift/api operator/v1 of
- * release 4.10; MachineConfiguration of release 4.17.
+ * Kinds of operator.openshift.io, the operators of cluster components. Each kind has one object. Source: openshift/api
+ * operator/v1 of release 4.10; MachineConfiguration of release 4.17.
  */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
@@ -16,7 +16,7 @@ export const OPERATOR_GROUP = 'operator.openshift.io';
 
 interface Differences {
   readonly plural?: string;
-  /** The only name; undefined: any. Default: cluster. */
+  /** The only allowed name (default: `cluster`). Undefined allows any name. */
   readonly name?: string | undefined;
   readonly namespaced?: true;
   readonly columns?: readonly Column<OperatorObject>[];
@@ -73,7 +73,7 @@ const REVISION_COLUMNS: readonly Column<StaticPodOperator>[] = [
   ageColumn,
 ];
 
-/** `overridable`: the field of unsupportedConfigOverrides with flags of the component. */
+/** `overridable`: field of unsupportedConfigOverrides that holds the component's flags. */
 const staticPod = (kind: string, overridable?: string) =>
   operator(kind, {
     columns: REVISION_COLUMNS as readonly Column<OperatorObject>[],

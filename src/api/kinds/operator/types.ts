@@ -1,4 +1,4 @@
-/** Objects of operator.openshift.io as this cluster reads and writes them. */
+/** Types of operator.openshift.io with the fields that this cluster uses. */
 import type { KubeObject } from '../../meta/object.ts';
 
 export interface OperatorCondition {
@@ -9,7 +9,7 @@ export interface OperatorCondition {
   message?: string;
 }
 
-/** The revisions of one master. */
+/** Revisions on one master. */
 export interface NodeStatus {
   nodeName: string;
   currentRevision?: number;

@@ -1,6 +1,6 @@
 /**
- * Rules of operator.openshift.io. Source: the validation markers of openshift/api operator/v1. A field that this
- * cluster does not honour is refused by name.
+ * Validation of operator.openshift.io. Fields that this cluster does not support are rejected by name. Source: the
+ * validation markers of openshift/api operator/v1.
  */
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -8,7 +8,7 @@ import type { OperatorObject, StaticPodOperator } from './types.ts';
 
 const LOG_LEVELS = ['Normal', 'Debug', 'Trace', 'TraceAll'];
 const STATES = ['Managed', 'Unmanaged', 'Force', 'Removed'];
-/** Older revisions than these are of no use, and each is a copy of all inputs. */
+/** Bounded because every revision is a copy of all inputs. */
 const MAX_REVISIONS = 50;
 const MAX_ARGUMENTS = 100;
 const MAX_ARGUMENT_LENGTH = 4096;
@@ -18,7 +18,7 @@ function oneOf(field: string, value: unknown, allowed: readonly string[]): Field
   return [fieldError.notSupported(field, value, allowed)];
 }
 
-/** Fields of every operator's spec. `states`: the management states that the component supports. */
+/** Validates the fields that all operators share. `states`: management states that the component supports. */
 export function validateOperator({ spec = {} }: OperatorObject, states: readonly string[] = STATES): FieldError[] {
   return [
     ...oneOf('spec.managementState', spec.managementState, states),
@@ -30,7 +30,7 @@ export function validateOperator({ spec = {} }: OperatorObject, states: readonly
   ];
 }
 
-/** A level that is valid and more than the default. */
+/** Whether the log level is valid and above the default. */
 const isRaised = (level: string | undefined): boolean => LOG_LEVELS.indexOf(level ?? '') > 0;
 
 function limit(field: string, value: number | undefined): FieldError[] {
@@ -38,12 +38,12 @@ function limit(field: string, value: number | undefined): FieldError[] {
   return [fieldError.invalid(field, value, `must be between -1 and ${MAX_REVISIONS}, inclusive`)];
 }
 
-/** The control plane cannot be removed. */
+/** `Removed` is missing, because the control plane cannot be removed. */
 const STATIC_POD_STATES = ['Managed', 'Unmanaged', 'Force'];
 
 /**
- * `overridable`: the field of unsupportedConfigOverrides with flags of the component, whose values are lists of
- * strings; undefined: the component has none.
+ * `overridable`: field of unsupportedConfigOverrides that holds the component's flags; its values are lists of strings.
+ * Undefined if the component has no such field.
  */
 export const validateStaticPodOperator =
   (overridable: string | undefined, hasLogLevel = true) =>
@@ -94,7 +94,7 @@ function argumentsOf(field: string, flags: unknown): FieldError[] {
   });
 }
 
-/** Of kinds that only report: their settings stand in the bootstrap file. */
+/** Validates kinds that only report status. Their settings are in the bootstrap file. */
 export function validateReported(object: OperatorObject, old: OperatorObject): FieldError[] {
   const { spec = {} } = object;
   const before = old.spec ?? {};

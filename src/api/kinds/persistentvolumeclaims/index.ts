@@ -1,4 +1,7 @@
-/** Claims. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation. */
+/**
+ * Persistent volume claims. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim,
+ * pkg/apis/core/validation.
+ */
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
 import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import { semanticEqual } from '../../meta/equality.ts';
@@ -30,7 +33,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Claim>({
     alignDataSources(claim.spec);
   },
   prepareForUpdate(claim, old) {
-    // Objects from before the second name of the field may still be written by those who know only the first.
+    // Clients that predate dataSourceRef know dataSource only, so both fields are aligned if the stored object has
+    // either.
     if (old.spec?.dataSource !== undefined || old.spec?.dataSourceRef !== undefined) alignDataSources(claim.spec);
     else dropUnsupportedSources(claim.spec);
   },
@@ -75,7 +79,10 @@ const RESIZE_STATUSES = [
   'NodeResizeInfeasible',
 ];
 
-/** The spec without what may change in a claim's life. */
+/**
+ * The spec without the fields that may change. A bound claim may also change its requested storage and attributes
+ * class.
+ */
 function fixed(spec: PersistentVolumeClaimSpec | undefined, bound: boolean): unknown {
   const { resources, volumeAttributesClassName, volumeMode: _mode, ...rest } = spec ?? {};
   const { requests, ...limits } = resources ?? {};
@@ -95,8 +102,7 @@ function validateUpdate(claim: Claim, old: Claim): FieldError[] {
     const path = `metadata.annotations[${CLASS_ANNOTATION}]`;
     errors.push(...validateImmutable(claim.metadata?.annotations?.[CLASS_ANNOTATION] ?? '', annotation, path));
   }
-  // Binding sets the volume's name, once; a class may be given to a claim that has none, unless its annotation names
-  // another.
+  // Binding sets volumeName once. A claim without a class may get one, unless its annotation names a different class.
   if ((before.volumeName ?? '') === '' && spec?.volumeName !== undefined) before.volumeName = spec.volumeName;
   if (before.storageClassName === undefined && spec?.storageClassName !== undefined) {
     if (annotation === undefined || annotation === spec.storageClassName) {
@@ -123,7 +129,7 @@ function validateUpdate(claim: Claim, old: Claim): FieldError[] {
   return errors;
 }
 
-/** What was asked for may grow, and shrink again as long as it has not been given. */
+/** The storage request may grow. It may shrink again, but must stay above the capacity that is already provisioned. */
 function validateGrowth(claim: Claim, old: Claim): FieldError[] {
   const wanted = tryParseQuantity(claim.spec?.resources?.requests?.['storage']);
   const given = tryParseQuantity(old.status?.capacity?.['storage'] ?? '0');

@@ -28,7 +28,7 @@ const { strategy, statusStrategy: statusBase } = specStatusStrategies<Persistent
 
 function validateUpdate(volume: PersistentVolume, old: PersistentVolume): FieldError[] {
   const errors: FieldError[] = [];
-  // The secret that growing needs may be named later.
+  // The secret for volume expansion may be added later.
   const source = sourceOf(volume.spec);
   const before = sourceOf(old.spec);
   const added = source.csi?.controllerExpandSecretRef;
@@ -55,7 +55,7 @@ function validateUpdate(volume: PersistentVolume, old: PersistentVolume): FieldE
   return errors;
 }
 
-/** Labels of nodes that have come out of beta. */
+/** Beta node labels and their stable names. */
 const GA_LABELS: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'kubernetes.io/arch',
   'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',

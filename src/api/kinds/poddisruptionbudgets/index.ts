@@ -1,5 +1,6 @@
 /**
- * Disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation.
+ * Pod disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget,
+ * pkg/apis/policy/validation.
  */
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { semanticEqual } from '../../meta/equality.ts';
@@ -43,14 +44,12 @@ function validateBudget(budget: Budget): FieldError[] {
   return errors;
 }
 
-/**
- * A label that no object has: with it, a selector can express in either version what an empty one means in the other.
- */
+/** Label that no object has. With it, each version can express the other version's meaning of an empty selector. */
 const NOBODYS_LABEL = 'pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match';
 const SELECTS_NONE = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'Exists' }] };
 const SELECTS_ALL = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'DoesNotExist' }] };
 
-/** An empty selector selects nothing in v1beta1, and everything in v1. */
+/** An empty selector selects no pods in v1beta1 and all pods in v1. */
 function withSelector(budget: Budget, from: object, to: NonNullable<Budget['spec']>['selector']): Budget {
   const selector = budget.spec?.selector;
   if (selector === undefined) return budget;
@@ -89,7 +88,7 @@ export const podDisruptionBudgets: KindDefinition<Budget> = {
   schemaName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
   skeleton: { spec: {}, status: {} },
   storagePrefix: 'poddisruptionbudgets',
-  // Only what a path can hold is asked of the name.
+  // As upstream, the name only needs to be a valid path segment.
   nameRule: 'pathSegment',
   allowUnconditionalUpdate: false,
   aliases: [olderBudget],

@@ -1,5 +1,5 @@
 /**
- * CPU and memory usage of pods' containers, answered from the kubelets and never stored. Source:
+ * CPU and memory usage of containers. Requests are answered from the kubelets; nothing is stored. Source:
  * k8s.io/metrics/pkg/apis/metrics/v1beta1.
  */
 import {

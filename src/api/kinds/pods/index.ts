@@ -47,8 +47,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
         }),
   }),
   prepareForStatusUpdate(pod, old) {
-    // Old kubelets do not know all of what an owner reference has.
-    // An update cannot begin a deletion, whatever time is sent; the time of one that has begun stays.
+    // An update cannot start a deletion or change the time of one.
+    // Old kubelets drop fields of owner references that they do not know.
     if (old.metadata?.deletionTimestamp === undefined) delete metadataOf(pod).deletionTimestamp;
     const owners = old.metadata?.ownerReferences;
     if (owners === undefined) delete metadataOf(pod).ownerReferences;
@@ -60,7 +60,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
   validateCreate: validatePodCreate,
   validateUpdate: validatePodUpdate,
   validateStatusUpdate: validatePodStatusUpdate,
-  // People do not change pods themselves, and what does, does so often.
+  // No warnings on update: most updates come from controllers, and they are frequent.
   warnings: (pod, old) => (old === undefined ? podWarnings(pod) : []),
 });
 
@@ -101,7 +101,7 @@ export const pods: KindDefinition<Pod> = {
         const ephemeral = pod.spec?.ephemeralContainers;
         restorePart(pod, old, 'status');
         restoreMetadata(pod, old);
-        // Only this one list is taken from what was sent.
+        // The subresource changes this list only; everything else is copied from the stored pod.
         const spec = structuredClone(old.spec);
         if (spec !== undefined) {
           if (ephemeral === undefined) delete spec.ephemeralContainers;
@@ -121,11 +121,11 @@ export const pods: KindDefinition<Pod> = {
     },
   },
   defaultGraceSeconds(pod) {
-    // A pod no kubelet has taken, or that is over, has nothing to wait for.
+    // A pod that is not scheduled or has terminated needs no grace period.
     if ((pod.spec?.nodeName ?? '') === '') return undefined;
     const phase = pod.status?.phase;
     if (phase === 'Succeeded' || phase === 'Failed') return undefined;
-    // Upstream reads a negative period as the shortest one.
+    // As upstream, a negative period means one second.
     const seconds = pod.spec?.terminationGracePeriodSeconds ?? 30;
     return seconds < 0 ? 1 : seconds;
   },

@@ -1,7 +1,7 @@
 /**
- * Pod security policies: kept and shown for the charts and scripts that bring them; nothing enforces them, as nothing
- * does upstream since 1.25. Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last release that
- * had them.
+ * Pod security policies. They are stored and shown so that old charts and scripts still work, but they have no effect;
+ * upstream removed them in 1.25. Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last release
+ * with this kind.
  */
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';

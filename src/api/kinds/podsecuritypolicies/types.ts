@@ -1,4 +1,4 @@
-/** The fields of these policies. Source: k8s.io/api/policy/v1beta1 of the last release that had them. */
+/** Types of pod security policies. Source: k8s.io/api/policy/v1beta1 of the last release with this kind. */
 import type { ObjectMeta } from '../../meta/object.ts';
 
 export interface Strategy {

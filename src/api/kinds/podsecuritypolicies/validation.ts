@@ -1,4 +1,7 @@
-/** Source: k8s.io/kubernetes/pkg/apis/policy/validation of the last release that had these policies. */
+/**
+ * Validation of pod security policies. Source: k8s.io/kubernetes/pkg/apis/policy/validation of the last release with
+ * this kind.
+ */
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
@@ -36,7 +39,7 @@ export function validatePolicy({ metadata, spec = {} }: PodSecurityPolicy): Fiel
   ];
 }
 
-/** What annotations said before there were fields. */
+/** Validates the seccomp and AppArmor annotations, which never became fields of this kind. */
 function profileErrors(annotations: Readonly<Record<string, string>>): FieldError[] {
   const found: FieldError[] = [];
   const judge = (key: string, isRight: (profile: string) => boolean, detail: string): void => {

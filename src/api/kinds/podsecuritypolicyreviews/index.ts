@@ -1,6 +1,6 @@
 /**
- * Reviews of pods against security context constraints, answered and never stored. Source: openshift/api security/v1,
- * openshift/openshift-apiserver pkg/security/apis/security/validation.
+ * Reviews of pods against security context constraints. They are answered and never stored. Source: openshift/api
+ * security/v1, openshift/openshift-apiserver pkg/security/apis/security/validation.
  */
 import type { ObjectReference, PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';

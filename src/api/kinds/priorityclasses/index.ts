@@ -10,9 +10,9 @@ import { sameShape } from '../../registry/versions.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
 const SYSTEM_PREFIX = 'system-';
-/** Users' classes end here; what is above belongs to the system. */
+/** Highest value for user-defined classes. Higher values are reserved for system classes. */
 export const HIGHEST_USER_PRIORITY = 1_000_000_000;
-/** The classes that exist in every cluster, with their values. */
+/** Classes that exist in every cluster, with their values. */
 export const SYSTEM_CLASSES: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,

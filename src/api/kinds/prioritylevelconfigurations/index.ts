@@ -18,7 +18,7 @@ type Level = PriorityLevelConfiguration;
 const DEFAULT_SHARES = 30;
 const DEFAULT_QUEUING = { queues: 64, handSize: 8, queueLengthLimit: 50 } as const;
 const MAX_QUEUES = 10_000_000;
-/** A hand is dealt from a hash of so many bits. */
+/** Bits of the hash that shuffle sharding deals a hand from. */
 const MAX_ENTROPY_BITS = 60;
 
 const { strategy, statusStrategy } = specStatusStrategies<Level>({
@@ -27,7 +27,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Level>({
   validate: (level) => [...validate(level), ...validateMandatory(level)],
 });
 
-/** Of the exempt level the shares are free, of the catch-all nothing. */
+/** The mandatory levels are immutable, except for the field `exempt` of the exempt level. */
 function validateMandatory({ metadata, spec }: Level): FieldError[] {
   const { name } = metadata ?? {};
   const fixed = mandatorySpec(mandatoryLevels, name);
@@ -127,14 +127,14 @@ function validateQueuing(queuing: QueuingConfiguration, at: string): FieldError[
   return errors;
 }
 
-/** Bits that dealing `hand` cards from a deck uses up: the logarithm of the number of ordered hands. */
+/** Entropy in bits of dealing `hand` cards from `deck`: the logarithm of the number of ordered hands. */
 function entropyBits(deck: number, hand: number): number {
   let bits = 0;
   for (let card = 0; card < hand && bits <= MAX_ENTROPY_BITS; card++) bits += Math.log2(deck - card);
   return Math.ceil(bits);
 }
 
-/** The shares had another name. */
+/** Aliases for older versions, which call nominalConcurrencyShares assuredConcurrencyShares. */
 function olderShares(version: string, since: string, removed: string): KindAlias<Level> {
   const renamed = (object: KubeObject, from: string, to: string): Level => {
     const { limited } = (object as Level).spec ?? {};

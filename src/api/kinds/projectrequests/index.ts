@@ -1,5 +1,5 @@
 /**
- * Requests of projects, which are answered and never stored. Source: openshift/api project/v1;
+ * Project requests. A create is answered with the new project; nothing is stored. Source: openshift/api project/v1;
  * openshift/openshift-apiserver pkg/project/apis/project/validation.
  */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -12,10 +12,9 @@ export interface ProjectRequest extends KubeObject {
   description?: string;
 }
 
-/** As OpenShift's: shorter names are confused with parts of the project's other names. */
+/** OpenShift's minimum. Shorter names are ambiguous in names that are derived from the project's. */
 const MIN_NAME_LENGTH = 2;
 const MAX_NAME_LENGTH = 63;
-/** Line breaks and other control characters. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
 const CONTROL = /[\u0000-\u001f\u007f]/;
 

@@ -1,13 +1,13 @@
-/** Blocks of a range that are in use: users of namespaces. Source: openshift/api security/v1. */
+/** Range allocations: which blocks of the UID range are assigned to namespaces. Source: openshift/api security/v1. */
 import type { KubeObject } from '../../meta/object.ts';
 import { nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 
 export interface RangeAllocation extends KubeObject {
-  /** `FIRST-LAST/SIZE`. */
+  /** Range in the form `FIRST-LAST/SIZE`. */
   range?: string;
-  /** Base64 of a big-endian number with a bit for each block. */
+  /** Base64 of a big-endian bitmap with one bit per block. */
   data?: string;
 }
 

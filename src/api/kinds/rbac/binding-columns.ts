@@ -1,4 +1,4 @@
-/** The columns of role bindings of both scopes. */
+/** Table columns of role bindings and cluster role bindings. */
 import type { ClusterRoleBinding, RoleBinding } from 'kubernetes-types/rbac/v1';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { Column } from '../../registry/definition.ts';

@@ -1,6 +1,6 @@
 /**
- * Validation of roles and bindings. Escalation is the API server's. Source: k8s.io/kubernetes/pkg/apis/rbac/validation,
- * pkg/apis/rbac/v1 defaults.
+ * Validation of roles and bindings. Privilege escalation is checked by the API server. Source:
+ * k8s.io/kubernetes/pkg/apis/rbac/validation, pkg/apis/rbac/v1 defaults.
  */
 import type { PolicyRule, RoleRef, Subject } from 'kubernetes-types/rbac/v1';
 import { dns1123SubdomainErrors, pathSegmentErrors } from '../../../base/names.ts';
@@ -60,7 +60,10 @@ export function setBindingDefaults(binding: BindingLike): void {
   }
 }
 
-/** `namespaced`: a RoleBinding, whose subjects may leave their namespace to it and whose role may be a Role. */
+/**
+ * `namespaced`: the object is a RoleBinding. Its role may be a Role, and a subject without a namespace is in the
+ * binding's namespace.
+ */
 export function validateBinding(binding: BindingLike, namespaced: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const role = binding.roleRef;
@@ -106,7 +109,7 @@ export function validateBindingUpdate(binding: BindingLike, old: BindingLike, na
   return errors;
 }
 
-/** Names of the subjects of one kind, for the wide columns. */
+/** Names of the subjects of one kind, for the wide table. */
 export function subjectsText(binding: BindingLike, kind: 'User' | 'Group' | 'ServiceAccount'): string {
   const names = (binding.subjects ?? [])
     .filter((subject) => subject.kind === kind)

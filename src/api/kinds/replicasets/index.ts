@@ -39,7 +39,7 @@ interface ReplicaCounts {
   readonly observedGeneration?: number;
 }
 
-/** Shared with replication controllers. */
+/** Validates the counters of the status. Also used for replication controllers. */
 export function validateReplicaCounts(status: ReplicaCounts | undefined): FieldError[] {
   const errors: FieldError[] = [];
   const total = status?.replicas ?? 0;

@@ -73,7 +73,7 @@ export const replicationControllers: KindDefinition<ReplicationController> = {
   },
   strategy,
   statusStrategy,
-  // Old clients expect pods of a deleted controller to stay.
+  // Old clients expect that pods of a deleted controller remain.
   defaultPropagation: 'Orphan',
   columns: [
     nameColumn,

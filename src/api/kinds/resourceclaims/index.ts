@@ -1,5 +1,5 @@
 /**
- * Claims on devices. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaim, pkg/apis/resource/validation,
+ * Claims for devices. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaim, pkg/apis/resource/validation,
  * pkg/printers/internalversion.
  */
 import { dropReleasedDevices, validateClaimStatusUpdate } from '../../devices/claim-status.ts';
@@ -12,7 +12,7 @@ import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<ResourceClaim>({
   generations: false,
-  // Of what may not change only a change is spoken of.
+  // The spec is immutable, so an update only needs the comparison below.
   validate: (claim, old) => (old === undefined ? validateClaimSpec(claim.spec, 'spec') : []),
   validateUpdate: (claim, old) => validateImmutable(claim.spec, old.spec, 'spec'),
   prepareForStatusUpdate: dropReleasedDevices,

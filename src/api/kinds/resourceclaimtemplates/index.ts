@@ -1,5 +1,5 @@
 /**
- * What claims of pods are made from. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate,
+ * Templates for the claims of pods. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate,
  * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
 import { setClaimDefaults, validateClaimSpec } from '../../devices/claims.ts';
@@ -30,7 +30,7 @@ export const resourceClaimTemplates: KindDefinition<ResourceClaimTemplate> = {
   storagePrefix: 'resourceclaimtemplates',
   setDefaults: (template) => setClaimDefaults(template.spec?.spec),
   strategy: {
-    // Of what may not change only a change is spoken of.
+    // The spec is immutable, so an update only needs the comparison below.
     validate: (template, old) => (old === undefined ? validateNew(template) : []),
     validateUpdate: (each, old) => validateImmutable(each.spec, old.spec, 'spec'),
   },

@@ -12,7 +12,7 @@ const { strategy, statusStrategy } = specStatusStrategies<ResourceQuota>({
   validateStatusUpdate: validateQuotaStatus,
 });
 
-/** `cpu: 1/2, pods: 0/10`, of limits or of all else. */
+/** Usage in the form `cpu: 1/2, pods: 0/10`, of limits or of all other resources. */
 function usage(quota: ResourceQuota, limits: boolean): string {
   const { hard = {}, used = {} } = quota.status ?? {};
   return Object.keys(hard)

@@ -1,4 +1,4 @@
-/** Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateResourceQuota. */
+/** Validation of resource quotas. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateResourceQuota. */
 import type { ResourceQuota, ResourceQuotaSpec } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -15,7 +15,7 @@ const SCOPES = [
   'Terminating',
   'VolumeAttributesClass',
 ];
-/** Scopes that are there or not, and take no values. */
+/** Scopes that only support the operator Exists, without values. */
 const BARE_SCOPES = new Set([
   'BestEffort',
   'CrossNamespacePodAffinity',
@@ -23,7 +23,7 @@ const BARE_SCOPES = new Set([
   'NotTerminating',
   'Terminating',
 ]);
-/** Names that are held against the scopes of a quota. */
+/** Resource names that are checked against the scopes of the quota. */
 const STANDARD = new Set([
   ...['', 'requests.', 'limits.'].flatMap((prefix) =>
     ['cpu', 'memory', 'ephemeral-storage'].map((name) => `${prefix}${name}`),
@@ -78,7 +78,10 @@ function validateAmounts(amounts: Readonly<Record<string, string>> | undefined, 
 const isComputed = (name: string): boolean =>
   /^(?:(?:requests|limits)\.)?(?:cpu|memory)$/.test(name) || name === 'pods';
 
-/** What a scope narrows is pods; those that have no compute resources can only be counted. */
+/**
+ * Whether the scope may be used with the resource. Scopes select pods; best-effort pods have no compute resources and
+ * can only be counted.
+ */
 function applies(scope: string, resource: string): boolean {
   switch (scope) {
     case 'Terminating':

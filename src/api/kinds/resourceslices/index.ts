@@ -1,6 +1,6 @@
 /**
- * Devices that there are. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice, pkg/apis/resource/validation,
- * pkg/printers/internalversion.
+ * Devices that drivers publish. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice,
+ * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
 import { dropUnsupported, sliceWarnings, validateSlice, validateSliceUpdate } from '../../devices/slices.ts';
 import type { ResourceSlice } from '../../devices/types.ts';
@@ -10,7 +10,7 @@ import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies
 
 const RFC3339_SECONDS = /\.\d+Z$/;
 
-/** Since when a taint is there, where the driver does not say. */
+/** Sets timeAdded of taints for which the driver sent no time. */
 function stampTaints(slice: ResourceSlice, nowMs: number): void {
   const now = new Date(nowMs).toISOString().replace(RFC3339_SECONDS, 'Z');
   for (const device of slice.spec?.devices ?? []) for (const taint of device.taints ?? []) taint.timeAdded ??= now;

@@ -1,6 +1,6 @@
 /**
- * Questions that are answered and never stored. Source: k8s.io/kubernetes/pkg/registry/{authentication,authorization},
- * pkg/apis/authorization/validation.
+ * Token and access reviews. They are answered and never stored. Source:
+ * k8s.io/kubernetes/pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation.
  */
 import type { SelfSubjectReview, TokenReview } from 'kubernetes-types/authentication/v1';
 import type {
@@ -19,7 +19,7 @@ import { type SelectingAttributes, selectorErrors } from './selectors.ts';
 const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
 
-/** Two kinds called a field otherwise in v1beta1. */
+/** Alias for v1beta1, in which two kinds have a differently named field. */
 function olderReview(group: string, kind: string): KindAlias<never> {
   const since = kind === 'SelfSubjectReview' ? '1.28' : '1.19';
   const removed = kind === 'SelfSubjectReview' ? '1.31' : '1.22';
@@ -92,7 +92,7 @@ function validateAttributes(spec: AccessSpec | undefined): FieldError[] {
     : [...errors, ...selectorErrors(resource as SelectingAttributes, 'spec.resourceAttributes')];
 }
 
-/** A question has no name. `but`: the field that it may have. */
+/** Rejects metadata, because reviews have none. `but`: a field that is allowed. */
 function validateEmpty({ metadata = {} }: KubeObject, but?: 'namespace'): FieldError[] {
   const said = Object.entries(metadata).filter(
     ([name, value]) => name !== 'managedFields' && name !== but && !isNothing(value),

@@ -1,6 +1,6 @@
 /**
- * What selectors of access reviews may say. Source: k8s.io/kubernetes/pkg/apis/authorization/validation,
- * k8s.io/apimachinery/pkg/apis/meta/v1/validation.
+ * Validation of label and field selectors in access reviews. Source:
+ * k8s.io/kubernetes/pkg/apis/authorization/validation, k8s.io/apimachinery/pkg/apis/meta/v1/validation.
  */
 import type { ResourceAttributes } from 'kubernetes-types/authorization/v1';
 import { labelValueErrors, qualifiedNameErrors } from '../../../base/names.ts';
@@ -20,7 +20,6 @@ type SelectorName = (typeof SELECTORS)[number];
 
 export type SelectingAttributes = ResourceAttributes & { readonly [name in SelectorName]?: WrittenSelector };
 
-/** What is wrong with the selectors. */
 export function selectorErrors(attributes: SelectingAttributes, path: string): FieldError[] {
   return SELECTORS.flatMap((name) => {
     const written = attributes[name];

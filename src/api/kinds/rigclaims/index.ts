@@ -1,4 +1,4 @@
-/** Claims on rigs: exclusive use for a limited time, granted in turn. */
+/** Claims for rigs. A claim gives exclusive use for a limited time; waiting claims are granted in order. */
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
@@ -28,7 +28,7 @@ const { strategy, statusStrategy } = specStatusStrategies<RigClaim>({
   },
   validate: (claim, old) => (old === undefined ? validate(claim) : []),
   validateUpdate: (claim, old) => validateImmutable(claim.spec, old.spec, 'spec'),
-  // The requester is decided once, when the claim is made.
+  // The requester is set on creation and immutable.
   prepareForStatusUpdate(claim, old) {
     if (old.status?.requester !== undefined) claim.status = { ...claim.status, requester: old.status.requester };
   },
@@ -44,7 +44,7 @@ export const rigClaims: KindDefinition<RigClaim> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: `dev.hyperedge.rig.${RIG_VERSION}.RigClaim`,
-  // Part of the name of a scheduling gate.
+  // The name becomes part of the name of a scheduling gate.
   nameRule: 'dns1123Label',
   skeleton: { spec: {}, status: {} },
   returnsDeleted: 'undocumented',

@@ -1,4 +1,4 @@
-/** Rigs of hardware in the loop: fixtures of one node that are granted together. */
+/** Rigs for hardware-in-the-loop tests: fixtures of one node that are granted together. */
 import { parseDuration } from '../../../base/duration.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -23,10 +23,10 @@ const MIN_LEASE_MS = 1_000;
 const MAX_LEASE_MS = 30 * 24 * 3_600_000;
 const MAX_CHANNEL = 16;
 const MAX_BAUD = 12_000_000;
-/** As the bootstrap file has it. */
+/** Same pattern as for fixtures in the bootstrap file. */
 const FIXTURE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** A length of a lease: from a second to 30 days. */
+/** Validates a lease duration: one second to 30 days. */
 export function validateLease(text: string | undefined, path: string): FieldError[] {
   if (!isSet(text)) return [];
   const ms = parseDuration(text);
@@ -89,7 +89,7 @@ function validateReference(name: string | undefined, names: ReadonlySet<string>,
 
 const { strategy, statusStrategy } = specStatusStrategies<Rig>({ validate });
 
-/** Time until a moment; `<none>` without one. */
+/** Remaining time; `<none>` if the time is not set. */
 export function until(time: string | undefined, nowMs: number): string {
   return isSet(time) ? humanDuration(Math.max(0, Date.parse(time) - nowMs)) : NONE;
 }

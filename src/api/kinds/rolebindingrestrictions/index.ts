@@ -1,5 +1,5 @@
 /**
- * Restrictions of the subjects of role bindings. Source: openshift/api authorization/v1, and
+ * Restrictions on the subjects of role bindings. Source: openshift/api authorization/v1, and
  * pkg/authorization/apis/authorization/validation of openshift/kubernetes.
  */
 import type { LabelSelector } from 'kubernetes-types/meta/v1';

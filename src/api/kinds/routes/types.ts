@@ -1,10 +1,10 @@
-/** route.openshift.io/v1 Route. Source: openshift/api route/v1 of release 4.10. */
+/** Types of route.openshift.io/v1. Source: openshift/api route/v1 of release 4.10. */
 import type { KubeObject } from '../../meta/object.ts';
 
 export interface RouteTarget {
   kind?: string;
   name?: string;
-  /** 0 to 256. */
+  /** Share of the traffic, 0 to 256. */
   weight?: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rules for routes; certificates are judged by the router. Source: openshift/openshift-apiserver
+ * Validation of routes, except for certificates, which the router checks. Source: openshift/openshift-apiserver
  * pkg/route/apis/route/validation.
  */
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -12,7 +12,7 @@ const MAX_WEIGHT = 256;
 const MAX_PORT = 65_535;
 const TERMINATIONS = ['edge', 'passthrough', 'reencrypt'];
 const INSECURE_POLICIES = ['None', 'Allow', 'Redirect'];
-/** OpenShift's annotation for hosts that are no DNS names by its rules. */
+/** Annotation that allows hosts that are not valid DNS names. */
 const ALLOW_NON_DNS_HOST = 'route.openshift.io/allow-non-dns-compliant-host';
 
 export function validateRoute(route: Route): FieldError[] {
@@ -29,7 +29,7 @@ export function validateRoute(route: Route): FieldError[] {
   ];
 }
 
-/** Changes of the host are decided by admission, which knows what the user may do. */
+/** Changes of `spec.host` are checked in admission, because they depend on the user's permissions. */
 export function validateRouteUpdate(route: Route, old: Route): FieldError[] {
   const policy = route.spec?.wildcardPolicy;
   if (policy === old.spec?.wildcardPolicy) return [];

@@ -12,12 +12,12 @@ import { MAX_DATA_BYTES } from '../configmaps/index.ts';
 
 const SERVICE_ACCOUNT_NAME = 'kubernetes.io/service-account.name';
 
-/** Keys that a type of secret must have. */
+/** Required keys by type of secret. */
 const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
   'kubernetes.io/ssh-auth': ['ssh-privatekey'],
   'kubernetes.io/tls': ['tls.crt', 'tls.key'],
 };
-/** Keys that must be there and hold JSON. */
+/** Required keys by type of secret whose value must be JSON. */
 const JSON_KEYS: Readonly<Record<string, string>> = {
   'kubernetes.io/dockercfg': '.dockercfg',
   'kubernetes.io/dockerconfigjson': '.dockerconfigjson',
@@ -88,7 +88,7 @@ export const secrets: KindDefinition<Secret> = {
   setDefaults(secret) {
     if (!isSet(secret.type)) secret.type = 'Opaque';
     if (secret.stringData === undefined) return;
-    // Write-only convenience: text becomes data, and wins over it.
+    // stringData is write-only: its entries override entries of data.
     secret.data ??= {};
     const data = secret.data;
     for (const [key, value] of Object.entries(secret.stringData)) {
@@ -103,7 +103,7 @@ export const secrets: KindDefinition<Secret> = {
   },
   strategy: {
     prepareForUpdate(secret, old) {
-      // A client that forgets the type means the one there is.
+      // An update without a type keeps the stored type.
       if (!isSet(secret.type) && old.type !== undefined) secret.type = old.type;
     },
     validate,

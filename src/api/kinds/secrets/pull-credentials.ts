@@ -1,4 +1,4 @@
-/** Credentials of registries in pull secrets. Source: k8s.io/kubernetes/pkg/credentialprovider (keyring.go). */
+/** Registry credentials in image pull secrets. Source: k8s.io/kubernetes/pkg/credentialprovider (keyring.go). */
 import type { Secret } from 'kubernetes-types/core/v1';
 import { decodeBase64 } from '../../validation/base64.ts';
 
@@ -10,11 +10,13 @@ export interface PullCredentials {
 interface Entry {
   readonly username?: string;
   readonly password?: string;
-  /** base64 of user:password. */
+  /** Base64 of `USER:PASSWORD`. */
   readonly auth?: string;
 }
 
-/** Of both types of secrets, those of the most exact address: host, port and whole segments of the path. */
+/**
+ * Credentials for the image from both types of pull secrets. The longest match of host, port and path segments wins.
+ */
 export function pullCredentials(secrets: readonly Secret[], image: string): PullCredentials | undefined {
   const registry = registryOf(image);
   const path = image.startsWith(`${registry}/`) ? image.slice(registry.length + 1) : image;
@@ -36,7 +38,7 @@ function isMeant(prefix: string, registry: string, path: string): boolean {
   return isHost && (folder === '' || `${path}/`.startsWith(`${folder}/`) || path.startsWith(`${folder}:`));
 }
 
-/** `*` stands for one label or a part of it; the number of labels and the port are equal. */
+/** Matches host and port. `*` matches one label or a part of it; the number of labels and the port must be equal. */
 function matchesHost(pattern: string, registry: string): boolean {
   if (!pattern.includes('*')) return pattern === registry;
   const [own = '', ownPort = ''] = pattern.split(':');
@@ -46,7 +48,7 @@ function matchesHost(pattern: string, registry: string): boolean {
   return ownPort === port && labels.length === given.length && labels.every((each, at) => fits(each, given[at] ?? ''));
 }
 
-/** One star at most: a pattern of many would take long to compare. */
+/** Only one `*` per label is supported, because patterns with many take long to match. */
 function fits(pattern: string, label: string): boolean {
   const [before = '', after, ...more] = pattern.split('*');
   if (after === undefined) return pattern === label;
@@ -61,7 +63,10 @@ function entriesOf({ data }: Secret): [string, Entry][] {
   return Object.entries(entries).filter(([, each]) => typeof each === 'object' && each !== null);
 }
 
-/** A secret that is not JSON has no credentials in it; the registry then refuses in its own words. */
+/**
+ * Parsed JSON object. Undefined for other text: the secret then has no credentials, and the registry reports the
+ * failure.
+ */
 function parsed(text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;
   try {

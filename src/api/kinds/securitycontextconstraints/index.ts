@@ -1,5 +1,5 @@
 /**
- * Security context constraints; `components/apiserver/admission` enforces them. Source: openshift/api security/v1,
+ * Security context constraints, which `components/apiserver/admission` enforces. Source: openshift/api security/v1,
  * columns of `oc get scc`.
  */
 import { column, nameColumn } from '../../printing/columns.ts';
@@ -9,12 +9,12 @@ import type { SecurityContextConstraints } from './types.ts';
 import { validateConstraints } from './validation.ts';
 import { ALL_VOLUMES, HOST_PATH, NO_VOLUMES, VOLUME_TYPES } from './volumes.ts';
 
-/** As `oc get scc` shows what is not set. */
+/** Text of `oc get scc` for an unset value. */
 const NO_VALUE = '<no value>';
 
 /**
- * allowHostDirVolumePlugin decides about `hostPath`: with `*`, `false` leaves all other types. Source:
- * openshift/apiserver-library-go, SetDefaults_SCC.
+ * Sets defaults. allowHostDirVolumePlugin decides about `hostPath`: with `false`, the volume type `*` is replaced by
+ * all other types. Source: openshift/apiserver-library-go, SetDefaults_SCC.
  */
 function setDefaults(scc: SecurityContextConstraints): void {
   for (const field of ['fsGroup', 'supplementalGroups'] as const) {

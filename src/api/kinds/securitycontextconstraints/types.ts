@@ -1,8 +1,8 @@
-/** security.openshift.io/v1 SecurityContextConstraints. Source: openshift/api security/v1 of release 4.10. */
+/** Types of security.openshift.io/v1. Source: openshift/api security/v1 of release 4.10. */
 import type { SELinuxOptions } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../meta/object.ts';
 
-/** Both ends included. */
+/** Inclusive range. */
 export interface IdRange {
   min?: number;
   max?: number;

@@ -1,4 +1,6 @@
-/** Source: openshift/apiserver-library-go pkg/securitycontextconstraints, validation of constraints. */
+/**
+ * Validation of security context constraints. Source: openshift/apiserver-library-go pkg/securitycontextconstraints.
+ */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateIdRanges } from '../../validation/id-ranges.ts';

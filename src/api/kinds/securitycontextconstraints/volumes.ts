@@ -1,10 +1,13 @@
-/** Volume types of constraints: the names of the fields of a volume. Source: openshift/api security/v1 FSType. */
+/**
+ * Volume types in security context constraints: the names of a volume's source fields. Source: openshift/api
+ * security/v1 FSType.
+ */
 export const ALL_VOLUMES = '*';
 export const NO_VOLUMES = 'none';
 export const HOST_PATH = 'hostPath';
 export const FLEX_VOLUME = 'flexVolume';
 
-/** Every type but `hostPath`, as `*` without allowHostDirVolumePlugin is expanded. */
+/** All types except `hostPath`: the expansion of `*` without allowHostDirVolumePlugin. */
 export const VOLUME_TYPES: readonly string[] = [
   ...['awsElasticBlockStore', 'azureDisk', 'azureFile', 'cephFS', 'cinder', 'configMap', 'csi', 'downwardAPI'],
   ...['emptyDir', 'ephemeral', 'fc', FLEX_VOLUME, 'flocker', 'gcePersistentDisk', 'gitRepo', 'glusterfs', 'image'],

@@ -1,5 +1,5 @@
 /**
- * Ranges that services have their addresses from. Source: k8s.io/kubernetes/pkg/registry/networking/servicecidr,
+ * Address ranges for services. Source: k8s.io/kubernetes/pkg/registry/networking/servicecidr,
  * pkg/apis/networking/validation, pkg/printers/internalversion.
  */
 import type { Condition } from 'kubernetes-types/meta/v1';
@@ -42,7 +42,7 @@ const dualStackError = (each: ServiceCidr): FieldError =>
     'may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64',
   );
 
-/** A second family may be added; what is there stays. */
+/** A range of the second IP family may be added; existing ranges are immutable. */
 function validateUpdate(each: ServiceCidr, old: ServiceCidr): FieldError[] {
   const cidrs = each.spec?.cidrs ?? [];
   const before = old.spec?.cidrs ?? [];

@@ -1,12 +1,12 @@
 /**
- * Source: k8s.io/kubernetes/pkg/apis/core/v1 SetDefaults_Service; pkg/registry/core/service (what follows a change of
- * type).
+ * Defaults of services, and adjustments after a change of type. Source: k8s.io/kubernetes/pkg/apis/core/v1
+ * SetDefaults_Service; pkg/registry/core/service.
  */
 import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { isSet } from '../../meta/validation.ts';
 
-/** Three hours. */
+/** Default of three hours. */
 const AFFINITY_SECONDS = 10800;
 
 export function setServiceDefaults(service: Service): void {
@@ -35,7 +35,7 @@ export function needsClusterIp(spec: ServiceSpec | undefined): boolean {
   return spec?.type === undefined || spec.type === 'ClusterIP' || needsNodePort(spec);
 }
 
-/** Its traffic may come from outside the cluster. */
+/** Whether traffic from outside the cluster may reach the service. */
 export function isExternallyAccessible(spec: ServiceSpec): boolean {
   return needsNodePort(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
 }
@@ -45,8 +45,8 @@ export function needsNodePort(spec: ServiceSpec | undefined): boolean {
 }
 
 /**
- * One address has two names. Clients of before 1.20 know the older alone: what they change, or clear, there is meant
- * for both.
+ * Aligns clusterIP and clusterIPs. Clients that predate 1.20 know clusterIP only, so a change of clusterIP alone also
+ * applies to clusterIPs.
  */
 export function alignClusterIps(service: Service, old: Service): void {
   const spec = service.spec;
@@ -57,7 +57,7 @@ export function alignClusterIps(service: Service, old: Service): void {
   else delete spec.clusterIPs;
 }
 
-/** What the server has allocated stays although the client did not send it back. */
+/** Keeps allocated addresses and ports that the client did not send. */
 export function keepAllocated(service: Service, old: Service): void {
   const spec = service.spec;
   const before = old.spec;
@@ -76,7 +76,7 @@ export function keepAllocated(service: Service, old: Service): void {
   }
 }
 
-/** Node ports the new service leaves open go to the ports that had them, unless it asks for that number elsewhere. */
+/** Keeps the node ports of ports for which the update sends none, unless another port requests the same number. */
 function keepNodePorts(ports: ServicePort[], before: readonly ServicePort[]): void {
   const taken = new Set(ports.map((port) => `${port.protocol}/${port.nodePort ?? 0}`));
   const had = new Map(before.map((port) => [`${port.protocol}/${port.port}`, port]));
@@ -91,7 +91,7 @@ export function needsHealthCheckPort(spec: ServiceSpec): boolean {
   return spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
 }
 
-/** Fields that have no meaning for the new type go, if the client has just sent them back unchanged. */
+/** Drops fields that do not apply to the new type and that the client sent unchanged. */
 export function dropForOtherType(service: Service, old: Service): void {
   const spec = service.spec;
   const before = old.spec;

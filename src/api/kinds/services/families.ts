@@ -1,6 +1,6 @@
 /**
- * Families of a service's addresses, and how many there are to be, in a cluster of one family or of two.
- * Source: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
+ * Assignment of IP families to services, in single-stack and dual-stack clusters. Source:
+ * k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
  */
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
 import { ipFamilyOf } from '../../../base/addresses.ts';
@@ -11,8 +11,8 @@ type IpFamily = 'IPv4' | 'IPv6';
 const POLICY = 'spec.ipFamilyPolicy';
 
 /**
- * Fills what was left out of a valid service that has an address in the cluster; returns what cannot be had here.
- * `configured`: families of the cluster, the primary one first.
+ * Fills ipFamilies and ipFamilyPolicy of a valid service that has cluster addresses. Returns errors for families that
+ * the cluster does not have. `configured`: the cluster's families, primary first.
  */
 export function assignFamilies(
   service: Service,
@@ -21,7 +21,7 @@ export function assignFamilies(
 ): FieldError[] {
   const spec: ServiceSpec = service.spec ?? {};
   const before = old?.spec;
-  // What was asked for as well as it goes stays as it was given.
+  // An unchanged PreferDualStack service keeps the families that it was given.
   if (spec.ipFamilyPolicy === 'PreferDualStack' && before !== undefined && sameAddresses(spec, before)) return [];
   const anyone = spec.clusterIP === 'None' && Object.keys(spec.selector ?? {}).length === 0;
   spec.ipFamilyPolicy ??= before?.ipFamilyPolicy ?? (anyone ? 'RequireDualStack' : 'SingleStack');
@@ -48,7 +48,7 @@ export function assignFamilies(
   if (families.length === 0 && configured[0] !== undefined) families.push(configured[0]);
   spec.ipFamilies = families;
   if (anyone) {
-    // Its endpoints are somebody's who may have both.
+    // A headless service without a selector may have endpoints of both families, also in a single-stack cluster.
     if (families.length < 2 && spec.ipFamilyPolicy !== 'SingleStack')
       families.push(families[0] === 'IPv4' ? 'IPv6' : 'IPv4');
     return [];
@@ -75,7 +75,7 @@ function sameAddresses(spec: ServiceSpec, before: ServiceSpec): boolean {
   return before.ipFamilyPolicy === spec.ipFamilyPolicy && sameIps(spec, before) && sameFamilies(spec, before);
 }
 
-/** One stack where there were two: asked for by the policy alone, or with the rest. */
+/** Releases the secondary address: the client sets the policy SingleStack, with or without shortening the lists. */
 function release(spec: ServiceSpec, before: ServiceSpec): FieldError[] {
   if (spec.ipFamilyPolicy === 'SingleStack') {
     const [ips, families] = [sameIps(spec, before), sameFamilies(spec, before)];

@@ -1,9 +1,9 @@
-/** Services whose workloads `oc idle` has scaled to zero. Source: openshift/api unidling/v1alpha1. */
+/** Services whose workloads were scaled to zero by `oc idle`. Source: openshift/api unidling/v1alpha1. */
 import type { Service } from 'kubernetes-types/core/v1';
 
 export const IDLED_AT = 'idling.alpha.openshift.io/idled-at';
 export const UNIDLE_TARGETS = 'idling.alpha.openshift.io/unidle-targets';
-/** Reason of the Event about a service that has traffic and no pods. */
+/** Reason of the Event for an idled service that receives traffic. */
 export const NEED_PODS = 'NeedPods';
 
 export interface UnidleTarget {
@@ -20,7 +20,7 @@ const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 export const isIdled = (service: Service | undefined): boolean =>
   service?.metadata?.annotations?.[IDLED_AT] !== undefined;
 
-/** What is to be scaled, in the namespace of the service; targets that cannot be read are left out. */
+/** Workloads to scale up, in the namespace of the service. Malformed targets are ignored. */
 export function unidleTargets({ metadata }: Service): UnidleTarget[] {
   let parsed: unknown;
   try {

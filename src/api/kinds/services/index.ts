@@ -1,7 +1,4 @@
-/**
- * Services. Allocation of addresses and node ports is the API server's. Source:
- * k8s.io/kubernetes/pkg/registry/core/service.
- */
+/** Services. The API server allocates addresses and node ports. Source: k8s.io/kubernetes/pkg/registry/core/service. */
 import type { Service } from 'kubernetes-types/core/v1';
 import { ageColumn, column, labelsText, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -16,7 +13,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Service>({
   prepareForCreate(service) {
     const spec = service.spec;
     if (spec === undefined) return;
-    // One address has two names; either may be given.
+    // clusterIP equals clusterIPs[0]; a client may send either.
     if (spec.clusterIP && (spec.clusterIPs ?? []).length === 0) spec.clusterIPs = [spec.clusterIP];
     else if (!spec.clusterIP && spec.clusterIPs?.[0]) spec.clusterIP = spec.clusterIPs[0];
   },

@@ -1,4 +1,6 @@
-/** Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateService, ValidateServiceUpdate. */
+/**
+ * Validation of services. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateService, ValidateServiceUpdate.
+ */
 import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
 import { ipFamilyOf } from '../../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../base/names.ts';
@@ -52,7 +54,7 @@ const MODE = 'service.kubernetes.io/topology-mode';
 const SOURCE_RANGES = 'service.beta.kubernetes.io/load-balancer-source-ranges';
 const ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'";
 
-/** Two names for one thing. */
+/** The two annotations are names for the same setting and must be equal. */
 function validateTopologyAnnotations(service: Service): FieldError[] {
   const { [HINTS]: hints, [MODE]: mode } = service.metadata?.annotations ?? {};
   if (hints === undefined || mode === undefined || hints === mode) return [];
@@ -60,7 +62,7 @@ function validateTopologyAnnotations(service: Service): FieldError[] {
   return [fieldError.invalid(`metadata.annotations[${MODE}]`, mode, why)];
 }
 
-/** Who may use the load balancer, in the field or in the annotation from before it. */
+/** Validates the client ranges of a load balancer, in the field or in the annotation that preceded it. */
 function validateSourceRanges(service: Service): FieldError[] {
   const spec: ServiceSpec = service.spec ?? {};
   const ranges = spec.loadBalancerSourceRanges ?? [];
@@ -171,9 +173,9 @@ function validateAffinity(spec: ServiceSpec): FieldError[] {
 
 const FAMILY_POLICIES = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
 
-/** Addresses, their families, and how many of them there are to be. */
+/** Validates clusterIPs, ipFamilies and ipFamilyPolicy. */
 function validateClusterIps(spec: ServiceSpec): FieldError[] {
-  // None of this applies to ExternalName services, which are validated elsewhere.
+  // ExternalName services have no cluster addresses; their fields are validated elsewhere.
   if (spec.type === 'ExternalName') return [];
   const path = 'spec.clusterIPs';
   const errors: FieldError[] = [];
@@ -242,7 +244,7 @@ function validateTrafficPolicies(spec: ServiceSpec): FieldError[] {
     }
   }
   if (spec.type === 'LoadBalancer') {
-    // Upstream's path.
+    // Upstream uses this path without the prefix `spec.`.
     if (spec.allocateLoadBalancerNodePorts === undefined) {
       errors.push(fieldError.required('allocateLoadBalancerNodePorts'));
     }
@@ -256,7 +258,7 @@ function validateTrafficPolicies(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-/** After `validateService`. */
+/** Validates the changes. `validateService` must have been called for the new object. */
 export function validateServiceUpdate(service: Service, old: Service): FieldError[] {
   const spec: ServiceSpec = service.spec ?? {};
   const before: ServiceSpec = old.spec ?? {};
@@ -284,7 +286,7 @@ export function validateServiceUpdate(service: Service, old: Service): FieldErro
 
 const ONCE = 'may not change once set';
 
-/** A second address may come and go; what is there stays. */
+/** The secondary address may be added or removed; the primary one is immutable. */
 function validateKeptIps(spec: ServiceSpec, before: ServiceSpec): FieldError[] {
   const now = spec.clusterIPs ?? [];
   const then = before.clusterIPs ?? [];
@@ -323,7 +325,7 @@ function validateKeptFamilies(spec: ServiceSpec, before: ServiceSpec): FieldErro
   return errors;
 }
 
-/** What a load balancer reports of itself. */
+/** Validates the ingress points that a load balancer reports. */
 export function validateServiceStatus(service: Service): FieldError[] {
   const path = 'status.loadBalancer.ingress';
   const ingress = service.status?.loadBalancer?.ingress ?? [];

@@ -1,10 +1,10 @@
-/** Warnings for authors of services. Source: k8s.io/kubernetes/pkg/api/service/warnings.go. */
+/** Warnings for services. Source: k8s.io/kubernetes/pkg/api/service/warnings.go. */
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
 import { isSet } from '../../meta/validation.ts';
 import { addressWarnings, networkWarnings } from '../../validation/address-warnings.ts';
 
 const HINTS = 'service.kubernetes.io/topology-aware-hints';
-/** The most warnings one answer carries; they travel in headers. */
+/** Upper bound for warnings in one response, because they are sent as headers. */
 const MAX_WARNINGS = 32;
 
 export function serviceWarnings(service: Service): string[] {

@@ -1,4 +1,4 @@
-/** Source: k8s.io/kubernetes/pkg/apis/apps/validation ValidateStatefulSet. */
+/** Validation of stateful sets. Source: k8s.io/kubernetes/pkg/apis/apps/validation ValidateStatefulSet. */
 import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
 import type { Volume } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
@@ -23,8 +23,8 @@ export function validateStatefulSet(set: StatefulSet): FieldError[] {
 }
 
 /**
- * The template as its pods will be made from it: every claim template is a volume of its own name, and takes the place
- * of one that the template has under that name (pkg/controller/statefulset updateStorage).
+ * The template as pods will have it: every claim template adds a volume of the same name or replaces the template's
+ * volume of that name (pkg/controller/statefulset updateStorage).
  */
 function withClaimVolumes(spec: StatefulSetSpec | undefined): StatefulSetSpec['template'] | undefined {
   const template = spec?.template;
@@ -84,7 +84,7 @@ function validateRetention(policy: StatefulSetSpec['persistentVolumeClaimRetenti
   );
 }
 
-/** What may be changed in a set's life. */
+/** Fields of the spec that may change. */
 const MUTABLE = [
   'replicas',
   'ordinals',

@@ -34,7 +34,7 @@ function validateBinding(mode: string | undefined): FieldError[] {
 
 function validateTopologies(each: StorageClass): FieldError[] {
   const errors: FieldError[] = [];
-  // A term that asks for nothing is taken for one too many.
+  // As upstream, an empty term is reported as a duplicate.
   const terms = new Set(['[]']);
   (each.allowedTopologies ?? []).forEach((term, index) => {
     const at = `allowedTopologies[${index}]`;

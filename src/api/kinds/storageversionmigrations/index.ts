@@ -31,7 +31,7 @@ function validate({ spec }: StorageVersionMigration): FieldError[] {
 const isTrue = ({ status }: StorageVersionMigration, type: string): boolean =>
   status?.conditions?.some((each) => each.type === type && each.status === 'True') === true;
 
-/** A migration ends once. */
+/** The Succeeded and Failed conditions are final. */
 function validateStatusUpdate(each: StorageVersionMigration, old: StorageVersionMigration): FieldError[] {
   const at = 'status.conditions';
   const errors: FieldError[] = [];

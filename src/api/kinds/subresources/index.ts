@@ -1,4 +1,4 @@
-/** Kinds that only travel through sub-resources (and the old top-level `bindings`). */
+/** Kinds that are used in subresources only, and the old top-level resource `bindings`. */
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { Binding } from 'kubernetes-types/core/v1';
@@ -14,7 +14,7 @@ const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
 const DEFAULT_TOKEN_SECONDS = 3600;
 
-/** POST pods/NAME/binding: what the scheduler decided. */
+/** Body of `POST pods/NAME/binding`, which assigns a pod to a node. */
 export const bindings: KindDefinition<Binding> = {
   group: '',
   version: 'v1',
@@ -41,7 +41,7 @@ export const bindings: KindDefinition<Binding> = {
   columns: [],
 };
 
-/** POST pods/NAME/eviction. */
+/** Body of `POST pods/NAME/eviction`. */
 export const evictions: KindDefinition<Eviction> = {
   group: 'policy',
   version: 'v1',
@@ -59,7 +59,7 @@ export const evictions: KindDefinition<Eviction> = {
   columns: [],
 };
 
-/** POST serviceaccounts/NAME/token. */
+/** Body of `POST serviceaccounts/NAME/token`. */
 export const tokenRequests: KindDefinition<TokenRequest> = {
   group: 'authentication.k8s.io',
   version: 'v1',
@@ -90,7 +90,7 @@ export const tokenRequests: KindDefinition<TokenRequest> = {
   columns: [],
 };
 
-/** GET, PUT and PATCH WORKLOAD/NAME/scale. */
+/** Body of GET, PUT and PATCH on `WORKLOAD/NAME/scale`. */
 export const scales: KindDefinition<Scale> = {
   group: 'autoscaling',
   version: 'v1',

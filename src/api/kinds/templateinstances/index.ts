@@ -36,7 +36,7 @@ export interface TemplateInstance extends KubeObject {
   status?: { conditions?: TemplateInstanceCondition[]; objects?: { ref?: ObjectRef }[] };
 }
 
-/** Holds the instance until what it created has been deleted. */
+/** Keeps a deleted instance until the objects that it created are deleted. */
 export const INSTANCE_FINALIZER = 'template.openshift.io/finalizer';
 
 const { strategy, statusStrategy } = specStatusStrategies<TemplateInstance>({
@@ -44,7 +44,8 @@ const { strategy, statusStrategy } = specStatusStrategies<TemplateInstance>({
   prepareForCreate(instance, { user }) {
     instance.spec = {
       ...instance.spec,
-      // The creator's permissions are what the instance uses, so the request cannot name another user.
+      // Objects are created with the permissions of the instance's creator, so the requester is always the
+      // authenticated user.
       requester: {
         username: user.name,
         ...(user.uid === undefined ? {} : { uid: user.uid }),

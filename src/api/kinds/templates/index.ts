@@ -1,5 +1,5 @@
 /**
- * Templates and their processing, which is answered and never stored. Source: openshift/openshift-apiserver
+ * Templates, and template processing, which is answered and never stored. Source: openshift/openshift-apiserver
  * pkg/template; columns of `oc get templates`.
  */
 import type { FieldError } from '../../meta/field-error.ts';
@@ -29,7 +29,7 @@ export interface Template extends KubeObject {
 const NAME = /^[a-zA-Z0-9_]+$/;
 const MAX_DESCRIPTION = 80;
 
-/** Names of parameters; what processing finds is not held against a template that is only stored. */
+/** Validates names of parameters. Errors that only occur during processing do not prevent storing a template. */
 export function validateParameters(parameters: readonly TemplateParameter[], at = 'parameters'): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
@@ -82,7 +82,7 @@ export const templates: KindDefinition<Template> = {
   ],
 };
 
-/** The answer to a create is the template with its objects processed. */
+/** The response to a create is the template with processed objects. */
 export const processedTemplates: KindDefinition<Template> = {
   ...names,
   plural: 'processedtemplates',

@@ -53,7 +53,7 @@ export const identities: KindDefinition<Identity> = {
   nameRule: 'pathSegment',
   strategy: {
     prepareForCreate(identity) {
-      // Clients such as `oc create identity` leave the name to the server.
+      // Clients such as `oc create identity` omit the name, which the server derives from the provider.
       const { providerName = '', providerUserName = '', metadata } = identity;
       if (metadata?.name || metadata?.generateName || providerName === '' || providerUserName === '') return;
       identity.metadata = { ...metadata, name: `${providerName}:${providerUserName}` };

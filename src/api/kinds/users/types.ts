@@ -1,10 +1,10 @@
-/** user.openshift.io/v1. Source: openshift/api user/v1 of release 4.10. */
+/** Types of user.openshift.io/v1. Source: openshift/api user/v1 of release 4.10. */
 import type { ObjectReference } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../meta/object.ts';
 
 export interface User extends KubeObject {
   fullName?: string;
-  /** `PROVIDER:NAME` each. */
+  /** Identity names in the form `PROVIDER:NAME`. */
   identities?: string[] | null;
   groups?: string[] | null;
 }

@@ -1,9 +1,9 @@
-/** Rules for users, identities and groups. Source: openshift/oauth-apiserver pkg/user/apis/user/validation. */
+/** Validation of users, identities and groups. Source: openshift/oauth-apiserver pkg/user/apis/user/validation. */
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import type { Group, Identity, User, UserIdentityMapping } from './types.ts';
 
-/** Names of users and groups are subjects of bindings and parts of paths; `~` is the caller. */
+/** User and group names are used in bindings and URL paths. `~` is an alias for the calling user. */
 function nameProblem(name: string): string | undefined {
   if (name === '~') return 'may not equal "~"';
   if (name.includes(':')) return 'may not contain ":"';

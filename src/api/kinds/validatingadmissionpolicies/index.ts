@@ -1,6 +1,6 @@
 /**
- * Admission policies. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy,
- * pkg/apis/admissionregistration.
+ * Validating admission policies. Source:
+ * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy, pkg/apis/admissionregistration.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
@@ -62,7 +62,7 @@ function validateAnnotations(policy: Policy): FieldError[] {
   const keys = new Set<string>();
   given.forEach(({ key, valueExpression }, index) => {
     const at = `spec.auditAnnotations[${index}]`;
-    // In audit records the key stands behind the policy's name.
+    // Audit events use the key with the policy's name as prefix, so both together must be valid.
     const name = policy.metadata?.name;
     if (isSet(name)) errors.push(...validateNameRule(`${name}/${key ?? ''}`, qualifiedNameErrors, `${at}.key`));
     else errors.push(fieldError.invalid(`${at}.key`, key ?? '', 'requires metadata.name be non-empty'));

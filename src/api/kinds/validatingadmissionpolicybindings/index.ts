@@ -1,5 +1,5 @@
 /**
- * Where admission policies apply. Source:
+ * Bindings of validating admission policies. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding.
  */
 import type { ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';

@@ -1,5 +1,5 @@
 /**
- * Webhooks that refuse objects. Source:
+ * Validating webhook configurations. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration.
  */
 import type { ValidatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';

@@ -44,7 +44,7 @@ function validate(each: VolumeAttachment): FieldError[] {
   return errors;
 }
 
-/** What older attachments need not keep to. */
+/** Rules that apply to new attachments only. */
 function validateCreate({ spec }: VolumeAttachment): FieldError[] {
   const volume = spec?.source?.persistentVolumeName;
   return [
@@ -70,7 +70,7 @@ function validateStatusUpdate(each: VolumeAttachment): FieldError[] {
 
 function validateError(error: (VolumeError & { errorCode?: number }) | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
-  // Upstream names the limit of the metadata.
+  // As upstream, the error shows the limit for metadata.
   if (utf8Length(error?.message ?? '') > MAX_MESSAGE_BYTES) {
     errors.push(fieldError.tooLong(`${at}.message`, MAX_METADATA_BYTES));
   }
@@ -95,7 +95,7 @@ export const volumeAttachments: KindDefinition<VolumeAttachment> = {
   setDefaults(each) {
     const inline = each.spec?.source?.inlineVolumeSpec;
     if (inline === undefined) return;
-    // An inline volume is never reclaimed.
+    // The reclaim policy does not apply to an inline volume, so its default must not be added.
     const policy = inline.persistentVolumeReclaimPolicy;
     setVolumeSpecDefaults(inline);
     if (policy === undefined) delete inline.persistentVolumeReclaimPolicy;

@@ -1,5 +1,5 @@
 /**
- * Classes of what may change of a volume while it is used. Source:
+ * Classes of volume attributes that can change while the volume is in use. Source:
  * k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass, pkg/apis/storage/validation.
  */
 import { semanticEqual } from '../../meta/equality.ts';

@@ -1,4 +1,4 @@
-/** What the validations of workloads share. Source: k8s.io/kubernetes/pkg/apis/apps/validation. */
+/** Validation rules that workload kinds share. Source: k8s.io/kubernetes/pkg/apis/apps/validation. */
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
@@ -7,7 +7,7 @@ import { validatePodTemplate } from '../../podspec/validate.ts';
 import { validateNonNegative } from '../../validation/scalars.ts';
 import { isEmptySelector, validateLabelSelector } from '../../validation/selectors.ts';
 
-/** `noun` appears in the message: "empty selector is invalid for deployment". */
+/** `noun` is used in the error, as in "empty selector is invalid for deployment". */
 export function validateWorkloadSelector(selector: LabelSelector | undefined, noun: string): FieldError[] {
   if (selector === undefined) return [fieldError.required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
@@ -19,7 +19,8 @@ export function validateWorkloadSelector(selector: LabelSelector | undefined, no
 }
 
 /**
- * The template must be selected by its owner and must be fit for running for ever. `noun`: "ReplicaSet", "Deployment".
+ * Requires that the selector matches the template's labels and that the pods restart always. `noun` is used in the
+ * error, for example "ReplicaSet".
  */
 export function validateWorkloadTemplate(
   template: PodTemplateSpec | undefined,
@@ -42,7 +43,7 @@ export function validateWorkloadTemplate(
   return errors;
 }
 
-/** Names that were tried and taken are counted for good. */
+/** The collision count must not decrease. */
 export function validateCollisions(count: number | undefined, before: number | undefined): FieldError[] {
   const path = 'status.collisionCount';
   const errors = validateNonNegative(count, path);
@@ -73,7 +74,7 @@ function selects(selector: LabelSelector, template: PodTemplateSpec | undefined)
   try {
     return matchesLabels(labelSelectorOf(selector), template?.metadata?.labels);
   } catch {
-    // An ill-formed selector has its own errors.
+    // An invalid selector is reported elsewhere.
     return true;
   }
 }
