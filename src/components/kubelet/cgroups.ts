@@ -23,8 +23,8 @@ export interface CgroupUsage {
 }
 
 /**
- * The levels kubepods → QoS → pod, in this order, through the host's cgroup driver. The container level is the
- * runtime's. Source: OKD 3.11 "startup sequence"; pkg/kubelet/cm.
+ * Manages the cgroup levels kubepods, QoS class and pod through the host's cgroup driver. The runtime manages the
+ * container level. Source: OKD 3.11 "startup sequence"; pkg/kubelet/cm.
  */
 export class PodCgroups {
   readonly driver: CgroupDriver;
@@ -33,7 +33,7 @@ export class PodCgroups {
   private readonly log: Log;
   private hierarchies: readonly Hierarchy[] = [];
   private options: TreeOptions | undefined;
-  /** What was last written to the levels above the pods. */
+  /** Values last written to the levels above the pods. */
   private readonly levels = new Map<string, string>();
 
   constructor(options: {
@@ -53,7 +53,7 @@ export class PodCgroups {
     return v1 ? (v2 ? 'hybrid' : 'v1') : 'v2';
   }
 
-  /** Makes kubepods and the QoS levels. */
+  /** Creates the kubepods cgroup and the cgroups of the QoS classes. */
   async start(options: TreeOptions, reserved: Parameters<typeof reservedTree>[0]): Promise<void> {
     this.options = options;
     this.hierarchies = await this.files.hierarchies();
@@ -63,7 +63,9 @@ export class PodCgroups {
     await this.apply(reservedTree(reserved));
   }
 
-  /** Weighs the Burstable level by what its pods ask for. Levels that stay as they are cost nothing. */
+  /**
+   * Sets the CPU weight of the Burstable level from the requests of its pods. Unchanged levels are not written again.
+   */
   async updateQos(pods: readonly Pod[]): Promise<void> {
     if (this.options === undefined) return;
     await this.applyLevels(
@@ -71,7 +73,7 @@ export class PodCgroups {
     );
   }
 
-  /** The name for the runtime of what `ensurePod` makes. */
+  /** Name under which the runtime addresses the cgroup that `ensurePod` created. */
   parentOf(pod: Pod): string {
     return runtimeParentName(this.driver, podNode(pod, this.treeOptions()).path);
   }
@@ -80,16 +82,14 @@ export class PodCgroups {
     await this.apply([podNode(pod, this.treeOptions())]);
   }
 
-  /** Wherever it is: of a pod that only the runtime still knows, the QoS class is not known. */
+  /** Removes the pod's cgroup at every level: the QoS class of a pod that only the runtime still has is unknown. */
   async removePod(uid: string): Promise<void> {
     for (const found of await this.list()) {
       if (found.uid === uid) await this.removePath(found.path);
     }
   }
 
-  /**
-   * Pods that have a cgroup, with where it is: some may be left over from pods that ended while this process was down.
-   */
+  /** Pods that have a cgroup, with its path. Includes pods that ended while this process was down. */
   async list(): Promise<{ readonly uid: string; readonly path: CgroupPath }[]> {
     const { root } = this.treeOptions();
     const [hierarchy] = this.hierarchies;
@@ -160,7 +160,7 @@ export class PodCgroups {
     if (this.slices !== undefined) {
       for (const node of nodes) await this.slices.ensure(sliceName(node.path), sliceProperties(version, node.limits));
     }
-    // One hierarchy knows nothing of another.
+    // The cgroup v1 hierarchies are independent of each other.
     await Promise.all(
       this.hierarchies.map((hierarchy) => this.files.perform(planWrites([hierarchy], this.driver, nodes))),
     );

@@ -8,64 +8,60 @@ import {
 import type { ShutdownPeriod } from '../../core/podplan/shutdown.ts';
 import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from './resources/policies.ts';
 
-/** Absolute directories and files; the composition has already put them below `--root`. */
+/** Absolute directories and files. The composition has already resolved them below `--root`. */
 export interface KubeletPaths {
-  /** `/var/lib/origin/openshift.local.volumes`, without links: pods live in `pods/<uid>` below it. */
+  /** `/var/lib/origin/openshift.local.volumes` with symbolic links resolved. Pods live in `pods/<uid>` below it. */
   readonly volumes: string;
-  /** Checkpoints and resource assignments; undefined: the parent of `volumes`. */
+  /** Directory of checkpoints and resource assignments. Default: the parent of `volumes`. */
   readonly state?: string;
-  /** `/var/lib/kubelet` where that leads to `volumes`: the paths that CSI drivers are handed. */
+  /** Path that CSI drivers receive in place of `volumes`: `/var/lib/kubelet` if it leads to `volumes`. */
   readonly driverRoot?: string;
-  /** `/var/log/pods`. */
   readonly podLogs: string;
-  /** `/var/log/containers`: a link per container. */
   readonly containerLogs: string;
-  /** Static pod manifests: `/etc/origin/node/pods`. */
   readonly staticPods: string;
-  /** Whose disk the conditions and statistics of images are about. */
+  /** Image directory. The disk conditions and image statistics describe its file system. */
   readonly images: string;
 }
 
 export interface KubeletConfig {
   readonly nodeName: string;
   /**
-   * Dotted or colon form, the primary family first; the node's InternalIPs and the addresses of host-network pods. Read
-   * at every use, because the addresses of a host may change.
+   * Node addresses in dotted or colon form, primary family first. They become the node's InternalIPs and the addresses
+   * of host-network pods. Read at every use, because the addresses of a host may change.
    */
   readonly nodeIps: readonly string[];
   readonly paths: KubeletPaths;
   /** HTTP(S) address of a manifest that is fetched every `fileCheckFrequencyMs`. */
   readonly manifestUrl?: string;
-  /** Address and port of the HTTPS server; port 0 takes any. */
+  /** Address and port of the HTTPS server. Port 0 selects a free port. */
   readonly listen: { readonly address: string; readonly port: number };
-  /** Name of the cgroup below which `kubepods` is made: `/` except in tests and nested machines. */
+  /** Name of the cgroup that contains `kubepods`: `/` except in tests and nested machines. */
   readonly cgroupRoot: string;
-  /** Quantities kept from pods: cpu, memory, ephemeral-storage. */
+  /** Quantities reserved from pods: cpu, memory, ephemeral-storage. */
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
-  /** Cgroups that are held to what is reserved for them, below the root of the hierarchy. */
+  /** Cgroups that are limited to the resources reserved for them, below the root of the hierarchy. */
   readonly reservedCgroups: readonly { readonly name: string; readonly amounts: Readonly<Record<string, string>> }[];
   readonly resources: ResourcePolicies;
-  /** Names, or prefixes that end in `*`, of sysctls besides upstream's safe ones that pods may set. */
+  /** Unsafe sysctls that pods may set: names, or prefixes that end in `*`. */
   readonly allowedUnsafeSysctls: readonly string[];
-  /** Directory of profiles that containers name as `localhostProfile`. */
+  /** Directory of seccomp profiles that containers reference as `localhostProfile`. */
   readonly seccompProfileRoot: string;
   readonly maxPods: number;
-  /** Processes and threads of a pod; -1: no limit. */
+  /** Maximum number of processes and threads of a pod. -1 means no limit. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
-  /** Containers that name no seccomp profile get RuntimeDefault instead of Unconfined. */
+  /** Whether containers without a seccomp profile get RuntimeDefault instead of Unconfined. */
   readonly seccompDefault: boolean;
   readonly clusterDns: readonly string[];
   readonly clusterDomain: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly registerWithTaints: readonly Taint[];
   /**
-   * Ports on which this host itself listens, whether or not the component runs at the moment: no pod gets them as host
+   * Ports on which this host itself listens, even if the component is stopped at the moment. No pod gets them as host
    * ports.
    */
   readonly reservedPorts: readonly ReservedPort[];
-  /** False for a host that only runs static pods and has no API server to register with. */
   readonly registerNode: boolean;
   readonly fileCheckFrequencyMs: number;
   readonly syncFrequencyMs: number;
@@ -74,23 +70,23 @@ export interface KubeletConfig {
   readonly nodeLeaseDurationSeconds: number;
   readonly containerLogMaxBytes: number;
   readonly containerLogMaxFiles: number;
-  /** Between two looks at the sizes of logs. */
+  /** Interval between checks of log sizes. */
   readonly containerLogMonitorMs: number;
   readonly imageGcHighThresholdPercent: number;
   readonly imageGcLowThresholdPercent: number;
   readonly imageMinimumGcAgeMs: number;
-  /** Images pulled at the same time. */
+  /** Maximum number of concurrent image pulls. */
   readonly maxParallelImagePulls: number;
   readonly eviction: EvictionSettings;
-  /** How long pods of each priority have when the machine shuts down; none: nothing delays a shutdown for pods. */
+  /** Grace periods by pod priority at a machine shutdown. An empty list delays no shutdown for pods. */
   readonly shutdownPeriods: readonly ShutdownPeriod[];
-  /** Between two looks at what the node has left. */
+  /** Interval between checks of the eviction signals. */
   readonly evictionMonitoringMs: number;
 }
 
 /**
- * Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status, 250
- * pods and their processes, and logs that are checked sooner.
+ * Upstream's defaults of KubeletConfiguration v1beta1, except for seccompDefault, 20 s file checks, OKD's node status
+ * settings, 250 pods, the process limit and shorter log checks.
  */
 export const DEFAULT_KUBELET_CONFIG = {
   cgroupRoot: '/',
@@ -128,6 +124,6 @@ export const DEFAULT_KUBELET_CONFIG = {
     maxPodGraceSeconds: 0,
   },
   shutdownPeriods: [],
-  // Upstream looks every 10 s and is notified of memory; a disk is full sooner than that.
+  // Upstream checks every 10 s and uses memory notifications. A disk can fill up faster than that.
   evictionMonitoringMs: 1_000,
 } as const satisfies Partial<KubeletConfig>;

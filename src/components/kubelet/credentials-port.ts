@@ -2,6 +2,6 @@ import type { RegistryAuth } from '../../core/podplan/port.ts';
 
 /** Credentials of the kubelet's exec plug-ins. Implemented by `src/io/credential-providers`. Source: KEP-2133. */
 export interface CredentialProviders {
-  /** Undefined: no provider matches, or none has credentials. Failures of providers are logged. */
+  /** Returns undefined when no provider matches or none has credentials. Provider failures are logged. */
   find(image: string): Promise<RegistryAuth | undefined>;
 }

@@ -18,16 +18,16 @@ import type { KubeletListen } from './server/port.ts';
 import type { LoginManager } from './shutdown/port.ts';
 import type { VolumeDeps } from './volumes/compose.ts';
 
-/** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
+/** Connection to the API server. Calls fail while the server is down; the kubelet continues without it. */
 export interface ApiAccess {
   readonly client: ApiClient;
-  /** Of this component's own: the kubelet starts and stops the informers it takes. */
+  /** Factory used by the kubelet alone. The kubelet starts and stops its informers. */
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
 }
 
 export interface ServingCertificate {
-  /** PEM, leaf first. */
+  /** PEM, leaf certificate first. */
   readonly cert: string;
   readonly key: string;
 }
@@ -36,9 +36,9 @@ export interface KubeletDeps {
   readonly config: KubeletConfig;
   readonly runtime: Runtime;
   readonly cgroups: CgroupFileSystem;
-  /** Present: the systemd cgroup driver is used; undefined: the cgroupfs driver. */
+  /** Client of systemd when the systemd cgroup driver is used. Undefined for the cgroupfs driver. */
   readonly slices: SliceManager | undefined;
-  /** What announces shutdowns of the machine; undefined: nothing does. */
+  /** Source of machine shutdown announcements. Undefined: shutdowns are not announced. */
   readonly login?: LoginManager | undefined;
   readonly host: HostFacts;
   readonly files: KubeletFiles;
@@ -47,25 +47,25 @@ export interface KubeletDeps {
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;
-  /** Undefined: no devices, neither of plug-ins nor of this node. */
+  /** Undefined: the node offers no devices, neither from plug-ins nor its own. */
   readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
   readonly probeNetwork: ProbeNetwork;
   readonly credentials?: CredentialProviders | undefined;
-  /** Manifests from elsewhere than the directory and the URL of the configuration. */
+  /** Further sources of static pod manifests, beside the directory and the URL of the configuration. */
   readonly feeds?: readonly ManifestFeed[];
-  /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
+  /** Undefined: no API server, static pods only. Resolves later when the credentials come from node bootstrapping. */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
-  /** Where pods and what they use outlive the process; undefined: nowhere. */
+  /** Store of pods and their objects that survives a restart of the process. Undefined: pods are not saved. */
   readonly lastKnown?: LastKnown | undefined;
-  /** Asked at start and before every hour's renewal of the server's TLS context. */
+  /** Called at start and before every hourly renewal of the server's TLS context. */
   readonly servingCertificate: () => Promise<ServingCertificate>;
-  /** PEM of the authorities that client certificates must come from. */
+  /** PEM of the certificate authorities that verify client certificates. */
   readonly clientCa: () => Promise<string>;
-  /** Why the host is not ready, such as a missing pod CIDR; undefined when it is. Node Ready waits for it. */
+  /** Reason why the host is not ready, such as a missing pod CIDR. The node is not Ready while it is defined. */
   readonly notReady?: () => string | undefined;
-  /** What else the host has to say as conditions of its Node; `said` are the types that it has now. */
+  /** Further conditions that the host reports on its Node. `said`: types of the conditions that the Node has now. */
   readonly conditions?: (said: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;
   readonly random: RandomSource;

@@ -1,58 +1,56 @@
 /**
- * Files that the kubelet keeps on its host. Implemented by `src/io/kubelet-files`. Errors are those of the file system.
+ * Ports for the files that the kubelet keeps on its host. Implemented by `src/io/kubelet-files`. Errors are those of
+ * the file system.
  */
 
-/** Directories and files of pods, below the kubelet's own directories. */
 export interface PodFiles {
-  /** Makes the directory and its parents; one that is there keeps its mode. */
+  /** Creates the directory and its parents. An existing directory keeps its mode. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** Names in a directory; none when there is no directory. */
+  /** Returns an empty list when the directory does not exist. */
   names(directory: string): Promise<readonly string[]>;
-  /** Replaces the file at once, so that readers see the old or the new content; makes its directory. */
+  /** Replaces the file atomically: readers see either the old or the new content. Creates its directory. */
   replace(path: string, content: string): Promise<void>;
-  /** Makes an empty file that every user of the container may write, and its directory. */
+  /** Creates an empty file that every user of the container may write, and its directory. */
   makeMessageFile(path: string): Promise<void>;
-  /** The first `maxBytes` of a file, which is cut to them; empty when it cannot be read. */
+  /** Returns the first `maxBytes` of a file and truncates the file to them. Returns '' when the file cannot be read. */
   takeMessage(path: string, maxBytes: number): Promise<string>;
-  /** Puts a symbolic link to `target` at `path`, in place of what is there; makes its directory. */
+  /** Creates or replaces the symbolic link `path` to `target`, and creates its directory. */
   link(target: string, path: string): Promise<void>;
-  /** Removes the links in a directory whose target does not exist. Never rejects. */
   removeDanglingLinks(directory: string): Promise<void>;
 }
 
 export interface ProjectedFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
-  /** Owner; root when absent. */
+  /** Owner. Default: root. */
   readonly uid?: number;
 }
 
-/** By path relative to the volume. */
+/** File contents by path relative to the volume. */
 export type Payload = ReadonlyMap<string, ProjectedFile>;
 
-/** As the `type` of a hostPath volume names it. */
 export type HostPathKind = 'Directory' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice';
 
 export interface VolumeFiles {
   /**
-   * Makes the directory and its parents. Returns whether it was made now; its mode is then exactly `mode`, or 0755 less
-   * the process's mask.
+   * Creates the directory and its parents. Returns whether it was created by this call; its mode is then exactly
+   * `mode`, or 0755 without the bits of the process's umask.
    */
   makeDirectory(path: string, mode?: number): Promise<boolean>;
-  /** Makes an empty file and its directory where there is none. */
+  /** Creates an empty file and its directory unless the file exists. */
   makeFile(path: string): Promise<void>;
-  /** Whether something has this name, be it a link that leads nowhere. */
+  /** Whether the path exists. A dangling symbolic link counts as present. */
   isPresent(path: string): Promise<boolean>;
-  /** What a path leads to; undefined: nothing, or of another kind. */
+  /** Kind of the file that a path leads to. Undefined when it does not exist or has another kind. */
   kindOf(path: string): Promise<HostPathKind | undefined>;
   /**
-   * Gives a tree to a group that may write all of it and that new files belong to. Does not follow links. The policy
-   * `OnRootMismatch` leaves a tree whose root belongs to the group already.
+   * Makes a tree writable for a group, and new files belong to that group. Does not follow links. With the policy
+   * `OnRootMismatch`, a tree whose root already belongs to the group is left unchanged.
    */
   ownByGroup(path: string, gid: number, policy?: string): Promise<void>;
   /**
-   * Puts a set of files into a directory so that readers see either all of the old or all of the new. Returns whether
-   * anything changed. Throws for a path that would leave the volume. Source: pkg/volume/util/atomic_writer.go.
+   * Writes a set of files so that readers see either all of the old or all of the new files. Returns whether anything
+   * changed. Throws for a path that would leave the volume. Source: pkg/volume/util/atomic_writer.go.
    */
   writeAtomically(
     directory: string,
@@ -60,53 +58,53 @@ export interface VolumeFiles {
     options: { readonly gid?: number; readonly nowMs: number },
   ): Promise<boolean>;
   /**
-   * Binds `subPath` of `volume` on `target` (made as file or directory to fit). Links on the way to the volume are
-   * followed, those below it only inside it. A missing directory is made, as upstream does. What is bound there already
-   * stays when it is the same file; a replaced file, such as a changed key of a config map, is bound again.
+   * Bind-mounts `subPath` of `volume` on `target`, which is created as file or directory to match. Links on the way to
+   * the volume are followed, links below it only if they stay inside. A missing directory is created, as upstream does.
+   * An existing mount of the same file is kept; a replaced file, such as a changed key of a config map, is mounted
+   * again.
    */
   bindSubPath(volume: string, subPath: string, target: string): Promise<void>;
 }
 
-/** A log that is open for reading. */
 export interface OpenLog {
   size(): Promise<number>;
-  /** Fills `buffer` from `position` of the file; the number of bytes read. */
+  /** Reads into `buffer` from `position` of the file. Returns the number of bytes read. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /** Differs between files, whatever their names. */
+  /** Identifier of the file itself, independent of its name. */
   identity(): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface LogFiles {
-  /** Rejects with the code ENOENT when there is no such log. */
+  /** Rejects with the code ENOENT when the log does not exist. */
   open(path: string): Promise<OpenLog>;
   size(path: string): Promise<number>;
   names(directory: string): Promise<readonly string[]>;
   rename(from: string, to: string): Promise<void>;
-  /** A file that is not there is fine. */
+  /** Succeeds when the file does not exist. */
   remove(path: string): Promise<void>;
 }
 
 export interface ManifestFile {
   readonly sizeBytes: number;
-  /** Differs when the file has changed. */
+  /** Version stamp that differs after the file has changed. */
   readonly stamp: string;
 }
 
-/** Where static pods come from. */
+/** Reads static pod manifests from the host and from a URL. */
 export interface Manifests {
-  /** Names in a directory; none when there is no such directory. */
+  /** Returns an empty list when the directory does not exist. */
   names(directory: string): Promise<readonly string[]>;
-  /** Undefined: not a regular file. */
+  /** Returns undefined when the path is not a regular file. */
   look(path: string): Promise<ManifestFile | undefined>;
   read(path: string): Promise<string>;
-  /** Follows no redirect. Rejects with the URL and status of an answer that is not a success. */
+  /** Does not follow redirects. Rejects with the URL and status of an unsuccessful response. */
   fetch(url: string, timeoutMs: number): Promise<string>;
 }
 
 /**
- * The same for paths outside of the kubelet's own directories, whose file system may never answer. Operations reject
- * after a deadline and hold no thread of the process meanwhile.
+ * `VolumeFiles` for paths outside the kubelet's own directories, whose file system may hang. Operations reject after a
+ * deadline and do not block a thread of the process.
  */
 export type ForeignFiles = Pick<
   VolumeFiles,

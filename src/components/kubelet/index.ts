@@ -1,7 +1,4 @@
-/**
- * The kubelet: pods of this host from the API and from manifests, made true through the runtime. Surface for the
- * composition.
- */
+/** Public interface of the kubelet, which runs the pods of this host from the API and from manifests. */
 export { CertificateManager } from './certificates/manager.ts';
 export type { CertificateNames } from './certificates/port.ts';
 export { CLIENT_SIGNER, requestSignature, SERVING_SIGNER } from './certificates/request.ts';

@@ -43,41 +43,41 @@ import { TokenSource } from './volumes/tokens.ts';
 
 export interface Kubelet {
   /**
-   * Makes the cgroup levels, adopts what the runtime already runs, begins to read the pod sources and serves. Resolves
-   * once static pods are being started; does not wait for an API server. Rejects when the host cannot run pods at all
-   * (no cgroups, port taken).
+   * Creates the cgroup levels, adopts running pods of the runtime, starts reading the pod sources and starts the
+   * server. Resolves when static pods are starting; does not wait for an API server. Rejects when the host cannot run
+   * pods (no cgroups, port in use).
    */
   start(): Promise<void>;
   /**
-   * Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started
-   * again next time. Once `hurry` is aborted they are killed instead.
+   * Stops the kubelet and leaves the pods running. With `stopPods`, pods are stopped gracefully and start again at the
+   * next start of the kubelet. When `hurry` is aborted, they are killed instead.
    */
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
-  /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
+  /** Resets the restart back-off of a pod whose containers are needed now. */
   forgetBackOff(podUid: string): void;
-  /** Reports `nodeIps` of the configuration at once, for the node and for its pods. */
+  /** Reports `nodeIps` of the configuration immediately, for the node and its pods. */
   addressesChanged(): void;
-  /** Serves new connections with the certificate that `servingCertificate` gives now. */
+  /** Uses the current result of `servingCertificate` for new connections. */
   reloadCertificate(): Promise<void>;
-  /** Port of the HTTPS server once it listens. */
+  /** Port of the HTTPS server, known after it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
   readonly nodeReady: Promise<void>;
-  /** Ready condition of the Node as it was reported last. */
+  /** Ready condition of the Node as last reported. */
   readonly isNodeReady: boolean;
 }
 
-/** How often it is looked whose local storage is due to be measured. */
+/** Interval between checks for pods whose local storage is due for measurement. */
 const STORAGE_LIMIT_MS = 500;
 const COLLECTION_MS = 60_000;
-/** As upstream's cpuManagerReconcilePeriod. */
+/** Upstream's cpuManagerReconcilePeriod. */
 const PLACEMENTS_MS = 10_000;
 const IMAGE_COLLECTION_MS = 300_000;
-/** How often devices of pods that are not on the node any more are released. */
+/** Interval between releases of devices whose pods have left the node. */
 const DEVICES_MS = 2_000;
-/** How often mounted claims are looked at for a new size. */
+/** Interval between checks of mounted claims for a new size. */
 const EXPANSION_MS = 10_000;
-/** As upstream's volumeStatsAggPeriod. */
+/** Upstream's volumeStatsAggPeriod. */
 const USAGE_MS = 60_000;
 
 export function createKubelet(deps: KubeletDeps): Kubelet {
@@ -178,7 +178,7 @@ class NodeKubelet implements Kubelet {
     const { parts } = this;
     if (parts === undefined) return;
     const { services, manager } = parts;
-    // Stopping is this host's affair: the pods are not over, and the API must not hear that they were.
+    // A stopping kubelet does not end its pods, so their statuses must not be reported as terminated.
     services.statuses.stop();
     if (options.stopPods === true) await stopInStages(manager, options.hurry);
     manager.stop();
@@ -290,7 +290,7 @@ class NodeKubelet implements Kubelet {
     void agent.start();
   }
 
-  /** Drivers are reported on the Node, which exists by now. */
+  /** Starts after registration, because drivers are reported on the Node. */
   private async followPlugins({ services, volumes }: Parts): Promise<void> {
     const { plugins, pluginRegistry } = services.directories;
     for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);
@@ -330,11 +330,11 @@ interface Parts {
   readonly placements: Placements;
   readonly volumes: NodeVolumes;
   readonly shutdown: ShutdownManager;
-  /** Writes the Node's status soon. */
+  /** Schedules a report of the Node's status. */
   readonly reportNode: { current: () => void };
 }
 
-/** Makes the parts and introduces them to each other; the cgroup levels exist afterwards. */
+/** Creates the parts of the kubelet and connects them. The cgroup levels exist afterwards. */
 async function assemble(deps: KubeletDeps): Promise<Parts> {
   const { config, clock, log, random, runtime, host } = deps;
   const hostInfo = await host.info();
@@ -465,7 +465,7 @@ const shutdownManager = (
     log: log.named('shutdown'),
   });
 
-/** Of a pod and its host, as the Downward API has them now. */
+/** Current addresses of a pod and its host for the Downward API. */
 const addressesOf =
   (config: KubeletDeps['config']): PodServices['addresses'] =>
   (pod, { ips }) => ({
@@ -473,7 +473,7 @@ const addressesOf =
     hostIps: config.nodeIps,
   });
 
-/** Undefined: none was handed in. The parts are asked for once they are there. */
+/** Returns undefined when no devices were passed in. Other parts are read lazily, because they do not exist yet. */
 function nodeDevices(
   { devices, config, files, clock, log }: KubeletDeps,
   parts: () => Pick<Parts, 'services' | 'manager' | 'reportNode'>,

@@ -1,8 +1,8 @@
-/** What the kubelet needs from outside besides the runtime, the cgroup manager and the API. */
+/** Ports of the kubelet to its host, beside the runtime, the cgroup manager and the API. */
 
 import type { Cpu } from '../../core/topology/assignment.ts';
 
-/** Facts about the host that end up in the Node object. Source: core/v1 NodeSystemInfo. */
+/** Host facts for the Node object. Source: core/v1 NodeSystemInfo. */
 export interface HostInfo {
   readonly hostname: string;
   readonly machineId: string;
@@ -12,18 +12,18 @@ export interface HostInfo {
   /** PRETTY_NAME of os-release. */
   readonly osImage: string;
   readonly operatingSystem: 'linux';
-  /** As GOARCH names it: amd64, arm64, arm. */
+  /** GOARCH name: amd64, arm64, arm. */
   readonly architecture: string;
   readonly cpus: number;
   readonly memoryBytes: number;
-  /** Bytes of reserved huge pages by resource name, `hugepages-2Mi`; sizes that the machine supports have an entry. */
+  /** Reserved bytes by huge page resource, such as `hugepages-2Mi`. Every supported size has an entry. */
   readonly hugePages?: Readonly<Record<string, number>>;
   readonly swapBytes?: number;
-  /** The lowest oom_score_adj this process may give to others: -1000 with CAP_SYS_RESOURCE, else its own. */
+  /** Lowest oom_score_adj that this process may set: -1000 with CAP_SYS_RESOURCE, otherwise its own value. */
   readonly oomScoreFloor: number;
 }
 
-/** Where the machine's CPUs and memory are. */
+/** NUMA placement of the machine's CPUs and memory. */
 export interface MachineTopology {
   readonly cpus: readonly Cpu[];
   /** Bytes of `memory` and of huge pages by NUMA node. */
@@ -38,7 +38,9 @@ export interface HostUsage {
   readonly memoryUsageBytes: number;
   readonly memoryWorkingSetBytes: number;
   readonly memoryRssBytes: number;
-  /** Threads count as well: they use up what is limited. Source: pkg/kubelet/stats/pidlimit. */
+  /**
+   * Number of processes including threads, because both count against the limit. Source: pkg/kubelet/stats/pidlimit.
+   */
   readonly processes: number;
   readonly maxProcesses: number;
 }
@@ -55,42 +57,44 @@ export interface HostFacts {
   topology(): Promise<MachineTopology>;
   usage(): Promise<HostUsage>;
   fileSystem(path: string): Promise<FileSystemUsage>;
-  /** As `fileSystem`, for one that may hang: rejects after a deadline and holds no thread meanwhile. */
+  /** Like `fileSystem`, for a file system that may hang. Rejects after a deadline and does not block a thread. */
   foreignFileSystem(path: string): Promise<FileSystemUsage>;
-  /** Resolves once a file operation of this process was carried out. */
+  /** Resolves when this process has completed a file operation. */
   touchFile(): Promise<void>;
   /** Contents of the host's resolv.conf and hosts files. */
   resolvConf(): Promise<string>;
   hosts(): Promise<string>;
 }
 
-/** inotify, as a port: calls back, coalesced, when something in the directory or the file changed. */
+/** Port for inotify. Calls the listener, coalesced, when the file or the directory content changes. */
 export interface FileWatch {
   watch(path: string, listener: () => void): { close(): void };
 }
 
-/** Mounts that volumes need. Errors name the mount point and what mount(8) said. */
+/** Mounts for volumes. Errors contain the mount point and the output of mount(8). */
 export interface Mounter {
   tmpfs(target: string, options: { readonly sizeBytes?: number; readonly mode: number }): Promise<void>;
-  /** Huge pages of this size. */
+  /** Mounts a hugetlbfs with pages of this size. */
   hugetlbfs(target: string, options: { readonly pageSizeBytes: number; readonly mode: number }): Promise<void>;
-  /** Binds an already opened file (`/proc/<pid>/fd/<n>`) without following any link again. */
+  /** Bind-mounts an open file (`/proc/<pid>/fd/<n>`) without resolving a link again. */
   bindFd(fd: number, target: string): Promise<void>;
-  /** Unmounts everything at and below `target`, deepest first; nothing mounted is fine. */
+  /** Unmounts all mounts at and below `target`, deepest first. Succeeds when there are none. */
   unmountTree(target: string): Promise<void>;
   isMountPoint(target: string): Promise<boolean>;
 }
 
 export interface Manifest {
-  /** File, address or key: part of the identity of its pods and of error messages. */
+  /** File, URL or key of the manifest. Part of the identity of its pods and of error messages. */
   readonly origin: string;
-  /** A Pod or a PodList, YAML or JSON. */
   readonly content: string;
 }
 
-/** Manifests besides those of the kubelet's directory and URL. */
+/** Source of manifests beside the kubelet's directory and URL. */
 export interface ManifestFeed {
   readonly source: 'store' | 'submitted';
-  /** Calls back with all manifests once they are known, and at each change. Returns what ends it. */
+  /**
+   * Calls the listener with all manifests when they are first available and after each change. Returns an unsubscribe
+   * function.
+   */
   follow(listener: (manifests: readonly Manifest[]) => void): () => void;
 }

@@ -8,7 +8,6 @@ import type { HostInfo } from './port.ts';
 
 const LOWEST_OOM_SCORE = -1000;
 
-/** Makes the cgroup levels of pods. */
 export async function startCgroups(
   deps: KubeletDeps,
   hostInfo: HostInfo,

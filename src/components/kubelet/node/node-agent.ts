@@ -13,11 +13,11 @@ import type { HostInfo } from '../port.ts';
 import { keepForeignResources } from './foreign-resources.ts';
 import { nodeAnnotations, nodeLabels, nodeObject } from './node-status.ts';
 
-/** While the API server comes up, its first answer should find us asking. */
+/** Retry quickly at start, so that the node registers as soon as the API server responds. */
 const EAGER_RETRY_MS = 75;
 const EAGER_FOR_MS = 60_000;
 const RETRY_MS = 1_000;
-/** A node that is not ready looks often: whatever it waits for should not wait for it. */
+/** Shorter interval for a node that is not ready, so that it becomes Ready without delay. */
 const NOT_READY_MS = 200;
 const LEASE_NAMESPACE = 'kube-node-lease';
 
@@ -28,9 +28,9 @@ export interface NodeAgentOptions {
   readonly events: KubeletEvents;
   readonly clock: Clock;
   readonly log: Log;
-  /** The status now; `previous` keeps transition times. */
+  /** Computes the current status. `previous` keeps transition times. */
   readonly status: (previous: readonly NodeCondition[]) => Promise<NodeStatus>;
-  /** Unique names of the attachable volumes in use: a Node that is created again shows them from its start. */
+  /** Unique names of the attachable volumes in use. A re-created Node lists them from the first write. */
   readonly volumesInUse: () => Promise<string[]>;
   readonly onRegistered: (node: Node) => void;
   readonly onReady: () => void;
@@ -57,7 +57,7 @@ export class NodeAgent {
     this.options = options;
   }
 
-  /** Registers, however long that takes; then keeps reporting. */
+  /** Registers the node, retrying until it succeeds, and then reports its status continuously. */
   async start(): Promise<void> {
     const { clock, log, config } = this.options;
     const beganMs = clock.monotonicMs();
@@ -78,13 +78,13 @@ export class NodeAgent {
     if (this.node === undefined) return;
     log.info('node registered', { node: config.nodeName });
     this.options.onRegistered(this.node);
-    // A Node that was there already says what was true when it was written: the first report counts.
+    // An existing Node still has an old status. The node counts as ready only after the first report.
     if (this.reportedAtMs > Number.NEGATIVE_INFINITY) this.noteReady(this.node);
     void this.renewLease();
     this.loop();
   }
 
-  /** Something that the status is about has changed. */
+  /** Schedules a report because an input of the status has changed. */
   kick(): void {
     if (this.node === undefined || this.stopped) return;
     if (this.reporting) {
@@ -94,7 +94,7 @@ export class NodeAgent {
     this.loop();
   }
 
-  /** The Node as an informer shows it: another client has changed its status. */
+  /** Handles a Node update from an informer: another client may have changed its status. */
   observe(node: Node): void {
     const known = this.node?.metadata;
     const { resourceVersion = '0', uid } = node.metadata ?? {};
@@ -105,7 +105,7 @@ export class NodeAgent {
     if (changed) this.kick();
   }
 
-  /** Ready condition of the Node as this kubelet reported it last. */
+  /** Ready condition of the Node as last reported by this kubelet. */
   get isReady(): boolean {
     return this.ready;
   }
@@ -158,7 +158,7 @@ export class NodeAgent {
       : existing;
   }
 
-  /** Returns after how many milliseconds to look again. */
+  /** Returns the delay in milliseconds until the next report. */
   private async report(): Promise<number> {
     const { clock, client, config } = this.options;
     const known = this.node;
@@ -183,7 +183,7 @@ export class NodeAgent {
           );
       } catch (error) {
         if (!isApiError(error, 'NotFound')) throw error;
-        // Somebody deleted the Node while the kubelet runs: it comes back, as upstream's does at its next start.
+        // The Node was deleted while the kubelet runs: register it again, as upstream's kubelet does at its next start.
         this.node = await this.register();
         this.options.onRegistered(this.node);
       }
@@ -251,7 +251,7 @@ export class NodeAgent {
       this.lease = undefined;
       delay = RETRY_MS;
       const reason = messageOf(error);
-      // Tried every second: said once for each reason, and each time only to those who look closely.
+      // The renewal is retried every second. Each new reason is logged at level 2, repetitions at level 4.
       log.v(reason === this.leaseTrouble ? 4 : 2, 'node lease not renewed', { error: reason });
       this.leaseTrouble = reason;
     }
@@ -265,14 +265,14 @@ export class NodeAgent {
   }
 }
 
-/** Everything but the heartbeat times, which alone are no news, and the conditions that are not this kubelet's. */
+/** The part of a status that justifies a report: without heartbeat times and without conditions of other components. */
 function significant(status: NodeStatus, own: ReadonlySet<string>): string {
   return canonicalJson({
     ...status,
     conditions: (status.conditions ?? [])
       .map(({ type, status: value, reason, message }) => ({ type, value, reason, message }))
       .filter((each) => own.has(each.type)),
-    // What others add to the status is theirs; what the runtime can do is in the first report and stays.
+    // Other components own the other fields. Runtime features are part of the first report and do not change.
     config: undefined,
     features: undefined,
     phase: undefined,
@@ -283,8 +283,8 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
 }
 
 /**
- * Conditions merge by type. Addresses merge by type too, although a host of both families has two of one type: changed
- * ones are replaced as a list. Source: k8s.io/kubernetes/pkg/util/node PatchNodeStatus.
+ * Builds a strategic merge patch. Conditions merge by type. Addresses also merge by type, but a dual-stack host has two
+ * of one type, so changed addresses replace the whole list. Source: k8s.io/kubernetes/pkg/util/node PatchNodeStatus.
  */
 function patchOf(from: NodeStatus, to: NodeStatus, gone: readonly string[]): Record<string, unknown> {
   const { addresses = [], ...kept } = to;

@@ -1,6 +1,6 @@
 /**
- * The node-role labels, the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to set them on its
- * own Node, so the host sets them with the administrator's credentials.
+ * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to
+ * set them on its own Node, so the host uses the administrator's credentials.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
@@ -13,7 +13,7 @@ export interface NodeRoleLabelsOptions {
   readonly informers: InformerFactory;
   readonly nodeName: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** A client with the administrator's credentials. Throws CodedErrors of its kubeconfig. */
+  /** Opens a client with the administrator's credentials. Throws the CodedErrors of its kubeconfig. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
   readonly clock: Clock;
   readonly log: Log;
@@ -21,7 +21,7 @@ export interface NodeRoleLabelsOptions {
 
 const RETRY_MS = 2_000;
 
-/** Sets missing labels whenever the Node is added or updated. Returns the function that stops it. */
+/** Sets missing labels whenever the Node is added or updated. Returns a function that stops this. */
 export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
   const { nodeName, labels, clock, log } = options;
   let busy = false;
@@ -40,7 +40,8 @@ export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
     busy = true;
     label()
       .catch((error: unknown) => {
-        // The API server of a joining master starts after its Node is registered; no further update need come.
+        // Retry here, because no further Node update may arrive: the API server of a joining master starts after its
+        // Node is registered.
         log.warn('node role labels not set; retrying', { node: nodeName, error: messageOf(error) });
         timer?.cancel();
         timer = clock.setTimer(RETRY_MS, () => setMissing(node));

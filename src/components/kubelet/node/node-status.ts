@@ -1,4 +1,4 @@
-/** The Node object as this host is. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
+/** Builds the Node object of this host. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
 import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../../api/kinds/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
@@ -17,11 +17,11 @@ export interface NodeStatusInput {
   readonly features: RuntimeFeatures;
   readonly images: readonly ImageStatus[];
   readonly port: number;
-  /** Extended resources: capacity and allocatable. */
+  /** Capacity and allocatable amount by extended resource. */
   readonly devices?: ReadonlyMap<string, readonly [capacity: number, allocatable: number]>;
-  /** Undefined: ready. */
+  /** Reason why the node is not ready. Undefined when it is ready. */
   readonly notReady: string | undefined;
-  /** Of the host beside what a kubelet knows. */
+  /** Conditions of the host beyond those of the kubelet. */
   readonly more: readonly HostCondition[];
   readonly previous: readonly NodeCondition[];
   readonly nowMs: number;
@@ -73,7 +73,7 @@ export function allocatableOf(
   return withoutHugePages(allocatable);
 }
 
-/** Memory that is set aside for huge pages is no ordinary memory. */
+/** Subtracts memory that is reserved for huge pages. */
 function withoutHugePages(allocatable: Record<string, Quantity>): Record<string, Quantity> {
   const { memory } = allocatable;
   if (memory === undefined) return allocatable;
@@ -130,14 +130,14 @@ export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
   };
 }
 
-/** The largest first, as upstream: the scheduler scores by what a node would not have to pull. */
+/** Images sorted by descending size, as upstream. The scheduler scores nodes by images that are already present. */
 function imageList(images: readonly ImageStatus[]): ContainerImage[] {
   return [...images]
     .sort((a, b) => b.sizeBytes - a.sizeBytes)
     .slice(0, MAX_IMAGES)
     .map((image) => ({
       names: [...image.repoDigests, ...image.repoTags].slice(0, MAX_NAMES_PER_IMAGE),
-      // The API leaves a zero out: reporting one would look like a change every time.
+      // The API omits zero sizes. Reporting one would look like a change every time.
       ...(image.sizeBytes === 0 ? {} : { sizeBytes: image.sizeBytes }),
     }));
 }
@@ -195,7 +195,7 @@ function condition(
   };
 }
 
-/** The object that registers this host. */
+/** Node object with which this host registers. */
 export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeStatus): Node {
   return {
     apiVersion: 'v1',
@@ -215,12 +215,12 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
   };
 }
 
-/** Annotations the kubelet keeps true on every start. */
+/** Annotations that the kubelet sets at every start. */
 export function nodeAnnotations({ reservedPorts }: KubeletConfig): Record<string, string> {
   return reservedPorts.length === 0 ? {} : { [RESERVED_PORTS_ANNOTATION]: formatReservedPorts(reservedPorts) };
 }
 
-/** Labels the kubelet keeps true on every start. */
+/** Labels that the kubelet sets at every start. */
 export function nodeLabels(config: KubeletConfig, info: HostInfo): Record<string, string> {
   return {
     ...config.nodeLabels,

@@ -1,7 +1,7 @@
 /**
- * The kubelet's last word on what a scheduler, or a pod's own `nodeName`, decided. Source:
- * pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go; texts of the reasons as upstream's, which other
- * programs look for.
+ * Admission of a pod on this node, after a scheduler or the pod's own `nodeName` selected it. Reasons and messages
+ * match upstream's, because other programs parse them. Source: pkg/kubelet/lifecycle/predicate.go,
+ * pkg/kubelet/sysctl/allowlist.go.
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { ReservedPort } from '../../../api/kinds/nodes/host-ports.ts';
@@ -11,7 +11,10 @@ import { hostPortsOnAllAddresses, podInfoOf, portsConflict } from '../../../core
 import { podRequests } from '../../../core/scheduling/resources.ts';
 import { untoleratedTaint } from '../../../core/scheduling/tolerations.ts';
 
-/** Becomes the pod's `status.reason` and event; the status says `Pod was rejected: ` before the message. */
+/**
+ * Refusal of a pod. It becomes the pod's `status.reason` and an event; the status message starts with `Pod was
+ * rejected: `.
+ */
 export interface Rejection {
   readonly reason: string;
   readonly message: string;
@@ -19,27 +22,26 @@ export interface Rejection {
 
 export interface AdmissionInput {
   readonly pod: Pod;
-  /** Pods that hold resources of the node, without this one. */
+  /** Other pods that hold resources of the node. */
   readonly others: readonly Pod[];
-  /** Undefined while the node has not been seen at the API: its labels and taints are not known then. */
+  /** Undefined while the Node has not been read from the API, so its labels and taints are unknown. */
   readonly node: Node | undefined;
   readonly allocatable: Readonly<Record<string, Quantity>>;
   readonly maxPods: number;
-  /** Ports on which this host itself listens. */
   readonly reservedPorts: readonly ReservedPort[];
   readonly services: () => readonly Service[];
-  /** Why the node's pressure keeps the pod from starting; undefined: it does not. */
+  /** Rejection of the pod because of node pressure. Undefined when pressure does not affect it. */
   readonly underPressure: Rejection | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
 }
 
 /**
- * Extended resources that the node does not have are the cluster's: a kubelet without device plugins does not judge
- * them.
+ * Resources checked by the kubelet. Without device plug-ins, extended resources that the node lacks are managed by the
+ * cluster.
  */
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
-/** Undefined: admitted. */
+/** Returns undefined when the pod is admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
   return (
     input.underPressure ??
@@ -49,7 +51,7 @@ export function admissionRejection(input: AdmissionInput): Rejection | undefined
   );
 }
 
-/** For pods of a manifest, which no scheduler placed: only what this node can never do. */
+/** Admission of static pods, which no scheduler placed: checks only requirements that this node can never meet. */
 export function manifestRejection(pod: Pod, allowedUnsafeSysctls: readonly string[]): Rejection | undefined {
   return operatingSystem(pod) ?? sysctls(pod, allowedUnsafeSysctls);
 }
@@ -60,7 +62,7 @@ const inCluster = (input: AdmissionInput): Rejection | undefined =>
 const OS_LABEL = 'kubernetes.io/os';
 const OPERATING_SYSTEM = 'linux';
 
-/** Validation relaxes much of what is asked of pods of another system: none of them may run here. */
+/** Rejects pods of another operating system. Validation skips many rules for them. */
 function operatingSystem(pod: Pod): Rejection | undefined {
   const label = pod.metadata?.labels?.[OS_LABEL];
   if (label !== undefined && label !== OPERATING_SYSTEM) {
@@ -76,7 +78,7 @@ function operatingSystem(pod: Pod): Rejection | undefined {
 
 const IPC_SYSCTL = /^(?:kernel\.(?:shm|msg|sem)|fs\.mqueue\.)/;
 
-/** Namespaced, and harmless to other pods. Source: pkg/kubelet/sysctl/safe_sysctls.go. */
+/** Sysctls that are namespaced and cannot harm other pods. Source: pkg/kubelet/sysctl/safe_sysctls.go. */
 const SAFE_SYSCTLS = new Set([
   'kernel.shm_rmid_forced',
   ...[
@@ -98,7 +100,7 @@ const isAllowed = (name: string, unsafe: readonly string[]): boolean =>
   SAFE_SYSCTLS.has(name) ||
   unsafe.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : each.replaceAll('/', '.') === name));
 
-/** Settings of a namespace that the pod shares with the host would be the host's. */
+/** Rejects sysctls that are not allowed. Sysctls of a namespace shared with the host would change the host. */
 function sysctls(pod: Pod, unsafe: readonly string[]): Rejection | undefined {
   const { hostNetwork, hostIPC } = pod.spec ?? {};
   for (const { name } of pod.spec?.securityContext?.sysctls ?? []) {
@@ -125,7 +127,10 @@ function resources({ pod, others, allocatable, maxPods }: AdmissionInput): Rejec
   return resourceShortage(pod, others, allocatable);
 }
 
-/** Which of the node's resources is too scarce for the pod beside the others; undefined: there is room. */
+/**
+ * Rejection that names the node resource that does not suffice for the pod and the other pods. Undefined when there is
+ * room.
+ */
 export function resourceShortage(
   pod: Pod,
   others: readonly Pod[],
@@ -162,7 +167,10 @@ function placement({ pod, node }: AdmissionInput): Rejection | undefined {
   return failed('NodeAffinity', "node(s) didn't match Pod's node affinity/selector");
 }
 
-/** Host ports that the host itself, another pod or a service of another namespace has. Undefined: free. */
+/**
+ * Rejects host ports in use by the host, another pod or a service of another namespace. Returns undefined when all
+ * ports are free.
+ */
 export function hostPortRejection(
   input: Pick<AdmissionInput, 'pod' | 'others' | 'reservedPorts' | 'services'>,
 ): Rejection | undefined {
@@ -178,8 +186,9 @@ export function hostPortRejection(
 }
 
 /**
- * Node ports of other namespaces' services: host ports come first in the packet filter, so a pod would receive a
- * foreign service's traffic. A pod in the host's network only listens, and receives nothing that a service forwards.
+ * Node ports of services in other namespaces. Host ports precede them in the packet filter, so the pod would receive
+ * traffic of a foreign service. Pods in the host network only listen and receive no forwarded traffic, so they are
+ * exempt.
  */
 function foreignNodePorts({ pod, services }: Pick<AdmissionInput, 'pod' | 'services'>): ReservedPort[] {
   if (pod.spec?.hostNetwork === true) return [];

@@ -1,6 +1,6 @@
 /**
- * Pod spec → what the runtime is asked to create. Source: kuberuntime_container.go, kuberuntime_container_linux.go,
- * security_context.go.
+ * Converts a pod spec to the container configuration of the runtime. Source: kuberuntime_container.go,
+ * kuberuntime_container_linux.go, security_context.go.
  */
 import { join } from 'node:path';
 import type { AppArmorProfile, Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
@@ -29,16 +29,16 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly mounts: readonly Mount[];
   readonly devices: ContainerConfig['devices'];
   readonly pidNamespaceOf: string | undefined;
-  /** The pod's source may use the host's root, and the image is that. */
+  /** Whether the container uses the host's root as its image. Only some pod sources may. */
   readonly hostRoot: boolean;
-  /** Containers that name no seccomp profile run with the runtime's default one. */
+  /** Whether containers without a seccomp profile use the runtime's default one. */
   readonly seccompDefault: boolean;
-  /** Directory of profiles that `localhostProfile` names. */
+  /** Directory of profiles that `localhostProfile` references. */
   readonly seccompProfileRoot: string;
   readonly logLimitBytes: number;
 }
 
-/** Throws an Error whose message becomes that of CreateContainerConfigError. */
+/** Throws an Error whose message is shown with CreateContainerConfigError. */
 export function containerConfig(input: ContainerConfigInput): ContainerConfig {
   const { pod, image, attempt } = input;
   const container = input.container as Container;
@@ -90,17 +90,17 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
   };
 }
 
-/** Facts about the node that a container's limits depend on. */
+/** Node facts that influence the limits of a container. */
 export interface NodeLimits {
   readonly memoryCapacityBytes: number;
   readonly oomScoreFloor: number;
   readonly cpuCfsQuota: boolean;
   readonly placement?: Placement;
-  /** Sizes of huge pages that the machine has, by resource name. */
+  /** Resource names of the huge page sizes that the machine supports. */
   readonly hugePages?: readonly string[];
-  /** Of cgroup v2: swap that pods may use; 0: none. Undefined: swap is not limited. */
+  /** Swap that pods may use on cgroup v2; 0 means none. Undefined: swap is not limited. */
   readonly swapBytes?: number;
-  /** Of cgroup v2; undefined: memory is not protected by its request. */
+  /** Memory protection on cgroup v2. Undefined: requests do not protect memory. */
   readonly memoryQos?: MemoryQos;
 }
 
@@ -120,7 +120,7 @@ export function containerResources(pod: Pod, container: Container, node: NodeLim
   };
 }
 
-/** What a container did not ask for it does not get, as upstream. */
+/** Limits every huge page size that a container does not request to 0, as upstream does. */
 function hugePageLimits(container: Container, names: readonly string[]): Pick<LinuxResources, 'hugePageLimits'> {
   if (names.length === 0) return {};
   return {

@@ -3,7 +3,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { Trees } from '../../../io/trees/port.ts';
 import type { KubeletPaths } from '../config.ts';
 
-/** Where a pod's files are, as upstream lays them out below the kubelet's directory. */
+/** Paths of a pod's files below the kubelet's directory, in upstream's layout. */
 export class PodDirectories {
   private readonly paths: KubeletPaths;
   private readonly trees: Trees;
@@ -18,30 +18,30 @@ export class PodDirectories {
   pod(uid: string): string {
     return join(this.pods, fileName(uid));
   }
-  /** `plugin` in upstream's escaped form: `kubernetes.io~empty-dir`. */
+  /** Directory of a volume. `plugin` is escaped as upstream does: `kubernetes.io~empty-dir`. */
   volume(uid: string, plugin: string, name: string): string {
     return join(this.pod(uid), 'volumes', `kubernetes.io~${plugin}`, fileName(name));
   }
-  /** One file for each volume that is mounted through a driver or a tool. */
+  /** Directory with one file for each volume mounted by a driver or a tool. */
   mountRecords(uid: string): string {
     return join(this.pod(uid), 'mounts');
   }
   mountRecord(uid: string, volume: string): string {
     return join(this.mountRecords(uid), fileName(volume));
   }
-  /** What drivers keep for all pods of the node. */
+  /** Directory of node-wide driver data. */
   get plugins(): string {
     return join(this.paths.volumes, 'plugins');
   }
-  /** Where plug-ins put the sockets that they register with. */
+  /** Directory in which plug-ins create the sockets that register them. */
   get pluginRegistry(): string {
     return join(this.paths.volumes, 'plugins_registry');
   }
-  /** Where a volume is staged for all pods; `key` is a file name made from the driver's name for the volume. */
+  /** Directory where a volume is staged for all pods. `key` is a file name derived from the driver's volume handle. */
   csiStaging(driver: string, key: string): string {
     return join(this.plugins, 'kubernetes.io/csi', fileName(driver), fileName(key), 'globalmount');
   }
-  /** One file for each volume that a driver has staged. */
+  /** Directory with one file for each volume that a driver has staged. */
   get stagedRecords(): string {
     return join(this.paths.volumes, 'staged-volumes');
   }
@@ -51,11 +51,11 @@ export class PodDirectories {
   iscsiStaging(iqn: string, lun: number): string {
     return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}`));
   }
-  /** The kubelet's directory as drivers know it. */
+  /** The kubelet's directory as drivers see it. */
   get driverRoot(): string {
     return this.paths.driverRoot ?? this.paths.volumes;
   }
-  /** The same path as drivers know it, which expect the kubelet's directory at upstream's place. */
+  /** Translates a path for drivers, which expect the kubelet's directory at upstream's location. */
   asDriversKnow(path: string): string {
     const { volumes, driverRoot } = this.paths;
     return driverRoot !== undefined && path.startsWith(`${volumes}/`)
@@ -68,7 +68,7 @@ export class PodDirectories {
   etcHosts(uid: string): string {
     return join(this.pod(uid), 'etc-hosts');
   }
-  /** One for each attempt is below it. */
+  /** Directory with one termination message file per attempt. */
   terminationMessages(uid: string, container: string): string {
     return join(this.pod(uid), 'containers', fileName(container));
   }
@@ -79,11 +79,11 @@ export class PodDirectories {
     const { namespace = 'default', name = '', uid = '' } = pod.metadata ?? {};
     return join(this.paths.podLogs, fileName(`${namespace}_${name}_${uid}`));
   }
-  /** Removes what a pod that is gone left on disk. Its volumes must have been torn down. */
+  /** Removes the files of a deleted pod. Its volumes must already be torn down. */
   async removePod(uid: string): Promise<void> {
     await this.trees.remove(this.pod(uid));
   }
-  /** Removes what a pod that is over wrote into its volumes. They must have been torn down. */
+  /** Removes the volume data of a terminated pod. The volumes must already be torn down. */
   async removeVolumes(uid: string): Promise<void> {
     await this.trees.remove(join(this.pod(uid), 'volumes'));
   }
@@ -93,7 +93,8 @@ export class PodDirectories {
 }
 
 /**
- * Names come from validated objects and from manifests; a part that could leave its directory is a bug or an attack.
+ * Validates a path component from an object or manifest. A component that leaves its directory is a bug or an attack,
+ * so it throws.
  */
 function fileName(part: string): string {
   if (part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')) {

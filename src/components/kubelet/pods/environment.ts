@@ -1,4 +1,4 @@
-/** A container's environment. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables. */
+/** Environment of a container. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables. */
 import type { Container, EnvVar, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Quantity } from '../../../base/quantity.ts';
 import { type ConfigReader, decodingOnce } from '../volumes/config-objects.ts';
@@ -16,10 +16,10 @@ export interface EnvironmentInput {
   readonly config: ConfigReader;
 }
 
-/** A map that no variable name can turn into something else. */
+/** A Map, because variable names such as `__proto__` would change a plain object. */
 type Variables = Map<string, string>;
 
-/** Throws an Error whose message becomes that of CreateContainerConfigError. */
+/** Throws an Error whose message is shown with CreateContainerConfigError. */
 export async function environmentOf(given: EnvironmentInput): Promise<{ name: string; value: string }[]> {
   const input = { ...given, config: decodingOnce(given.config) };
   const budget = new ExpansionBudget('env, envFrom and service links', MAX_CONTAINER_BYTES);
@@ -92,12 +92,12 @@ async function variableValue(
 }
 
 function textOf(bytes: Uint8Array, budget: ExpansionBudget): string {
-  // Before the text is made of it.
+  // Check the size before the bytes are decoded to text.
   if (bytes.length > MAX_CONTAINER_BYTES) budget.take(bytes.length);
   return budget.text(Buffer.from(bytes).toString('utf8'));
 }
 
-/** Source: pkg/kubelet/envvars FromServices. Throws when there are more than `budget` allows. */
+/** Throws when the variables exceed `budget`. Source: pkg/kubelet/envvars FromServices. */
 export function serviceEnvironment(pod: Pod, services: readonly Service[], budget: ExpansionBudget): Variables {
   const variables: Variables = new Map();
   const namespace = pod.metadata?.namespace;
@@ -108,7 +108,7 @@ export function serviceEnvironment(pod: Pod, services: readonly Service[], budge
     if (service.metadata?.namespace === 'default' && service.metadata.name === 'kubernetes') return true;
     return links && service.metadata?.namespace === namespace;
   });
-  // The pod's own namespace comes last and so wins over a namesake.
+  // The pod's own namespace sorts last, so it overrides a service of the same name in `default`.
   visible.sort((a, b) => rank(a, namespace) - rank(b, namespace));
   const set = (name: string, value: string): void => {
     variables.set(budget.text(name), budget.text(value));

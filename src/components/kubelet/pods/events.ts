@@ -2,7 +2,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { EventRecorder } from '../../../client/types.ts';
 
-/** Events about pods and the node; dropped while there is no API server to tell. */
+/** Records events about pods and the node. Events are dropped while there is no connection to an API server. */
 export class KubeletEvents {
   private recorder: EventRecorder | undefined;
 

@@ -1,28 +1,28 @@
 /**
- * `$(NAME)` references, and what everything that a pod refers to may amount to. Source:
+ * Expansion of `$(NAME)` references and size limits for the data that a pod references. Source:
  * third_party/forked/golang/expansion.
  */
 
-/** Environment, command and arguments of one container. The kernel's own limit for them is 2 MiB. */
+/** Limit for environment, command and arguments of one container. The kernel's own limit is 2 MiB. */
 export const MAX_CONTAINER_BYTES = 1024 * 1024;
-/** Files of the config map, secret, downward API and projected volumes of one pod. */
+/** Limit for the files of all config map, secret, downward API and projected volumes of one pod. */
 export const MAX_VOLUME_BYTES = 16 * 1024 * 1024;
 /** PATH_MAX of Linux. */
 export const MAX_PATH_BYTES = 4096;
 
-/** Counts what is about to be built, so that what exceeds the limit never is. */
+/** Checks sizes before data is built, so that data above the limit is never allocated. */
 export class ExpansionBudget {
   private readonly what: string;
   private readonly limit: number;
   private used = 0;
 
-  /** `what` names the sum in the error: `environment, command and args`. */
+  /** `what` names the measured data in the error, such as `environment, command and args`. */
   constructor(what: string, limit: number) {
     this.what = what;
     this.limit = limit;
   }
 
-  /** Throws an Error that names the limit. */
+  /** Adds `bytes`. Throws an Error that names the limit when the sum exceeds it. */
   take(bytes: number): void {
     this.used += bytes;
     if (this.used > this.limit) {
@@ -32,9 +32,9 @@ export class ExpansionBudget {
     }
   }
 
-  /** Of a text as it is written in a container's configuration, where control characters are longer. Returns it. */
+  /** Adds the JSON-encoded size of a text, in which control characters are longer, and returns the text. */
   text(text: string): string {
-    // Cheap for what is too large in any case.
+    // Fast path: the text is too large even without escaping.
     if (text.length > this.limit) this.take(text.length);
     this.take(Buffer.byteLength(JSON.stringify(text)));
     return text;
@@ -42,8 +42,8 @@ export class ExpansionBudget {
 }
 
 /**
- * `$(NAME)` becomes its value where there is one and stays otherwise; `$$` is a dollar. Linear in the text and in the
- * result, whose parts are taken from `budget` as they are found. Throws when it is exceeded.
+ * Replaces `$(NAME)` by the variable's value; unknown references stay. `$$` becomes a dollar sign. Runs in linear time;
+ * parts of the result are charged to `budget` before they are stored. Throws when it is exceeded.
  */
 export function expand(text: string, lookup: (name: string) => string | undefined, budget: ExpansionBudget): string {
   const parts: string[] = [];
@@ -62,7 +62,7 @@ export function expand(text: string, lookup: (name: string) => string | undefine
       emit(lookup(text.slice(dollar + 2, close)) ?? text.slice(dollar, close + 1));
       start = close + 1;
     } else if (follower === '(') {
-      // No reference is closed any more: what follows holds only `$$`.
+      // The rest contains no complete reference, so only `$$` is replaced.
       emit(text.slice(start).replaceAll('$$', () => '$'));
       return parts.join('');
     } else {

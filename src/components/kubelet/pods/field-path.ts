@@ -1,10 +1,10 @@
-/** What downward API references stand for. Source: pkg/fieldpath, pkg/api/v1/resource ExtractContainerResourceValue. */
+/** Values of downward API references. Source: pkg/fieldpath, pkg/api/v1/resource ExtractContainerResourceValue. */
 import type { Container, Pod, ResourceFieldSelector } from 'kubernetes-types/core/v1';
 import { parseQuantity, type Quantity, quantityOf, quantityOfMilli } from '../../../base/quantity.ts';
 
 const KEYED = /^metadata\.(annotations|labels)\['(.+)'\]$/;
 
-/** Throws an Error with upstream's text for a path that is not supported. */
+/** Throws an Error with upstream's text for an unsupported path. */
 export function fieldValue(
   pod: Pod,
   path: string,
@@ -44,7 +44,7 @@ export function fieldValue(
   }
 }
 
-/** `key="value"` lines in key order, quoted as Go's %q. */
+/** `key="value"` lines in key order, quoted like Go's %q. */
 function formatMap(map: Readonly<Record<string, string>> | undefined): string {
   return Object.entries(map ?? {})
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -52,7 +52,7 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
     .join('\n');
 }
 
-/** In units of the divisor, rounded up. A limit that is not set is what the node has. */
+/** Value in units of the divisor, rounded up. A missing limit defaults to the node's allocatable amount. */
 export function resourceValue(
   selector: ResourceFieldSelector,
   container: Container,

@@ -1,4 +1,4 @@
-/** postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
+/** Runs postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
 import type { Container, LifecycleHandler } from 'kubernetes-types/core/v1';
 import { type Clock, MAX_TIMER_MS } from '../../../base/clock.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
@@ -17,13 +17,13 @@ export interface HookTarget {
   readonly ip: string;
 }
 
-/** Throws an Error that says how the handler failed. */
+/** Throws an Error with the reason when the handler fails. */
 export async function runHook(handler: LifecycleHandler, target: HookTarget, limitMs: number): Promise<void> {
   // The limit of a preStop hook is the pod's grace period, which may be any 64-bit number.
   const timeoutMs = Math.min(limitMs, MAX_TIMER_MS);
   if (handler.exec !== undefined) {
     const command = handler.exec.command ?? [];
-    // A hook may start what is to run beside the container's first process.
+    // A hook may start processes that keep running beside the container's main process.
     const options = { timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, leavesProcesses: true };
     const result = await target.runtime.execSync(target.containerId, command, options);
     if (result.exitCode !== 0) {

@@ -20,10 +20,10 @@ import type { ImageSource } from '../volumes/image-volumes.ts';
 import { podRegistryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 
-/** Why a container cannot start now, with the time from which another try makes sense. */
+/** Error for a container that cannot start now, with the time of the next attempt. */
 export class StartError extends Error {
   readonly waiting: WaitingReason;
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly retryAtMs: number | undefined;
   constructor(waiting: WaitingReason, retryAtMs?: number) {
     super(`${waiting.reason}: ${waiting.message}`);
@@ -33,7 +33,7 @@ export class StartError extends Error {
   }
 }
 
-/** Of an image volume, by its own policy and with the pod's secrets. */
+/** Pulls the image of an image volume with the volume's pull policy and the pod's pull secrets. */
 export function pullVolumeImage(
   services: Pick<PodServices, 'puller' | 'config' | 'credentials' | 'events'>,
   pod: Pod,
@@ -55,7 +55,7 @@ export function pullVolumeImage(
 export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;
 
 /**
- * Pulls as the policy says, a bounded number at a time, with back-off per pod and image. Source: pkg/kubelet/images
+ * Pulls images by pull policy with bounded concurrency and back-off per pod and image. Source: pkg/kubelet/images
  * image_manager.
  */
 export class ImagePuller {
@@ -67,7 +67,7 @@ export class ImagePuller {
   private running = 0;
   private readonly queue: (() => void)[] = [];
 
-  /** `isCutOff`: last known pods run without an API server; images on the disk serve when none can be pulled. */
+  /** `isCutOff`: the node runs last known pods without an API server. Images on disk are then used if a pull fails. */
   constructor(
     options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number },
     isCutOff: () => boolean,
@@ -78,7 +78,7 @@ export class ImagePuller {
     this.limit = Math.max(1, options.maxParallel);
   }
 
-  /** The image, present on this node. Throws `StartError` with upstream's reasons. */
+  /** Returns an image that is present on this node. Throws `StartError` with upstream's reasons. */
   async ensure(
     pod: Pod,
     container: Container | EphemeralContainer,
@@ -98,8 +98,7 @@ export class ImagePuller {
         message: `Container image "${image}" is not present with pull policy of Never`,
       });
     }
-    // An image made on this host has no registry to come from: requesting it each time would only keep the pod
-    // from starting.
+    // An image built on this host has no registry, so a pull attempt would only prevent the pod from starting.
     if (present !== undefined && isLocal(image)) {
       event('Normal', 'Pulled', `Container image "${image}" already present on machine`);
       return present;
@@ -155,12 +154,12 @@ export class ImagePuller {
       const failedMs = this.clock.monotonicMs();
       const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs, BACK_OFF);
       this.backOff.set(key, { ...next, cause: `ErrImagePull: ${message}` });
-      // The back-off itself is shown next: a try at once moves the container from ErrImagePull to ImagePullBackOff.
+      // Retry soon: the next attempt changes the reason from ErrImagePull to ImagePullBackOff.
       throw new StartError({ reason: 'ErrImagePull', message }, failedMs + SHOW_ERROR_MS);
     }
   }
 
-  /** Forgets a pod that is gone. */
+  /** Removes the back-off state of a deleted pod. */
   forget(uid: string): void {
     for (const key of this.backOff.keys()) {
       if (key.startsWith(`${uid}_`)) this.backOff.delete(key);
@@ -184,7 +183,7 @@ export class ImagePuller {
     }
   }
 
-  /** An event now and then of a pull that takes long. */
+  /** Records occasional progress events of a slow pull. */
   private progressOf(image: string, event: PullEvent): OnPullProgress {
     let reportedMs = this.clock.monotonicMs();
     return (doneBytes, totalBytes) => {
@@ -210,10 +209,10 @@ export class ImagePuller {
   }
 }
 
-/** How long ErrImagePull stands before ImagePullBackOff takes its place. */
+/** How long ErrImagePull is shown before ImagePullBackOff. */
 const SHOW_ERROR_MS = 2_000;
 
-/** Between two events about the progress of a pull. */
+/** Interval between progress events of a pull. */
 const PROGRESS_MS = 10_000;
 
 const mebibytes = (bytes: number): string => (bytes / 1024 ** 2).toFixed(1);

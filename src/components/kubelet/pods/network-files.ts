@@ -1,5 +1,6 @@
 /**
- * resolv.conf and hosts of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go managedHostsFileContent.
+ * Generates resolv.conf and hosts files of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go
+ * managedHostsFileContent.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { SandboxConfig } from '../../../core/podplan/port.ts';
@@ -23,7 +24,7 @@ export function parseResolvConf(content: string): DnsConfig {
   return { servers, searches, options };
 }
 
-/** glibc's limits, which upstream enforces on what it writes. */
+/** glibc's limits. Upstream truncates to them. */
 const MAX_SERVERS = 3;
 const MAX_SEARCHES = 32;
 
@@ -48,7 +49,7 @@ export function podDns(
     };
   } else dns = host;
   const extra = pod.spec?.dnsConfig;
-  // By name, in the order of the first of each.
+  // Options by name, in order of first appearance.
   const options = new Map(dns.options.map((option) => [option.split(':')[0] ?? '', option]));
   for (const option of extra?.options ?? []) {
     const name = option.name ?? '';
@@ -67,7 +68,7 @@ const unique = (values: readonly string[]): string[] => [...new Set(values)];
 const overrideOf = (pod: Pod): string =>
   (pod.spec as { hostnameOverride?: string } | undefined)?.hostnameOverride ?? '';
 
-/** Host name of the pod: what overrides it, its own or its name, cut where the kernel would refuse it. */
+/** Host name of the pod: its override, its `hostname` or its name, truncated to the kernel's limit. */
 export function podHostname(pod: Pod, nodeHostname: string): string {
   if (pod.spec?.hostNetwork === true) return nodeHostname;
   const override = overrideOf(pod);
@@ -78,12 +79,12 @@ export function podHostname(pod: Pod, nodeHostname: string): string {
 }
 
 const MAX_LABEL = 63;
-/** Linux' limit of what uname(2) reports. */
+/** Linux limit of the host name in uname(2). */
 const MAX_KERNEL_HOSTNAME = 64;
 
 /**
- * What the kernel reports: the short name, or the whole one where the pod asks for it. Throws when that is too long for
- * the kernel.
+ * Host name for the kernel: the short name, or the FQDN if the pod sets `setHostnameAsFQDN`. Throws when it exceeds the
+ * kernel's limit.
  */
 export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: string): string {
   const hostname = podHostname(pod, nodeHostname);
@@ -97,7 +98,7 @@ export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: st
   return full;
 }
 
-/** Pods without a subdomain have only their short name. */
+/** A pod without a subdomain has no FQDN, so its short name is returned. */
 function fullHostname(pod: Pod, hostname: string, clusterDomain: string): string {
   const subdomain = pod.spec?.subdomain ?? '';
   return subdomain === '' || overrideOf(pod) !== ''

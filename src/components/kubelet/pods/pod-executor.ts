@@ -31,15 +31,15 @@ type Start = Extract<PodAction, { type: 'startContainer' }>;
 const MIN_STOP_SECONDS = 2;
 
 /**
- * Carries out what was planned for one pod. Stops run beside each other and beside the starts; each is under way once
- * only.
+ * Executes the plan of one pod. Stops run concurrently with each other and with starts; each stop runs only once at a
+ * time.
  */
 export class PodExecutor {
   private readonly services: PodServices;
   private readonly source: PodSource;
   private readonly done: () => void;
   private readonly sandbox: PodSandbox;
-  /** Containers being killed, with when the kill will have run out of patience. */
+  /** Deadlines of the kills in progress, by container. */
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
 
@@ -75,7 +75,7 @@ export class PodExecutor {
       });
   }
 
-  /** Again with less grace: the container is stopped sooner than the first call would have. */
+  /** A later call with a shorter grace period stops the container sooner than the first call. */
   kill(pod: Pod, container: Container | EphemeralContainer | undefined, action: Kill, terminating: boolean): void {
     const { clock, events } = this.services;
     const until = clock.monotonicMs() + action.graceSeconds * 1000;
@@ -93,7 +93,7 @@ export class PodExecutor {
           action.name,
         );
         this.services.log.warn('container not stopped', { container: action.name, error: messageOf(error) });
-        // Ends in another try: the planner still sees it running.
+        // After a failure, pause and let the planner retry, because it still sees the container running.
         await this.pause();
       })
       .then(() => this.services.view.refresh())
@@ -143,7 +143,7 @@ export class PodExecutor {
     );
   }
 
-  /** Resolves when the container is no longer running; a hook on a dead container would only wait. */
+  /** Resolves when the container has exited, so that a hook does not wait for a dead container. */
   private containerGone(containerId: string, pod: Pod): Promise<void> {
     return new Promise((resolve) => {
       const unsubscribe = this.services.runtime.onChange(() => {
@@ -170,7 +170,7 @@ export class PodExecutor {
   ): Promise<void> {
     const { services } = this;
     const { runtime, events, clock, probeNetwork: network } = services;
-    // An image can change while the pod runs, so admission alone would not do.
+    // An image can change while the pod runs, so the check at admission is not sufficient.
     const hostRoot = isHostRootImage(container.image ?? '');
     if (hostRoot && !mayUseHostRoot(this.source) && !mayNameHostRoot(pod, container)) {
       const message = hostRootRefusal(`container ${container.name}`);
@@ -275,7 +275,7 @@ export class PodExecutor {
     }
   }
 
-  /** Of an ephemeral container with a target: the target's id. */
+  /** Returns the container ID of an ephemeral container's target, if it has one. */
   private targetOf(pod: Pod, container: Container | EphemeralContainer): string | undefined {
     const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
     if (name === undefined || name === '') return undefined;
@@ -286,7 +286,7 @@ export class PodExecutor {
     return target.id;
   }
 
-  /** /etc/hosts and the termination log. */
+  /** Mounts of /etc/hosts and of the termination log. */
   private async ownMounts(
     pod: Pod,
     container: Container | EphemeralContainer,
@@ -315,7 +315,7 @@ export class PodExecutor {
     return own;
   }
 
-  /** False when the disk has no room for a file that a pod of the control plane can start without. */
+  /** Returns false when the disk is full and the file is optional for a control plane pod. */
   private async unlessFull(pod: Pod, work: Promise<void>): Promise<boolean> {
     try {
       await work;
@@ -327,7 +327,7 @@ export class PodExecutor {
     }
   }
 
-  /** `<pod>_<namespace>_<container>-<id>.log`, which log collectors look for. */
+  /** Creates the link `<pod>_<namespace>_<container>-<id>.log`, which log collectors expect. */
   private async linkLog(pod: Pod, container: string, id: string, path: string): Promise<void> {
     const { containerLogs } = this.services.settings.paths;
     const link = join(containerLogs, `${pod.metadata?.name}_${pod.metadata?.namespace}_${container}-${id}.log`);
@@ -340,7 +340,7 @@ export class PodExecutor {
 }
 
 const POST_START_LIMIT_MS = 600_000;
-/** More than a container may write to its log between two checks of its size. */
+/** Bytes that a container may write to its log between two size checks. */
 const LOG_BETWEEN_CHECKS_BYTES = 16 << 20;
 
 async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -19,18 +19,19 @@ import { unsupportedField } from './unsupported-fields.ts';
 interface Managed {
   readonly worker: PodWorker;
   readonly source: PodSource;
-  /** No longer wanted by any source: goes when it has ended. */
+  /** Whether no source contains the pod any longer. It is removed after it has ended. */
   gone: boolean;
 }
 
 /**
- * Which pods this node should run, from all sources, and a worker for each. Mirror pods are only the faces of static
- * pods. A static pod whose manifest changed is a new pod of the same name: it starts when the old one has ended.
+ * Holds the pods that this node should run, from all sources, and a worker for each. A mirror pod only represents a
+ * static pod. A static pod with a changed manifest is a new pod of the same name, which starts when its predecessor has
+ * ended.
  */
 export class PodManager {
   private readonly services: PodServices;
   private readonly managed = new Map<string, Managed>();
-  /** Static pods that wait for their predecessor, by full name. */
+  /** Static pods that wait for their predecessor to end, by full name. */
   private readonly queued = new Map<string, { readonly pod: Pod; readonly source: PodSource }>();
   private readonly staticPods = new Map<PodSource, Map<string, Pod>>();
   private readonly mirrors = new Map<string, Pod>();
@@ -44,7 +45,7 @@ export class PodManager {
     this.onStaticChanged = onStaticChanged;
   }
 
-  // ── what others ask ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   worker(uid: string): PodWorker | undefined {
     return this.managed.get(uid)?.worker;
@@ -61,14 +62,14 @@ export class PodManager {
       .map((worker) => worker.pod);
   }
 
-  /** Undefined: it is not known yet which pods the API wants here. */
+  /** Pods of this node. Undefined while the list of API pods is incomplete. */
   knownPods(withoutApi: boolean): Pod[] | undefined {
     return withoutApi || this.apiSynced || this.isCutOff ? this.activePods() : undefined;
   }
 
   /**
-   * Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they
-   * ask for.
+   * Other admitted pods that have not released their resources. Returns them with their allocated resources instead of
+   * the requested ones.
    */
   podsBeside(pod: Pod): Pod[] {
     return this.workers()
@@ -77,15 +78,15 @@ export class PodManager {
   }
 
   /**
-   * Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod.
-   * While the host is cut off, all: no controller puts another in their place.
+   * Static pods and system-critical pods are never evicted. While the host is disconnected, no pod is, because no
+   * controller would replace it. Source: pkg/kubelet/types IsCriticalPod.
    */
   isCritical({ uid, pod }: PodWorker): boolean {
     if (this.isCutOff) return true;
     return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
   }
 
-  /** The worker behind a name as clients know it; a mirror's name is its static pod's. */
+  /** Finds a worker by the name that clients use. The name of a mirror pod maps to its static pod. */
   byName(namespace: string, name: string): PodWorker | undefined {
     let found: PodWorker | undefined;
     for (const { worker, gone } of this.managed.values()) {
@@ -117,14 +118,12 @@ export class PodManager {
     for (const { worker } of this.managed.values()) worker.wake();
   }
 
-  // ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** All pods of a manifest source. */
+  /** Replaces all pods of a manifest source. */
   setStaticPods(source: PodSource, pods: readonly Pod[]): void {
     const before = this.staticPods.get(source) ?? new Map<string, Pod>();
     const now = new Map(pods.map((pod) => [pod.metadata?.uid ?? '', pod]));
     this.staticPods.set(source, now);
-    // Before anything is added: a predecessor from before this process began must end first.
+    // Must run before pods are added: predecessors left by an earlier process have to end first.
     this.sourceSynced(source);
     for (const [uid, pod] of before) {
       if (!now.has(uid) && !isForeign(this.managed.get(uid), source)) this.remove(uid, graceOf(pod));
@@ -139,7 +138,7 @@ export class PodManager {
     this.onStaticChanged();
   }
 
-  /** A pod of this node at the API was added or changed. */
+  /** Handles an added or changed pod of this node from the API. */
   setApiPod(pod: Pod): void {
     const uid = pod.metadata?.uid ?? '';
     if (isMirror(pod)) {
@@ -161,7 +160,10 @@ export class PodManager {
     }
   }
 
-  /** A pod that was bound to this node when the API server was last in reach. Its status waits for the API's word. */
+  /**
+   * Adds a pod that was bound to this node when the API server was last reachable. Its status is not reported before
+   * the API confirms it.
+   */
   setLastKnownPod(pod: Pod): void {
     this.cutOff = true;
     if (!this.managed.has(pod.metadata?.uid ?? '')) this.add(pod, 'api');
@@ -183,8 +185,7 @@ export class PodManager {
   }
 
   /**
-   * After the first complete look at a source: pods that run here on its behalf and that it does not want any more are
-   * ended.
+   * Called after the first complete listing of a source. Ends running pods of that source which it no longer contains.
    */
   sourceSynced(source: PodSource): void {
     if (source === 'api') this.apiSynced = true;
@@ -197,7 +198,7 @@ export class PodManager {
     return this.apiSynced;
   }
 
-  /** The API's pods are those that were last known; its own list has not come yet. */
+  /** Whether only last known API pods are available because the API has not been listed yet. */
   get isCutOff(): boolean {
     return this.cutOff && !this.apiSynced;
   }
@@ -244,7 +245,7 @@ export class PodManager {
       this.refuse(pod, rejection);
       worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
     } else this.block(worker, pod);
-    // Adopted: what its volumes project may have changed while this process was down.
+    // Volume sources of an adopted pod may have changed while this process was down.
     if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
     else worker.wake();
     this.services.cgroups
@@ -257,7 +258,7 @@ export class PodManager {
     this.services.log.warn('pod not admitted', { pod: fullName(pod), reason, error: message });
   }
 
-  /** A pod that asks for what this node does not do stays Pending. */
+  /** Keeps a pod Pending when it sets fields that this node does not support. */
   private block(worker: PodWorker, pod: Pod): void {
     if (worker.terminating || this.runs(pod)) return;
     const found = unsupportedField(pod, this.services.runtimeFacts());
@@ -266,7 +267,7 @@ export class PodManager {
     worker.block(found);
   }
 
-  /** A pod that already runs here was admitted before this process began. */
+  /** Whether the pod already runs here, so an earlier process has admitted it. */
   private runs(pod: Pod): boolean {
     return this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0;
   }
@@ -278,13 +279,13 @@ export class PodManager {
 
   private admit(pod: Pod, source: PodSource): Rejection | undefined {
     if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
-    // Also of a pod that already runs here: an earlier version may have admitted it.
+    // Also check running pods: an earlier version may have admitted them.
     const [reserved] = mayUseHostRoot(source) ? [] : hostRootFields(pod);
     if (reserved !== undefined) return { reason: 'HostRootImage', message: hostRootRefusal(reserved) };
     if (pod.metadata?.deletionTimestamp !== undefined || this.runs(pod)) return undefined;
-    // An earlier process admitted it: only then has it a start time.
+    // A start time proves that an earlier process admitted the pod.
     if (this.isCutOff && source === 'api' && pod.status?.startTime !== undefined) return undefined;
-    // The control plane's own manifests are files and have the reserved ports.
+    // Manifest files of the control plane may use the reserved ports.
     const { settings, containers } = this.services;
     const unsafe = settings.allowedUnsafeSysctls;
     if (source === 'file') return manifestRejection(pod, unsafe) ?? containers.admit(pod);
@@ -316,7 +317,6 @@ export class PodManager {
     if (known.worker.finished) this.close(uid);
   }
 
-  /** Called by the services when a worker has ended. */
   ended(uid: string): void {
     const known = this.managed.get(uid);
     if (known?.gone === true) this.close(uid);
@@ -325,7 +325,7 @@ export class PodManager {
     this.services.cgroups
       .updateQos(this.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
-    // What it held may be what another waits for.
+    // The resources released by this pod may allow a deferred resize.
     for (const { worker } of this.managed.values()) if (worker.resizeDeferred) worker.wake();
   }
 
@@ -344,7 +344,7 @@ export class PodManager {
     this.onStaticChanged();
   }
 
-  /** Removes the records, logs and files of a pod that is gone. */
+  /** Removes the records, logs and files of a deleted pod. */
   private async collect(pod: Pod): Promise<void> {
     const uid = pod.metadata?.uid ?? '';
     const { runtime, view, directories, log } = this.services;
@@ -362,7 +362,7 @@ export class PodManager {
     await view.refresh();
   }
 
-  /** Pods that the runtime knows and their source does not. */
+  /** Ends pods that the runtime has but their source does not. */
   endOrphans(): void {
     const wanted = new Set(this.allStaticPods().map((pod) => pod.metadata?.uid));
     for (const uid of this.services.view.uids()) {
@@ -402,14 +402,17 @@ export class PodManager {
   }
 }
 
-/** As the executor noted it at the sandbox. */
+/** Reads the source that the executor recorded on the sandbox. */
 const sourceOf = (noted: string | undefined): PodSource => MANIFEST_SOURCES.find((each) => each === noted) ?? 'api';
 
-/** A UID of a manifest can be chosen by its author: it must not make a pod of one source the successor of another's. */
+/**
+ * Whether the pod belongs to another source. Manifest authors choose UIDs, which must not connect pods of different
+ * sources.
+ */
 const isForeign = (known: Managed | undefined, source: PodSource): boolean =>
   known !== undefined && known.source !== source;
 
-/** Upstream's default, for containers that some other kubelet made. */
+/** Upstream's default, used for containers of another kubelet. */
 const ORPHAN_GRACE_SECONDS = 30;
 
 function mirrorMatches(mirror: Pod | undefined, pod: Pod): boolean {

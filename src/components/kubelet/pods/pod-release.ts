@@ -1,16 +1,18 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodServices } from './services.ts';
 
-/** How much of an ended pod stays on the disk. */
+/** Data of an ended pod that stays on disk. */
 export type Kept =
-  /** All: the host only stops, and the pod is started again with its volumes. */
+  /** All data, because the host only stops and will restart the pod with its volumes. */
   | 'volumes'
-  /** Its containers' records and logs: the pod object may stay. */
+  /** Container records and logs, because the pod object may still exist. */
   | 'records'
-  /** Nothing: the pod was evicted for what it uses of the node. */
+  /** No data, because the pod was evicted for its resource usage. */
   | 'nothing';
 
-/** Releases what an ended pod held. Container records stay for `logs --previous` until the pod object is gone. */
+/**
+ * Releases the resources of an ended pod. Container records stay for `logs --previous` until the pod object is deleted.
+ */
 export async function releasePod(services: PodServices, pod: Pod, kept: () => Kept): Promise<void> {
   const uid = pod.metadata?.uid ?? '';
   services.prober.remove(uid);

@@ -9,12 +9,12 @@ import { kernelHostname, parseResolvConf, podDns } from './network-files.ts';
 import { portMappings } from './port-mappings.ts';
 import type { PodServices } from './services.ts';
 
-/** Afterwards the API may have changed what volumes show, and a watch may have missed it. */
+/** Age after which volume sources are read again: the API may have changed and a watch may have missed it. */
 const FRESH_MS = 1_000;
 
 type Create = Extract<PodAction, { type: 'createSandbox' }>;
 
-/** What a pod's containers stand on: its volumes, its cgroup and its sandbox. */
+/** Prepares the environment of a pod's containers: volumes, cgroup and sandbox. */
 export class PodSandbox {
   readonly #services: PodServices;
   readonly #source: PodSource;
@@ -22,21 +22,21 @@ export class PodSandbox {
   #volumesFailed = false;
   #volumesSetUpMs = Number.NEGATIVE_INFINITY;
 
-  /** `fail` ends the pod: it cannot run on this node. */
+  /** `fail` ends the pod because it cannot run on this node. */
   constructor(services: PodServices, source: PodSource, fail: (reason: string, message: string) => void) {
     this.#services = services;
     this.#source = source;
     this.#fail = fail;
   }
 
-  /** Leaves no sandbox when the volumes fail. */
+  /** Creates no sandbox when the volumes fail. */
   async create(pod: Pod, action: Create): Promise<void> {
     const services = this.#services;
     for (const id of action.replaces) await services.runtime.stopPodSandbox(id);
     if (action.replaces.length > 0) {
       services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
     }
-    // First of all: what is found later without an owner is known by this directory.
+    // This directory must exist first: it identifies the owner of leftovers that are found later.
     await services.files.pods
       .makeDirectory(services.directories.pod(pod.metadata?.uid ?? ''), 0o750)
       .catch((error: unknown) => {
@@ -55,7 +55,7 @@ export class PodSandbox {
     if (sandbox.status === 'rejected') throw sandbox.reason;
   }
 
-  /** True right after the volumes were set up: a container that starts with the sandbox needs no second look. */
+  /** True shortly after volume setup, so that containers started with the sandbox skip a second check. */
   get areVolumesFresh(): boolean {
     return this.#services.clock.monotonicMs() - this.#volumesSetUpMs < FRESH_MS;
   }
@@ -67,7 +67,7 @@ export class PodSandbox {
       this.#volumesFailed = false;
       this.#volumesSetUpMs = clock.monotonicMs();
     } catch (error) {
-      // The next try sets them up first: a pod that waits for a config map is no reason to make namespaces.
+      // The next attempt sets up volumes first. No namespaces are created for a pod that waits for a config map.
       this.#volumesFailed = true;
       if (error instanceof VolumeError && error.exceedsAttachLimit)
         this.#fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
@@ -76,14 +76,14 @@ export class PodSandbox {
     }
   }
 
-  /** Returns the sandbox's id. */
+  /** Returns the sandbox ID. */
   async #run(pod: Pod, attempt: number): Promise<string> {
     const services = this.#services;
     try {
       const cgroup = services.cgroups.ensurePod(pod);
-      // It is awaited with the sandbox below.
+      // Awaited together with the sandbox below.
       cgroup.catch(() => {});
-      // Only a process that the sandbox itself starts needs it already.
+      // The sandbox needs the cgroup now only if it starts a process itself.
       if (pod.spec?.shareProcessNamespace === true) await cgroup;
       const [runtimeHandler, resolvConf, firstImageId] = await Promise.all([
         services.runtimeClasses.handlerOf(pod),
@@ -131,7 +131,7 @@ export class PodSandbox {
         [LABELS.podNamespace]: namespace,
         [LABELS.podUid]: uid,
       },
-      // The kubelet's own note: an API pod could claim to be a static one.
+      // Overrides the pod's annotation: an API pod must not claim to be a static pod.
       annotations: { ...annotations, [CONFIG_SOURCE]: this.#source },
       logDirectory: directories.logs(pod),
       hostNetwork: spec?.hostNetwork === true,
@@ -146,7 +146,7 @@ export class PodSandbox {
     };
   }
 
-  /** Undefined: the image is not here yet, or none is needed. */
+  /** Undefined when the image is not present yet or not required. */
   async #firstImageId({ spec }: Pod): Promise<string | undefined> {
     const image = (spec?.initContainers?.[0] ?? spec?.containers[0])?.image ?? '';
     if (isHostRootImage(image)) return undefined;
@@ -165,7 +165,7 @@ export class PodSandbox {
   }
 }
 
-/** Static pods on the host's root start also while the disk is full. */
+/** Static pods with the host's root start even if the disk is full. */
 export const isOfControlPlane = ({ spec }: Pod, source: PodSource): boolean =>
   mayUseHostRoot(source) &&
   [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].every(({ image }) => isHostRootImage(image ?? ''));

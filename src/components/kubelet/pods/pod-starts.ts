@@ -20,20 +20,20 @@ export interface PodStartsOptions {
   readonly executor: PodExecutor;
   readonly retries: Retries;
   readonly pod: () => Pod;
-  /** The pod with the resources that it has. */
+  /** The pod with its allocated resources. */
   readonly allottedPod: () => Pod;
-  /** The sandbox runs and the volumes are mounted. */
+  /** Called when the sandbox runs and the volumes are mounted. */
   readonly onSandbox: () => void;
 }
 
-/** The step of an action, under which its retries are counted. */
+/** Name of an action's step, by which its retries are counted. */
 export const stepOf = (action: StartAction): string => (action.type === 'createSandbox' ? 'sandbox' : action.name);
 
-/** Creates the sandbox and starts containers, one after another; keeps what the next plan must know of failures. */
+/** Creates the sandbox and starts containers sequentially. Keeps the failures for the next plan. */
 export class PodStarts {
   readonly failures = new Map<string, WaitingReason>();
   readonly backOff = new Map<string, BackOffEntry>();
-  /** Of an earlier kubelet, until the container is started again. */
+  /** Restart counts from an earlier kubelet, valid until the container starts again. */
   readonly restartCounts = new Map<string, number>();
   readonly #options: PodStartsOptions;
 
@@ -41,7 +41,6 @@ export class PodStarts {
     this.#options = options;
   }
 
-  /** Stops before the next action when `signal` is aborted. */
   async run(actions: readonly StartAction[], snapshot: PodSnapshot, signal: AbortSignal): Promise<void> {
     for (const action of actions) {
       if (signal.aborted) return;
@@ -51,7 +50,7 @@ export class PodStarts {
     await this.#options.services.view.refresh();
   }
 
-  /** A container of another image starts at once, and its first failure is the first. */
+  /** Resets the back-off of containers whose image changed. */
   updated(before: Pod, after: Pod): void {
     const images = new Map(
       [...initContainersOf(before), ...containersOf(before)].map(({ name, image }) => [name, image]),

@@ -26,7 +26,7 @@ import { terminationMessage } from './termination-message.ts';
 import { VolumeRefresh } from './volume-refresh.ts';
 
 export interface Termination {
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly startedAtMs: number;
   readonly graceSeconds: number;
 }
@@ -35,8 +35,8 @@ const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 
 /**
- * Makes one pod true: looks, plans, carries out, and looks again whenever something may have changed. Long work (pulls,
- * starts, stops) runs beside the loop, so that a deletion or a shorter grace period is never kept waiting.
+ * Reconciles one pod: observes, plans and executes, and repeats after every relevant change. Pulls, starts and stops
+ * run outside the loop, so a deletion or a shorter grace period takes effect immediately.
  */
 export class PodWorker {
   readonly uid: string;
@@ -65,10 +65,9 @@ export class PodWorker {
   private stopped = false;
   private released = false;
   private refused = false;
-  /** The pod's phase is final. */
   private concluded = false;
   private onFinished: (() => void) | undefined;
-  /** Everything has ended and what the pod held is given back. */
+  /** Whether everything has ended and the pod's resources are released. */
   finished = false;
 
   constructor(pod: Pod, services: PodServices, source: PodSource) {
@@ -119,7 +118,7 @@ export class PodWorker {
     return this.currentPod;
   }
 
-  /** The pod with the resources that it has, which may not be those that it asks for. */
+  /** The pod with its allocated resources, which may differ from the requested ones. */
   get allottedPod(): Pod {
     return this.resize.allottedPod(this.currentPod);
   }
@@ -136,7 +135,7 @@ export class PodWorker {
     return this.termination !== undefined;
   }
 
-  /** It was refused at admission and never held anything of the node. */
+  /** Whether admission refused the pod, so it never held node resources. */
   get rejected(): boolean {
     return this.refused;
   }
@@ -150,45 +149,45 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Ends a pod that was not admitted, before it began. */
+  /** Ends a pod that was not admitted and has not started. */
   reject(failure: { readonly reason: string; readonly message: string }): void {
     this.refused = true;
     this.terminate(0, failure);
   }
 
-  /** Keeps the pod Pending: nothing of it is started. */
+  /** Keeps the pod Pending and starts no part of it. */
   block(why: WaitingReason): void {
     this.blocked = why;
     for (const { name } of [...initContainersOf(this.currentPod), ...containersOf(this.currentPod)])
       this.starts.failures.set(name, { reason: 'Blocked', message: why.message });
   }
 
-  /** The content of a config map or secret changed, or a token is due. */
+  /** Called when a config map or secret changed, or when a token is due for renewal. */
   configChanged(): void {
     this.volumes.due = true;
     this.retries.clear();
     this.wake();
   }
 
-  /** Containers that wait for their back-off are started at once, and the next failure counts as the first. */
+  /** Starts waiting containers immediately and resets the back-off. */
   forgetBackOff(): void {
     this.starts.backOff.clear();
     this.wake();
   }
 
-  /** It was ended for what it uses of the node. */
+  /** Whether the pod was evicted for its resource usage. */
   get evicted(): boolean {
     return this.failure?.reason === EVICTED && !this.refused;
   }
 
-  /** Ends a pod for what it uses of the node. A pod that is ending already loses what is left of its grace period. */
+  /** Ends a pod for its resource usage. A pod that is already terminating loses the rest of its grace period. */
   evict(graceSeconds: number, message: string): void {
     this.services.events.pod(this.currentPod, 'Warning', EVICTED, message);
     this.services.log.warn('pod evicted', { pod: this.name, reason: message.trim() });
     this.terminate(graceSeconds, { reason: EVICTED, message });
   }
 
-  /** Ends a pod that lost what it needs of the node. */
+  /** Fails a pod that lost a required resource of the node. */
   fail(reason: string, message: string): void {
     if (this.finished || this.failure !== undefined) return;
     this.services.events.pod(this.currentPod, 'Warning', reason, message);
@@ -196,7 +195,7 @@ export class PodWorker {
     this.terminate(Number(this.currentPod.spec?.terminationGracePeriodSeconds ?? 30), { reason, message });
   }
 
-  /** Adopts a final phase that the API has set, with its reason. */
+  /** Adopts a final phase and its reason from the API. */
   private takeFinalPhase({ phase, reason, message }: PodStatus = {}): void {
     if (phase === undefined || !isFinal(phase)) return;
     if (!isFinal(this.lastStatus.phase)) {
@@ -210,13 +209,13 @@ export class PodWorker {
     this.conclude();
   }
 
-  /** Ends a pod whose phase is final. The API or the kubelet has set the phase, and it stays. */
+  /** Ends a pod whose phase is final, set by the API or by the kubelet. The phase does not change any more. */
   private conclude(): void {
     this.concluded = true;
     if (this.termination === undefined) this.terminate(graceOf(this.currentPod));
   }
 
-  /** Ends the pod. A later call can only shorten what is left. */
+  /** Terminates the pod. Later calls can only shorten the remaining grace period. */
   terminate(graceSeconds: number, failure?: { readonly reason: string; readonly message: string }): void {
     const nowMs = this.services.clock.monotonicMs();
     this.failure ??= failure;
@@ -231,7 +230,6 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Resolves when the pod has ended. */
   ended(): Promise<void> {
     if (this.finished) return Promise.resolve();
     return new Promise((resolve) => {
@@ -248,7 +246,7 @@ export class PodWorker {
     if (!this.looping && !this.stopped) void this.loop();
   }
 
-  /** Lets go of the pod and leaves its containers running. */
+  /** Stops this worker and leaves the containers running. */
   stop(): void {
     this.stopped = true;
     this.abandon.abort();
@@ -346,7 +344,7 @@ export class PodWorker {
     };
   }
 
-  /** The planner compares with the wall clock. */
+  /** Converts to wall-clock time, which the planner uses. */
   private inWallTime({ startedAtMs, graceSeconds }: Termination): Termination {
     const { clock } = this.services;
     return { startedAtMs: clock.nowMs() - (clock.monotonicMs() - startedAtMs), graceSeconds };
@@ -364,7 +362,7 @@ export class PodWorker {
   private probe(snapshot: PodSnapshot): void {
     const { prober } = this.services;
     if (this.termination !== undefined) {
-      // Readiness counts until the end; a container that is being stopped is not restarted for being unwell.
+      // Readiness probes run until the end. Failed liveness probes do not restart a container that is being stopped.
       if (snapshot.containers.every((status) => status.state !== 'running')) prober.remove(this.uid);
       return;
     }
@@ -382,7 +380,7 @@ export class PodWorker {
   private report(snapshot: PodSnapshot, plan: PodPlan): void {
     const { services } = this;
     const resize = this.resize.stateOf(snapshot.pod);
-    // Probes that were only just begun have a say in what is reported.
+    // Wait for the results of new probes, so that the status includes them.
     const verdicts = services.prober.verdictsFor(snapshot.containers.map((status) => status.id));
     this.lastStatus = podStatus({
       snapshot: { ...snapshot, verdicts },

@@ -2,8 +2,8 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { PortMapping } from '../../../core/podplan/port.ts';
 
 /**
- * Host ports only: a container port without one needs no mapping. Of the same containers that the scheduler and the
- * node's admission look at.
+ * Mappings of host ports. A container port without a host port needs none. Uses the same containers as the scheduler
+ * and the node's admission.
  */
 export function portMappings(pod: Pod): PortMapping[] {
   if (pod.spec?.hostNetwork === true) return [];

@@ -3,7 +3,7 @@ import { pullCredentials } from '../../../api/kinds/secrets/pull-credentials.ts'
 import type { RegistryAuth } from '../../../core/podplan/port.ts';
 import type { PodServices } from './services.ts';
 
-/** The credentials of the pod's pull secrets, or else of the node. */
+/** Credentials from the pod's pull secrets, or from the node if there are none. */
 export async function podRegistryAuth(
   { config, credentials }: Pick<PodServices, 'config' | 'credentials'>,
   pod: Pod,
@@ -11,7 +11,7 @@ export async function podRegistryAuth(
 ): Promise<RegistryAuth | undefined> {
   const secrets: Secret[] = [];
   for (const reference of pod.spec?.imagePullSecrets ?? []) {
-    // Upstream pulls without a secret that is missing: the image may be public.
+    // A missing secret is ignored, as upstream does: the image may be public.
     const secret = await config.secretObject(pod, reference.name ?? '').catch(() => undefined);
     if (secret !== undefined) secrets.push(secret);
   }

@@ -1,7 +1,6 @@
 /**
- * Resources of running pods changed in place (KEP-1287): what was asked for becomes what is allotted once the node has
- * room, and is then written to the kernel. What the pod's status reports is the record that survives a restart of this
- * process.
+ * In-place resize of running pods (KEP-1287). Requested resources become allocated when the node has room and are then
+ * written to the kernel. The pod's status records the allocation and survives a restart of this process.
  */
 import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
@@ -22,7 +21,7 @@ type Resizable = Container & {
 
 export interface ResizeHost {
   readonly services: PodServices;
-  /** Ends the container, so that it starts with what it is allotted now. */
+  /** Stops the container, so that it restarts with its allocated resources. */
   restart(container: Container, status: ContainerStatus): void;
 }
 
@@ -30,7 +29,7 @@ export class PodResize {
   private readonly host: ResizeHost;
   private readonly allotted = new Map<string, Resources>();
   private current: ResizeState | undefined;
-  /** What `allottedPod` returned with less than the pod asks for. */
+  /** Pods returned by `allottedPod` with fewer resources than requested. */
   private readonly behind = new WeakSet<Pod>();
 
   constructor(pod: Pod, host: ResizeHost) {
@@ -42,20 +41,20 @@ export class PodResize {
     }
   }
 
-  /** Of the last attempt; undefined: none is due, or none was made yet. */
+  /** State of the last attempt. Undefined when no resize is due or none was attempted. */
   get state(): ResizeState | undefined {
     return this.current;
   }
 
   /**
-   * For the status of a pod that `allottedPod` returned; undefined when it has what it asks for. A status that names
-   * the new generation with old resources says that they are being changed.
+   * Resize state for a pod returned by `allottedPod`. Undefined when it has the requested resources. A status with the
+   * new generation and old resources means that a resize is in progress.
    */
   stateOf(allotted: Pod): ResizeState | undefined {
     return this.current ?? (this.behind.has(allotted) ? { type: 'PodResizeInProgress' } : undefined);
   }
 
-  /** The pod with what its containers are allotted in place of what they ask for. */
+  /** Returns the pod with allocated resources in place of the requested ones. */
   allottedPod(pod: Pod): Pod {
     if (this.pending(pod).length === 0) return pod;
     const replaced = (container: Container): Container => {
@@ -83,8 +82,7 @@ export class PodResize {
   }
 
   /**
-   * Allots and applies what is asked for, as far as it goes. Rejects when the kernel does not take it; the caller tries
-   * again.
+   * Allocates and applies requested resources as far as possible. Rejects when the kernel refuses; the caller retries.
    */
   async advance(pod: Pod, running: readonly ContainerStatus[]): Promise<void> {
     const pending = this.pending(pod);
@@ -106,8 +104,8 @@ export class PodResize {
       return;
     }
     try {
-      // Growing, the pod's own limits must make room first; shrinking, they can only follow: then this first try is
-      // refused.
+      // When growing, the pod's limits must be raised first. When shrinking, they can only follow, so this first
+      // attempt fails.
       await services.cgroups.ensurePod(pod).catch(() => {});
       for (const container of pending) await this.apply(pod, container, running);
       await services.cgroups.ensurePod(pod);
@@ -137,7 +135,7 @@ export class PodResize {
   }
 }
 
-/** What of the requirements does not change in place. */
+/** Requirements that cannot be resized in place. */
 function rest(resources: ResourceRequirements | undefined): ResourceRequirements {
   return resources?.claims === undefined ? {} : { claims: resources.claims };
 }

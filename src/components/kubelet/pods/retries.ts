@@ -1,7 +1,4 @@
-/**
- * When the failed steps of one pod are due again, in monotonic time: a delay that doubles up to a bound, by the step's
- * name.
- */
+/** Retry times of the failed steps of one pod, in monotonic time. The delay doubles up to a maximum, per step. */
 export class Retries {
   readonly #minMs: number;
   readonly #maxMs: number;
@@ -12,7 +9,7 @@ export class Retries {
     this.#maxMs = bounds.maxMs;
   }
 
-  /** Undefined: at once. */
+  /** Returns undefined when the step is due immediately. */
   dueAtMs(step: string): number | undefined {
     return this.#steps.get(step)?.atMs;
   }
@@ -21,13 +18,13 @@ export class Retries {
     return Math.min(this.#maxMs, this.#minMs * 2 ** (this.#steps.get(step)?.attempts ?? 0));
   }
 
-  /** Counts a failure. */
+  /** Records a failure. */
   failed(step: string, nowMs: number): void {
     const attempts = (this.#steps.get(step)?.attempts ?? 0) + 1;
     this.#steps.set(step, { attempts, atMs: nowMs + this.delayMs(step) });
   }
 
-  /** The next failure counts as the first. */
+  /** Defers the step until `atMs` and resets its back-off. */
   failedUntil(step: string, atMs: number): void {
     this.#steps.set(step, { attempts: 0, atMs });
   }

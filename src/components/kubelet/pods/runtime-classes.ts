@@ -1,4 +1,4 @@
-/** The runtime handler of a pod's class. Source: KEP-585; pkg/kubelet/runtimeclass. */
+/** Resolves the runtime handler of a pod's RuntimeClass. Source: KEP-585; pkg/kubelet/runtimeclass. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -6,14 +6,14 @@ import type { ApiClient } from '../../../client/types.ts';
 
 export class RuntimeClasses {
   #client: ApiClient | undefined;
-  /** A class keeps its handler for as long as it exists. */
+  /** Handlers by class name. The handler of a RuntimeClass is immutable. */
   readonly #known = new Map<string, string>();
 
   connect(client: ApiClient): void {
     this.#client = client;
   }
 
-  /** Undefined: the default. Throws an Error with upstream's words when the class cannot be read. */
+  /** Returns undefined for the default handler. Throws an Error with upstream's text when the class cannot be read. */
   async handlerOf(pod: Pod): Promise<string | undefined> {
     const name = pod.spec?.runtimeClassName ?? '';
     if (name === '') return undefined;

@@ -10,13 +10,13 @@ export interface PodView {
 }
 
 const EMPTY: PodView = { sandboxes: [], containers: [] };
-/** Hints cover everything; this only heals a hint that was lost. */
+/** Fallback for a lost notification of the runtime. */
 const SAFETY_RELIST_MS = 60_000;
 const RETRY_MS = 500;
 
 /**
- * What the runtime runs, by pod UID. Listed again whenever the runtime hints at a change; hints that come while a list
- * is under way lead to one more. Listeners learn which pods look different.
+ * Cache of the runtime's sandboxes and containers by pod UID. A notification of the runtime triggers a new list;
+ * notifications during a list cause one more. Listeners receive the UIDs of changed pods.
  */
 export class RuntimeView {
   private readonly runtime: Runtime;
@@ -30,7 +30,7 @@ export class RuntimeView {
   private unsubscribe: (() => void) | undefined;
   private timer: Timer | undefined;
   private stopped = false;
-  /** Undefined while the runtime answers. */
+  /** Last error of the runtime. Undefined while the runtime responds. */
   failure: string | undefined = 'container runtime has not been asked yet';
 
   constructor(options: {
@@ -65,7 +65,7 @@ export class RuntimeView {
     return [...this.pods.keys()];
   }
 
-  /** Resolves when a list that began after this call has been taken in. Never rejects: see `failure`. */
+  /** Resolves when a list that started after this call has been processed. Never rejects; see `failure`. */
   refresh(): Promise<void> {
     if (this.current === undefined) {
       this.current = this.list().finally(() => {

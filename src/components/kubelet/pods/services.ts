@@ -25,14 +25,14 @@ import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
 import type { UserNamespaces } from './user-namespaces.ts';
 
-/** What all pod workers share. */
+/** Services that all pod workers share. */
 export interface PodServices {
   readonly config: ConfigObjects;
   readonly settings: KubeletConfig;
   readonly runtime: Runtime;
   readonly view: RuntimeView;
   readonly cgroups: PodCgroups;
-  /** Which CPUs and NUMA nodes containers have. */
+  /** Assigns CPUs and NUMA nodes to containers. */
   readonly containers: ContainerManager;
   readonly volumes: VolumeManager;
   readonly tokens: TokenSource;
@@ -53,17 +53,17 @@ export interface PodServices {
   readonly hostIps: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
-  /** The name is the scheme of container ids. */
+  /** `runtimeName` is the scheme of container IDs. */
   runtimeFacts(): RuntimeFeatures & { readonly runtimeName: string };
   allocatable(): Readonly<Record<string, Quantity>>;
   services(): readonly Service[];
-  /** This node as the API has it; undefined until it has been seen. */
+  /** This Node from the API. Undefined until it has been read. */
   node(): Node | undefined;
   addresses(pod: Pod, sandbox: SandboxStatus): PodAddresses;
-  /** Pods that hold resources of the node, without this one. */
+  /** Other pods that hold resources of the node. */
   otherPods(pod: Pod): readonly Pod[];
-  /** Why the node's pressure keeps a pod from starting; undefined: it does not. */
+  /** Rejection of a pod because of node pressure. Undefined when pressure does not affect it. */
   underPressure(pod: Pod): Rejection | undefined;
-  /** Called when a pod has ended and what it held is given back. */
+  /** Called when a pod has ended and its resources are released. */
   onFinished(uid: string): void;
 }

@@ -10,45 +10,45 @@ import { type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.
 import { essentialPatch, statusPatch } from './status-patch.ts';
 
 interface Entry {
-  /**
-   * The pod object at the API that carries this status: the pod itself or its mirror; undefined while there is none.
-   */
+  /** API object that carries this status: the pod itself or its mirror pod. Undefined while there is none. */
   target: Pod | undefined;
   status: PodStatus | undefined;
-  /** The pod is over and holds nothing: its object can go. */
+  /** Whether the pod has terminated and released its resources, so its object can be deleted. */
   finished: boolean;
   syncing: boolean;
   dirty: boolean;
   failures: number;
   timer: Timer | undefined;
-  /** Until it fires, what is set of a start under way waits for what comes next. */
+  /** Delays statuses of a starting pod until it fires, to combine them with the next change. */
   start: Timer | undefined;
-  /** The status that the API refused, as text, and the monotonic time until which it is not sent again. */
+  /**
+   * Text of the status that the API rejected. The same status is not sent again before the monotonic time `untilMs`.
+   */
   refusal: { readonly status: string; readonly untilMs: number } | undefined;
-  /** Monotonic time at which the graceful deletion was first seen. */
+  /** Monotonic time at which the graceful deletion was first observed. */
   deletingMs: number | undefined;
 }
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 /**
- * How long the conditions of a pod whose containers are being created wait for the next change: most pods run before,
- * and a write costs the API server and each of its watchers more than the kubelet.
+ * Delay for conditions of a pod whose containers are being created. Most pods run before it expires, which saves a
+ * write: writes cost the API server and each watcher more than the kubelet.
  */
 const START_MS = 500;
 const CREATING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing']);
 const WRITTEN_POLL_MS = 20;
-/** What refuses a status (validation, an admission policy) may change, but not soon. */
+/** A validation rule or admission policy that rejects a status may change, but not soon. */
 const REFUSED_RETRY_MS = 60_000;
 const MAX_DOUBLINGS = 16;
 /**
- * A pod that ends at once stays visible as terminating for this long: a client that deletes gracefully and then reads
- * expects to find it, as upstream's conformance suite does. Upstream's kubelet takes about a second.
+ * Minimum time for which a terminating pod stays visible. A client that deletes gracefully and then reads expects to
+ * find the pod, as upstream's conformance suite does. Upstream's kubelet takes about a second.
  */
 const TERMINATING_MS = 250;
 
 /**
- * Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source:
+ * Writes pod statuses to the API: in order per pod, only the latest status, and only differences. Source:
  * pkg/kubelet/status.
  */
 export class StatusManager {
@@ -67,18 +67,18 @@ export class StatusManager {
     for (const uid of this.entries.keys()) this.kick(uid);
   }
 
-  /** `uid` is the kubelet's (a static pod's own, not its mirror's). */
+  /** `uid` is the kubelet's UID: a static pod's own, not that of its mirror pod. */
   set(uid: string, status: PodStatus): void {
     const entry = this.entry(uid);
     entry.status = status;
     const { metadata, status: known } = entry.target ?? {};
-    // After a power cut the API still shows a pod that runs.
+    // After a power failure the API still shows the pod as running.
     const isFirst = known?.phase === undefined || known.phase === 'Pending';
     if (!isFirst || !isStarting(status) || metadata?.deletionTimestamp !== undefined) this.kick(uid);
     else entry.start ??= this.clock.setTimer(START_MS, () => this.kick(uid));
   }
 
-  /** The object at the API was seen, changed or is gone. */
+  /** Handles an observed, changed or deleted object at the API. */
   setTarget(uid: string, target: Pod | undefined): void {
     const entry = this.entry(uid);
     entry.target = target;
@@ -98,7 +98,7 @@ export class StatusManager {
     this.entries.delete(uid);
   }
 
-  /** Resolves when what was set of these pods has reached the API. */
+  /** Resolves when the statuses of these pods have been written to the API. */
   async written(uids: readonly string[]): Promise<void> {
     const entries = (): Entry[] => uids.flatMap((uid) => this.entries.get(uid) ?? []);
     while (
@@ -108,7 +108,7 @@ export class StatusManager {
       await new Promise<void>((resolve) => this.clock.setTimer(WRITTEN_POLL_MS, resolve));
   }
 
-  /** Nothing more reaches the API, whatever is still set: pods that a stopping host ends are not over. */
+  /** Stops all writes to the API, including pending ones: pods stopped by a stopping host are not terminated. */
   stop(): void {
     this.client = undefined;
     for (const uid of [...this.entries.keys()]) this.forget(uid);
@@ -160,7 +160,7 @@ export class StatusManager {
       const most = isRefusal(error) ? REFUSED_RETRY_MS : MAX_RETRY_MS;
       const delay = Math.min(most, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, MAX_DOUBLINGS));
       entry.failures += 1;
-      // The first failure at level 2, its retries at level 4.
+      // The first failure is logged at level 2, retries at level 4.
       this.log.v(entry.failures === 1 ? 2 : 4, 'pod status not written yet', {
         pod: entry.target?.metadata?.name,
         error: messageOf(error),
@@ -179,14 +179,14 @@ export class StatusManager {
     const { target, status } = entry;
     if (target?.metadata?.name === undefined) return;
     if (status !== undefined && (await this.write(entry, target, status, client)) === 'replaced') return;
-    // What was set meanwhile is written before the pod is removed.
+    // Statuses set in the meantime are written before the pod is deleted.
     if (entry.dirty || !entry.finished || target.metadata.deletionTimestamp === undefined) return;
     const waitMs = entry.deletingMs === undefined ? 0 : entry.deletingMs + TERMINATING_MS - this.clock.monotonicMs();
     if (waitMs > 0) this.retry(uid, entry, waitMs);
     else await remove(target, client);
   }
 
-  /** A status that the API refuses holds up neither the pod's phase nor its deletion. */
+  /** Writes the status. A status that the API rejects blocks neither the phase nor the deletion of the pod. */
   private async write(
     entry: Entry,
     target: Pod,
@@ -224,21 +224,21 @@ export class StatusManager {
       const answer = await client
         .resource(resources.pods)
         .patch(name, namespace, 'strategic', { metadata: { uid }, status: patch }, { subresource: 'status' });
-      // What the API made of it is the base of the next difference, unless something newer has been seen meanwhile.
+      // The API's response is the base of the next patch, unless a newer object was observed in the meantime.
       if (entry.target === target) entry.target = answer;
       if (canonicalJson(answer.status) !== canonicalJson(target.status)) {
         this.log.v(4, 'pod status written', { pod: `${namespace}/${name}`, phase: answer.status?.phase });
       }
       return 'written';
     } catch (error) {
-      // The pod is deleted or replaced by another of its name: the informer reports it.
+      // The pod was deleted or replaced by another of the same name. The informer reports it.
       if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return 'replaced';
       throw error;
     }
   }
 }
 
-/** Nothing of the pod has run, failed or been refused. */
+/** Whether no part of the pod has run, failed or been rejected. */
 function isStarting({ phase, reason, containerStatuses = [], initContainerStatuses = [], conditions = [] }: PodStatus) {
   return (
     phase === 'Pending' &&
@@ -250,7 +250,7 @@ function isStarting({ phase, reason, containerStatuses = [], initContainerStatus
   );
 }
 
-/** Answers that the same request gets again until something else changes. */
+/** Status codes that the same request receives again until the object or the policy changes. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 405, 413, 415, 422]);
 
 const isRefusal = (error: unknown): error is ApiError => error instanceof ApiError && REFUSALS.has(error.httpCode);

@@ -2,7 +2,9 @@ import type { PodCondition } from 'kubernetes-types/core/v1';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 import { isKubeletCondition, type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.ts';
 
-/** Fields that are the kubelet's to remove. Others (nominatedNodeName, resize …) belong to somebody else. */
+/**
+ * Fields that the kubelet may remove. Other components own the remaining ones, such as nominatedNodeName and resize.
+ */
 const REMOVABLE = [
   'reason',
   'message',
@@ -13,9 +15,9 @@ const REMOVABLE = [
 ] as const satisfies readonly (keyof PodStatus)[];
 
 /**
- * The strategic merge patch that turns `from` into `to`; undefined when nothing differs. Conditions merge by type, so
- * those of others stay as they are; addresses merge by ip, so those that are gone are deleted by name; container
- * statuses are replaced as lists.
+ * Builds the strategic merge patch from `from` to `to`. Returns undefined when they are equal. Conditions merge by
+ * type, so conditions of other components are kept. Addresses merge by IP, so removed ones are deleted explicitly.
+ * Container statuses replace the list.
  */
 export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {};
@@ -39,7 +41,10 @@ export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unkn
 
 const MAX_MESSAGE = 1024;
 
-/** For a status that the API refuses: what clients and controllers wait for. Undefined when the API has it. */
+/**
+ * Patch for a status that the API rejects: only the fields that clients and controllers wait for. Undefined when the
+ * API has them already.
+ */
 export function essentialPatch(from: PodStatus, to: PodStatus, refusal: Error): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {};
   const message = to.message ?? `status: ${refusal.message}`.slice(0, MAX_MESSAGE);
@@ -71,7 +76,7 @@ function changedConditions(from: readonly PodCondition[], to: readonly PodCondit
 /** kubernetes-types stops before KEP-5067's field. */
 type Condition = PodCondition & { observedGeneration?: number };
 
-/** What `to` does not have is no difference: the API server keeps a generation and adds `lastProbeTime: null`. */
+/** Fields missing in `to` are ignored: the API server keeps a generation and adds `lastProbeTime: null`. */
 function sameCondition(from: Condition, to: Condition): boolean {
   return (
     (to.observedGeneration ?? from.observedGeneration) === from.observedGeneration &&

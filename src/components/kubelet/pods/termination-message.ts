@@ -1,4 +1,4 @@
-/** Why a container ended, in its own words. Source: kuberuntime_container.go getTerminationMessage. */
+/** Termination message of a container. Source: kuberuntime_container.go getTerminationMessage. */
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import { ANNOTATIONS } from '../../../core/podplan/snapshot.ts';
 import type { KubeletFiles } from '../files-port.ts';
@@ -8,8 +8,8 @@ const MAX_MESSAGE_BYTES = 4096;
 const LOG_LIMIT = { bytes: 2048, lines: 80 };
 
 /**
- * Of a container that has ended. What no one reads of its file is cut off: it would take room on the disk for as long
- * as the pod's object stays.
+ * Reads the message of an ended container. The unread rest of its file is truncated, because it would use disk space
+ * for as long as the pod object exists.
  */
 export async function terminationMessage(
   files: Pick<KubeletFiles, 'pods' | 'logs'>,

@@ -1,6 +1,6 @@
 /**
- * Fields of a pod that this node does not honour. A pod that sets one is left Pending with a reason and never runs
- * without it: the scheduler does not know the rule, so that a failed pod would only be created again. Source:
+ * Pod fields that this node does not support. A pod that sets one stays Pending with a reason. It is not failed,
+ * because the scheduler does not consider the rule and a controller would create the pod again and again. Source:
  * pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
  */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
@@ -10,9 +10,9 @@ import type { Rejection } from './admission.ts';
 export const FIELD_NOT_SUPPORTED = 'PodFieldNotSupported';
 
 interface Rule {
-  /** Below the pod's or the container's spec; `[]` stands for every item. */
+  /** Path below the pod's or the container's spec. `[]` matches every item. */
   readonly field: string;
-  /** Whether this value asks for more than the node does; the default: any value that is not empty. */
+  /** Whether the value is supported. Default: only an empty value is. */
   readonly unless?: (value: unknown, place: Place) => boolean;
 }
 
@@ -31,7 +31,7 @@ function withoutHostProcess(options: unknown): boolean {
   return (options as { readonly hostProcess?: unknown }).hostProcess !== true;
 }
 
-// The other options of Windows concern containers of Windows only, as the API documents them.
+// The API documents the other Windows options as effective for Windows containers only.
 const POD_RULES: readonly Rule[] = [
   { field: 'shareProcessNamespace', unless: (value, { pod }) => value !== true || pod.spec?.hostUsers !== false },
   { field: 'schedulingGroup' },
@@ -47,8 +47,7 @@ const CONTAINER_RULES: readonly Rule[] = [
 ];
 
 /**
- * Undefined: everything that the pod asks for is honoured. Ephemeral containers, which come later, are judged when they
- * start.
+ * Returns undefined when the node supports every field of the pod. Ephemeral containers are checked when they start.
  */
 export function unsupportedField(pod: Pod, features: Features): Rejection | undefined {
   const found = firstSet(pod.spec, POD_RULES, 'spec', { pod, list: undefined, features });
@@ -62,7 +61,7 @@ export function unsupportedField(pod: Pod, features: Features): Rejection | unde
   return appArmor(pod, [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])], features);
 }
 
-/** As `unsupportedField`, for one container of the pod. */
+/** Like `unsupportedField`, for one container of the pod. */
 export function unsupportedContainerField(
   pod: Pod,
   container: Container | EphemeralContainer,
@@ -86,7 +85,7 @@ function withoutSelinux(_value: unknown, { features }: Place): boolean {
   return !features.selinux;
 }
 
-/** A pod that insists on a profile must not run without. */
+/** Rejects a required AppArmor profile that cannot be applied. */
 function appArmor(
   pod: Pod,
   containers: readonly (Container | EphemeralContainer)[],

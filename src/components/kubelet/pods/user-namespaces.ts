@@ -1,6 +1,6 @@
 /**
- * Ranges of user and group ids of pods with `hostUsers: false` (KEP-127): 65,536 for each, which no other pod has, kept
- * in a file of the pod for the next kubelet. Source: pkg/kubelet/userns/userns_manager.go.
+ * Allocates user and group ID ranges for pods with `hostUsers: false` (KEP-127). Each pod gets 65,536 exclusive IDs,
+ * stored in a file of the pod for the next kubelet. Source: pkg/kubelet/userns/userns_manager.go.
  */
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -10,7 +10,7 @@ import type { KubeletDeps } from '../deps.ts';
 import type { PodDirectories } from './directories.ts';
 
 const LENGTH = 65_536;
-/** The first range is the host's own users. */
+/** The first range belongs to the host's own users. */
 const FIRST = 65_536;
 const MAX_ID = 2 ** 32 - 1;
 
@@ -34,7 +34,7 @@ export class UserNamespaces {
     this.#features = features;
   }
 
-  /** Reads what an earlier kubelet gave to pods that may still run. */
+  /** Loads the ranges of pods that an earlier kubelet started and that may still run. */
   async start(): Promise<void> {
     const { files, log } = this.#deps;
     for (const uid of await files.pods.names(this.#directories.pods)) {
@@ -49,7 +49,10 @@ export class UserNamespaces {
     }
   }
 
-  /** Undefined: the pod is in the host's. Throws an Error in upstream's words where there is none to be had. */
+  /**
+   * Returns undefined when the pod uses the host's user namespace. Throws an Error with upstream's text when no range
+   * is available.
+   */
   async mappingOf(pod: Pod, handler = ''): Promise<IdMapping | undefined> {
     const { hostUsers } = (pod.spec ?? {}) as { readonly hostUsers?: boolean };
     if (hostUsers !== false) return undefined;
@@ -72,7 +75,7 @@ export class UserNamespaces {
     return { hostId: hostIdOf(range), length: LENGTH };
   }
 
-  /** The pod has ended: its range can be another's. */
+  /** Releases the range of an ended pod for reuse. */
   release(uid: string): void {
     if (!this.#ranges.delete(uid)) return;
     const { trees, log } = this.#deps;
@@ -93,7 +96,7 @@ export class UserNamespaces {
   }
 }
 
-/** With the ranges of pods that an earlier kubelet started. */
+/** Creates the allocator with the ranges of pods that an earlier kubelet started. */
 export async function openUserNamespaces(
   deps: Needs,
   directories: PodDirectories,
@@ -106,7 +109,7 @@ export async function openUserNamespaces(
 
 const hostIdOf = (range: number): number => FIRST + range * LENGTH;
 
-/** Throws an Error for a file that no kubelet wrote. */
+/** Throws an Error for an invalid file. */
 function rangeIn(text: string): number {
   const { uidMappings } = JSON.parse(text) as { readonly uidMappings?: readonly Partial<Mapping>[] };
   const [first, ...more] = uidMappings ?? [];

@@ -7,13 +7,13 @@ import type { PodServices } from './services.ts';
 const MIN_RENEWAL_MS = 1_000;
 const CHECK_MS = 60_000;
 
-/** Keeps the projected files of one pod current: after changes of its sources and before its tokens expire. */
+/** Updates the projected files of one pod after its sources changed and before its tokens expire. */
 export class VolumeRefresh {
   readonly #services: PodServices;
   readonly #uid: string;
   readonly #onDue: () => void;
   #renewal: Timer | undefined;
-  /** The files are to be written again. */
+  /** Whether the files must be written again. */
   due = false;
 
   constructor(services: PodServices, uid: string, onDue: () => void) {
@@ -22,7 +22,7 @@ export class VolumeRefresh {
     this.#onDue = onDue;
   }
 
-  /** Without effect until the sandbox runs. Returns false when it failed; it stays due then. */
+  /** Does nothing until the sandbox runs. Returns false on failure and stays due. */
   async run(pod: Pod): Promise<boolean> {
     const services = this.#services;
     const ready = readySandboxes(services.view.get(this.#uid).sandboxes)[0];
@@ -42,14 +42,14 @@ export class VolumeRefresh {
     return done;
   }
 
-  /** Waits for the token that is due first, or for the driver that is to be called again. */
+  /** Schedules the next run for the first token renewal or for the driver's next republish call. */
   awaitRenewal(): void {
     const { tokens, volumes, clock } = this.#services;
     const republishMs = volumes.republishInMs(this.#uid);
     this.#await(republishMs === undefined ? undefined : clock.monotonicMs() + republishMs, tokens);
   }
 
-  /** Checks again within a minute: a jump of the clock may end a token at once. */
+  /** Limits the wait to a minute, because a clock change may expire a token immediately. */
   #await(republishMs: number | undefined, tokens: PodServices['tokens']): void {
     const { clock } = this.#services;
     this.#renewal?.cancel();

@@ -1,13 +1,13 @@
 /**
- * What containers were given, across restarts of this process: files with upstream's names and fields. Source:
- * pkg/kubelet/cm/cpumanager/state, pkg/kubelet/cm/memorymanager/state.
+ * Checkpoint files of assigned CPUs and memory, with upstream's names and fields. They survive a restart of this
+ * process. Source: pkg/kubelet/cm/cpumanager/state, pkg/kubelet/cm/memorymanager/state.
  */
 
 import { formatCpuSet, parseCpuSet } from '../../../base/cpuset.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { MemoryBlock } from '../../../core/topology/blocks.ts';
 
-/** By pod UID, then by container. */
+/** Assignments by pod UID and container name. */
 export type Entries<T> = Map<string, Map<string, T>>;
 
 export interface Checkpoint<T> {
@@ -27,7 +27,7 @@ export function writeCpuState(
 export const writeMemoryState = (policyName: string, entries: Entries<readonly MemoryBlock[]>): string =>
   JSON.stringify({ policyName, entries: toObject(entries, (blocks) => blocks) });
 
-/** Throws an Error that says what is wrong with the file. */
+/** Throws an Error that describes the fault of the file. */
 export function readCpuState(text: string): Checkpoint<readonly number[]> {
   return read(text, (value) => {
     if (typeof value !== 'string') throw new Error('an entry is not a list of CPUs');
@@ -35,7 +35,7 @@ export function readCpuState(text: string): Checkpoint<readonly number[]> {
   });
 }
 
-/** Throws an Error that says what is wrong with the file. */
+/** Throws an Error that describes the fault of the file. */
 export function readMemoryState(text: string): Checkpoint<readonly MemoryBlock[]> {
   return read(text, (value) => {
     if (!Array.isArray(value)) throw new Error('an entry is not a list of memory blocks');

@@ -1,7 +1,7 @@
 /**
- * The CPU, memory and topology managers of a node: which CPUs and NUMA nodes a container may use. A pod's share is
- * assigned when it is admitted and kept until it has ended. Source: KEP-3570 (CPU manager), KEP-1769 (memory manager),
- * KEP-693 (topology manager).
+ * CPU, memory and topology managers: assign CPUs and NUMA nodes to containers. A pod's share is assigned at admission
+ * and kept until the pod has ended. Source: KEP-3570 (CPU manager), KEP-1769 (memory manager), KEP-693 (topology
+ * manager).
  */
 import { join } from 'node:path';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
@@ -18,14 +18,14 @@ import type { MachineTopology } from '../port.ts';
 import { type Entries, readCpuState, readMemoryState, writeCpuState, writeMemoryState } from './checkpoint.ts';
 import type { ResourcePolicies } from './policies.ts';
 
-/** As cpuset(7) writes them; undefined: not restricted. */
+/** Allowed CPUs and NUMA nodes in cpuset(7) format. Undefined: not restricted. */
 export interface Placement {
   readonly cpus: string | undefined;
   readonly mems: string | undefined;
 }
 
 export interface CheckpointFiles {
-  /** '' when there is no such file. */
+  /** Returns '' when the file does not exist. */
   read(path: string): Promise<string>;
   replace(path: string, content: string): Promise<void>;
 }
@@ -33,12 +33,12 @@ export interface CheckpointFiles {
 export interface ContainerManagerOptions {
   readonly policies: ResourcePolicies;
   readonly machine: MachineTopology;
-  /** Millicores that are kept from pods; how many CPUs are reserved where no list is given. */
+  /** Millicores reserved from pods. Determines the number of reserved CPUs when no list is given. */
   readonly reservedMilli: number;
   readonly directory: string;
   readonly files: CheckpointFiles;
   readonly log: Log;
-  /** Which CPUs are shared has changed. */
+  /** Called when the set of shared CPUs changes. */
   readonly onChanged: () => void;
 }
 
@@ -50,7 +50,7 @@ const TOPOLOGY: Rejection = {
   message: 'Resources cannot be allocated with Topology locality',
 };
 
-/** Names what a rejected pod is refused for. */
+/** Shortage that becomes the rejection of a pod. */
 class Shortage extends Error {}
 
 export class ContainerManager {
@@ -62,7 +62,7 @@ export class ContainerManager {
   #blocks: Entries<readonly MemoryBlock[]> = new Map();
   #saving: Promise<void> = Promise.resolve();
 
-  /** Throws an Error when the static policy has no CPU reserved, or a reserved one does not exist. */
+  /** Throws an Error when the static policy has no reserved CPU, or a reserved CPU does not exist. */
   constructor(options: ContainerManagerOptions) {
     this.#options = options;
     const { machine, policies } = options;
@@ -82,12 +82,12 @@ export class ContainerManager {
     return this.#options.policies.memoryManager === 'Static';
   }
 
-  /** Whether any container can be restricted at all. */
+  /** Whether a policy can restrict any container. */
   get enabled(): boolean {
     return this.#static || this.#pinned;
   }
 
-  /** Reads the checkpoints. One of another policy, or that cannot be read, is put aside with a warning. */
+  /** Reads the checkpoints. A checkpoint of another policy or an unreadable one is renamed with a warning. */
   async start(): Promise<void> {
     if (this.#static) this.#cpus = (await this.#load(CPU_STATE, 'static', readCpuState)) ?? new Map();
     if (this.#pinned) this.#blocks = (await this.#load(MEMORY_STATE, 'Static', readMemoryState)) ?? new Map();
@@ -112,7 +112,10 @@ export class ContainerManager {
     return undefined;
   }
 
-  /** Assigns to the pod's containers what they have for themselves; undefined: done. A pod keeps its share. */
+  /**
+   * Assigns exclusive resources to the pod's containers. Returns undefined on success. A pod that already has a share
+   * keeps it.
+   */
   admit(pod: Pod): Rejection | undefined {
     const uid = pod.metadata?.uid ?? '';
     if (!this.enabled || this.#cpus.has(uid) || this.#blocks.has(uid)) return undefined;
@@ -148,7 +151,7 @@ export class ContainerManager {
     if (had.includes(true)) this.#changed();
   }
 
-  /** Gives back what pods have that no longer exist. */
+  /** Releases the shares of pods that are not in `uids`. */
   retain(uids: ReadonlySet<string>): void {
     for (const uid of [...this.#cpus.keys(), ...this.#blocks.keys()]) if (!uids.has(uid)) this.release(uid);
   }
@@ -165,7 +168,7 @@ export class ContainerManager {
     };
   }
 
-  /** Why the pod cannot be resized in place; undefined: it can. Source: pkg/kubelet/allocation. */
+  /** Reason why the pod cannot be resized in place. Undefined when it can. Source: pkg/kubelet/allocation. */
   resizeProblem(pod: Pod): string | undefined {
     if (this.#static && qosClassOf(pod) === 'Guaranteed')
       return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy';
@@ -180,7 +183,7 @@ export class ContainerManager {
     return this.#options.machine.cpus.map(({ id }) => id).filter((id) => !taken.has(id));
   }
 
-  /** CPUs that a container may get for itself. */
+  /** CPUs that a container may use exclusively. */
   #available(share: Share): Set<number> {
     const free = this.#shared(share).filter((id) => !this.#reserved.has(id));
     return new Set([...free, ...share.reusable]);
@@ -233,7 +236,7 @@ export class ContainerManager {
     if (this.#static && wanted.cpus > 0) {
       const taken = this.#takeCpus(share, wanted.cpus, mask);
       share.cpus.set(name, taken);
-      // What an init container had is free for the containers that run after it.
+      // CPUs of an init container are reusable by the containers that run after it.
       for (const cpu of taken) {
         if (passing) share.reusable.add(cpu);
         else share.reusable.delete(cpu);
@@ -254,7 +257,7 @@ export class ContainerManager {
       const numaAffinity = this.#memory.map(({ id }) => id).filter((id) => inMask(hint.nodes, id));
       blocks.push({ numaAffinity, type, size });
     }
-    // An init container's memory is free again before the next container starts.
+    // An init container releases its memory before the next container starts.
     if (!passing) share.blocks.set(name, blocks);
   }
 
@@ -303,7 +306,7 @@ interface Ask {
 interface Share {
   readonly cpus: Map<string, readonly number[]>;
   readonly blocks: Map<string, readonly MemoryBlock[]>;
-  /** Of init containers that have ended when the next container starts. */
+  /** CPUs of init containers that have ended when the next container starts. */
   readonly reusable: Set<number>;
 }
 

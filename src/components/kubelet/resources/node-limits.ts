@@ -1,4 +1,4 @@
-/** What the node adds to the limits of a container: its place, huge pages, swap and the protection of its memory. */
+/** Adds node-specific limits to a container: CPU placement, huge pages, swap and memory protection. */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { quantityValue } from '../../../base/quantity.ts';
 import type { NodeLimits } from '../pods/container-config.ts';

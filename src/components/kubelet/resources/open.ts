@@ -3,7 +3,7 @@ import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts'
 import type { KubeletDeps } from '../deps.ts';
 import { ContainerManager } from './container-manager.ts';
 
-/** Throws an Error naming the argument that asks for more than the host has. */
+/** Throws an Error that names the argument which exceeds the host's resources. */
 export async function openContainerManager(deps: KubeletDeps, onChanged: () => void): Promise<ContainerManager> {
   const { config, files, host, log } = deps;
   const cpu = [config.systemReserved['cpu'], config.kubeReserved['cpu']].map((text) => tryParseQuantity(text ?? '0'));

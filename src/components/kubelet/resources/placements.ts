@@ -1,6 +1,6 @@
 /**
- * Keeps running containers on the CPUs that are theirs: the shared ones change with every container that gets some for
- * itself. Source: pkg/kubelet/cm/cpumanager reconcileState.
+ * Keeps running containers on their assigned CPUs. The shared CPUs change whenever a container gets exclusive ones.
+ * Source: pkg/kubelet/cm/cpumanager reconcileState.
  */
 import type { Container } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
@@ -12,7 +12,7 @@ import { nodeLimits } from './node-limits.ts';
 export class Placements {
   readonly #services: PodServices;
   readonly #pods: PodManager;
-  /** What was last written, by container id. */
+  /** Values last written, by container ID. */
   #applied = new Map<string, string>();
   #running: Promise<void> | undefined;
   #again = false;
@@ -22,7 +22,7 @@ export class Placements {
     this.#pods = pods;
   }
 
-  /** Applies soon; changes while it runs lead to one more run. */
+  /** Schedules a run. Changes during a run cause one more. */
   kick(): void {
     this.apply().catch((error: unknown) =>
       this.#services.log.warn('CPUs of containers not updated', { error: messageOf(error) }),
@@ -53,7 +53,7 @@ export class Placements {
           const wanted = JSON.stringify(limits.placement);
           seen.set(id, wanted);
           if (this.#applied.get(id) === wanted) continue;
-          // One that has just ended is no reason to leave out the others.
+          // Ignore the failure of a container that has just ended and continue with the others.
           await this.#services.runtime
             .updateContainerResources(id, containerResources(pod, container, limits))
             .catch((error: unknown) => {

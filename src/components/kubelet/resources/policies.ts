@@ -1,17 +1,19 @@
-/** How the node's CPUs, memory and swap are given to containers; as KubeletConfiguration names it. */
+/** Policies for CPUs, memory and swap of containers, with the names of KubeletConfiguration. */
 import type { TopologyPolicy } from '../../../core/topology/hints.ts';
 
 export interface ResourcePolicies {
   readonly cpuManager: 'none' | 'static';
-  /** List of CPUs that no container gets for itself; '': as many as `cpu` of what is reserved, rounded up. */
+  /**
+   * CPUs that no container uses exclusively, as a list. '' reserves as many as the reserved `cpu` amount, rounded up.
+   */
   readonly reservedCpus: string;
   readonly topologyManager: TopologyPolicy;
   readonly topologyScope: 'container' | 'pod';
   readonly memoryManager: 'None' | 'Static';
-  /** Bytes by NUMA node that the memory manager does not assign. */
+  /** Bytes per NUMA node that the memory manager does not assign. */
   readonly reservedMemory: ReadonlyMap<number, number>;
   readonly swapBehavior: 'NoSwap' | 'LimitedSwap';
-  /** Undefined: `memory.min` and `memory.high` are left alone. Otherwise more than 0 and at most 1. */
+  /** Factor above 0 and up to 1. Undefined: `memory.min` and `memory.high` are not set. */
   readonly memoryThrottlingFactor: number | undefined;
 }
 
