@@ -1,4 +1,4 @@
-/** Who is let onto the node: each reason alone, and that nothing else is refused. */
+/** Admission of pods on the node: each rejection reason, and valid pods that are admitted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Pod, PodSpec, Service } from 'kubernetes-types/core/v1';
@@ -32,7 +32,7 @@ const free = {
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
   admissionRejection({ pod: wanted, others, node, allocatable, maxPods, ...free })?.reason;
 
-test('resources: what others hold counts, limits are exact, what is not asked for is not looked at', () => {
+test('counts resources of other pods, compares limits exactly and ignores resources that are not requested', () => {
   const half = pod({}, { cpu: '1' });
   assert.equal(reasonOf(half, [half]), undefined);
   assert.equal(reasonOf(pod({}, { cpu: '1001m' }), [half]), 'OutOfcpu');
@@ -54,7 +54,7 @@ test('resources: what others hold counts, limits are exact, what is not asked fo
   );
 });
 
-test('node selectors and affinity hold against the labels of the node', () => {
+test('matches node selectors and affinity against the labels of the node', () => {
   assert.equal(reasonOf(pod({ nodeSelector: { disk: 'ssd' } })), undefined);
   assert.equal(reasonOf(pod({ nodeSelector: { disk: 'tape' } })), 'NodeAffinity');
   assert.equal(reasonOf(pod({ nodeSelector: { toString: 'x' } })), 'NodeAffinity');
@@ -72,7 +72,7 @@ test('node selectors and affinity hold against the labels of the node', () => {
   );
 });
 
-test('NoExecute taints need a toleration, NoSchedule is the scheduler business', () => {
+test('requires a toleration for NoExecute taints and ignores NoSchedule taints', () => {
   assert.equal(reasonOf(pod({}), [], closed), 'TaintToleration');
   assert.equal(reasonOf(pod({ tolerations: [{ operator: 'Exists' }] }), [], closed), undefined);
   const noSchedule: Node = { spec: { taints: [{ key: 'closed', effect: 'NoSchedule' }] } };
@@ -91,7 +91,7 @@ const port = (hostPort: number, protocol = 'TCP', hostIP?: string, more: Partial
     ...more,
   });
 
-test('ports of the host itself are never free: on any of its addresses, for pods in its network too', () => {
+test('rejects ports reserved by the host on every address and for host-network pods', () => {
   const reservedPorts = [
     { protocol: 'TCP', port: 9443 },
     { protocol: 'UDP', port: 7946 },
@@ -107,7 +107,7 @@ test('ports of the host itself are never free: on any of its addresses, for pods
   for (const wanted of [port(7946), port(9443, 'UDP'), port(8443)]) assert.equal(judged(wanted), undefined);
 });
 
-test('node ports of services of other namespaces are not free, unless the pod only listens', () => {
+test('rejects node ports of services in other namespaces, unless the pod only listens', () => {
   const service = (namespace: string): Service => ({
     metadata: { namespace, name: 's' },
     spec: { ports: [{ port: 80, nodePort: 30_080 }, { port: 81 }] },
@@ -120,7 +120,7 @@ test('node ports of services of other namespaces are not free, unless the pod on
   assert.equal(judged(port(30_080, 'TCP', '', { hostNetwork: true }), 'other'), undefined);
 });
 
-test('host ports: same protocol and overlapping address conflict', () => {
+test('rejects host ports with the same protocol and an overlapping address', () => {
   assert.equal(reasonOf(port(80), [port(80)]), 'NodePorts');
   assert.equal(reasonOf(port(80), [port(81)]), undefined);
   assert.equal(reasonOf(port(80), [port(80, 'UDP')]), undefined);
@@ -128,7 +128,7 @@ test('host ports: same protocol and overlapping address conflict', () => {
   assert.equal(reasonOf(port(80, 'TCP', '192.0.2.1'), [port(80, 'TCP', '192.0.2.2')]), undefined);
 });
 
-test('pods of another operating system are refused, whatever the scheduler thought', () => {
+test('rejects pods of another operating system regardless of the scheduler', () => {
   const windows = pod({ os: { name: 'windows' } });
   const labelled = { ...pod({}), metadata: { name: 'p', labels: { 'kubernetes.io/os': 'windows' } } };
   assert.equal(reasonOf(windows), 'PodOSNotSupported');
@@ -138,7 +138,7 @@ test('pods of another operating system are refused, whatever the scheduler thoug
   assert.equal(reasonOf(pod({ nodeSelector: { 'kubernetes.io/os': 'windows' } })), 'NodeAffinity');
 });
 
-test('settings that are neither safe nor allowed by the node are refused', () => {
+test('rejects sysctls that are neither safe nor allowed by the node', () => {
   const sysctl = (name: string): Pod => pod({ securityContext: { sysctls: [{ name, value: '1' }] } });
   assert.equal(reasonOf(sysctl('kernel.msgmax')), 'SysctlForbidden');
   assert.equal(reasonOf(sysctl('fs.mqueue.msg_max')), undefined);
@@ -149,7 +149,7 @@ test('settings that are neither safe nor allowed by the node are refused', () =>
   );
 });
 
-test('settings of a namespace that the pod shares with the host are refused', () => {
+test('rejects sysctls of a namespace that the pod shares with the host', () => {
   const sysctl = (name: string, spec: Partial<PodSpec>): Pod =>
     pod({ ...spec, securityContext: { sysctls: [{ name, value: '1' }] } });
   assert.equal(reasonOf(sysctl('net.ipv4.ip_forward', {})), undefined);
@@ -160,7 +160,7 @@ test('settings of a namespace that the pod shares with the host are refused', ()
   assert.equal(manifestRejection(sysctl('fs.mqueue.msg_max', { hostIPC: true }), [])?.reason, 'SysctlForbidden');
 });
 
-test('huge pages that the node does not have are scarce, extended resources are the cluster business', () => {
+test('rejects huge pages that the node lacks, but not unknown extended resources', () => {
   assert.equal(reasonOf(pod({}, { 'hugepages-2Mi': '2Mi' })), 'OutOfhugepages-2Mi');
   assert.equal(reasonOf(pod({}, { 'example.com/gpu': '1' })), undefined);
 });

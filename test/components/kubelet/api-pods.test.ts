@@ -71,7 +71,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('registers a complete Node, Ready, and renews a lease', async () => {
+  it('registers a complete Ready Node and renews a lease', async () => {
     const node = api.get(resources.nodes, NODE);
     assert.equal(node?.spec?.externalID, undefined);
     for (const [field, value] of Object.entries(node?.status?.nodeInfo ?? {})) assert.notEqual(value, '', field);
@@ -86,7 +86,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.match(String(lease.spec?.renewTime), /\.\d{6}Z$/);
   });
 
-  it('run with environment, volumes and addresses, become ready by their probe, and are deleted with grace', async () => {
+  it('runs pods with environment, volumes and addresses, waits for readiness and deletes them gracefully', async () => {
     create(
       'full',
       {
@@ -168,7 +168,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.doesNotMatch(await readFile('/proc/self/mountinfo', 'utf8'), new RegExp(`${lab.directory}/volumes/`));
   });
 
-  it('say OOMKilled, and wait before the second restart', async () => {
+  it('reports OOMKilled and waits before the second restart', async () => {
     create('hungry', {
       containers: [
         container('sleep 0.2; x=a; while true; do x=$x$x; done', { resources: { limits: { memory: '16Mi' } } }),
@@ -192,7 +192,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     await eventually('gone', () => pod('hungry') === undefined || undefined);
   });
 
-  it('succeed or fail for good when they are not to be restarted', async () => {
+  it('sets a final phase for pods that are not restarted', async () => {
     create('job', { restartPolicy: 'Never', containers: [container('echo done')] });
     create('broken', { restartPolicy: 'Never', containers: [container('echo why > /dev/termination-log; exit 3')] });
     const done = await when('job', 'Succeeded', (found) => found.status?.phase === 'Succeeded');
@@ -205,7 +205,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal(terminated?.message, 'why\n');
   });
 
-  it('show why an image or a setting keeps them from starting', async () => {
+  it('reports why an image or a setting prevents the start', async () => {
     create('no-image', {
       containers: [container('true', { image: 'localhost:1/none:1', imagePullPolicy: 'IfNotPresent' })],
     });
@@ -231,7 +231,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
       (each) => each.status?.containerStatuses?.[0]?.state?.waiting?.reason === 'CreateContainerConfigError',
     );
     assert.equal(found.status?.containerStatuses?.[0]?.state?.waiting?.message, 'configmap "missing" not found');
-    // It starts as soon as what was missing is there.
+    // The pod starts as soon as the missing object exists.
     api.put(resources.configMaps, { metadata: { name: 'missing', namespace: 'default' }, data: {} });
     await when(
       'no-config',
@@ -244,7 +244,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     }
   });
 
-  it('restart a container that fails its liveness probe, and keep sidecars running beside it', async () => {
+  it('restarts a container that fails its liveness probe and keeps sidecars running', async () => {
     create('sick', {
       initContainers: [container('while true; do sleep 0.1; done', { name: 'helper', restartPolicy: 'Always' })],
       containers: [
@@ -279,7 +279,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     await eventually('gone', () => pod('sick') === undefined || undefined);
   });
 
-  it('are let in only for callers that may', async () => {
+  it('serves only authorized clients', async () => {
     assert.equal((await lab.get('/pods', 'nobody')).code, 401);
     assert.equal((await lab.get('/pods', 'bearer-reader')).code, 200);
     assert.equal(
@@ -301,7 +301,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.match((await lab.get('/metrics/resource')).body, /^node_cpu_usage_seconds_total \d/m);
   });
 
-  it('take commands over a WebSocket', async () => {
+  it('runs commands over a WebSocket', async () => {
     create('shell', { containers: [container('sleep 1000')] });
     await when('shell', 'Running', (found) => found.status?.phase === 'Running');
     const output = await lab.exec(
@@ -315,7 +315,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal((await lab.execStatus('/exec/default/shell/other?output=1&command=id', 'admin')).code, 404);
   });
 
-  it('have their logs rotated without losing a line', async () => {
+  it('rotates logs without losing a line', async () => {
     create('busy', {
       containers: [container('i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done; sleep 1000')],
     });
@@ -343,7 +343,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal((await rotatedLogs(files.logs, logged)).length, 2);
   });
 
-  it('give their log as it grows, in part and with times', async () => {
+  it('returns logs with follow, tail and timestamps', async () => {
     const signals = join(lab.directory, 'signals');
     await mkdir(signals);
     const script =

@@ -1,4 +1,7 @@
-/** AppArmor profiles of a pod: blocked where the kernel has none, in upstream's words; else handed to the runtime. */
+/**
+ * AppArmor profiles of a pod. Without kernel support the pod is blocked with upstream's message; otherwise the profile
+ * is passed to the runtime.
+ */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -22,7 +25,7 @@ const handed = (each: Pod) =>
     ...{ memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true },
   }).security.appArmor;
 
-it('a pod that needs a profile does not run without AppArmor', () => {
+it('blocks a pod that requires a profile on a kernel without AppArmor', () => {
   const refused = { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
   const wanting = [
     pod({ type: 'RuntimeDefault' }, undefined),
@@ -35,7 +38,7 @@ it('a pod that needs a profile does not run without AppArmor', () => {
   assert.equal(unsupportedField(pod({ type: 'Unconfined' }, undefined), { selinux: false }), undefined);
 });
 
-it('the container’s profile wins over the pod’s', () => {
+it('prefers the container’s profile to the pod’s', () => {
   const local = { type: 'Localhost', localhostProfile: 'own' };
   assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, local)), { type: 'localhost', profile: 'own' });
   assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, undefined)), { type: 'runtime/default' });

@@ -7,7 +7,7 @@ import { systemClock as clock } from '../../../src/roles/process.ts';
 
 const DAY_MS = 86_400_000;
 
-test('a certificate is looked at as soon as the trusted authorities change', async () => {
+test('checks a certificate as soon as the trusted authorities change', async () => {
   const nowMs = Date.now();
   let isOfSigner = true;
   const requested = Promise.withResolvers<number>();

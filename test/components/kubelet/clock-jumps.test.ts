@@ -1,4 +1,4 @@
-/** Intervals of the kubelet on a host whose clock is set while it runs. */
+/** Intervals of the kubelet on a host whose clock is changed at run time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -44,7 +44,7 @@ class Host {
 
 const pod: Pod = { metadata: { uid: 'u', name: 'p', namespace: 'n' }, spec: { containers: [] } };
 
-/** Issues tokens by a clock of its own. */
+/** Issuer of tokens with an independent clock. */
 function tokenHost() {
   const host = new Host();
   const issuer = { nowMs: host.wallMs, issued: 0 };
@@ -64,7 +64,7 @@ function tokenHost() {
   return { host, issuer, tokens, refresh, due: () => due };
 }
 
-test('a token is renewed within a minute when the clock jumps past its end', async () => {
+test('renews a token within a minute when the clock jumps past its expiry', async () => {
   const { host, issuer, tokens, refresh, due } = tokenHost();
   await tokens.token(pod, '', 3_600);
   refresh.awaitRenewal();
@@ -78,7 +78,7 @@ test('a token is renewed within a minute when the clock jumps past its end', asy
   assert.equal(issuer.issued, 2);
 });
 
-test('a token is renewed in time when the clock is set back', async () => {
+test('renews a token in time when the clock is set back', async () => {
   const { host, issuer, tokens, refresh, due } = tokenHost();
   await tokens.token(pod, '', 3_600);
   refresh.awaitRenewal();
@@ -93,7 +93,7 @@ test('a token is renewed in time when the clock is set back', async () => {
   assert.equal(issuer.issued, 2);
 });
 
-test('a failed sandbox is retried after its delay when the clock is set back', async () => {
+test('retries a failed sandbox after its delay when the clock is set back', async () => {
   const { clock } = new Host();
   const retries = new Retries({ minMs: 500, maxMs: 10_000 });
   const starts = new PodStarts({
@@ -109,7 +109,7 @@ test('a failed sandbox is retried after its delay when the clock is set back', a
   assert.equal(retries.dueAtMs('sandbox'), clock.monotonicMs() + 500);
 });
 
-test('a container that ended in the future of the clock is started at once', () => {
+test('restarts a container immediately when its end lies in the future of the clock', () => {
   const endedMs = 1_900_000_000_000;
   const entry = { delayMs: 10_000, sinceMs: endedMs - 1_000 };
   assert.equal(backOffUntil(entry, endedMs, endedMs - YEAR_MS, BACK_OFF), undefined);

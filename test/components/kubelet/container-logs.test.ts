@@ -5,7 +5,7 @@ import { readLog } from '../../../src/components/kubelet/server/container-logs.t
 
 const line = (text: string): string => `2026-01-01T00:00:00Z stdout F ${text}\n`;
 
-/** A log to which `late` is written after its end was looked for and before it is read. */
+/** Log file to which `late` is appended after its size was determined and before it is read. */
 function growingLog(text: string, late: string): Pick<LogFiles, 'open'> {
   const bytes = (content: string): OpenLog => ({
     size: () => Promise.resolve(content.length),

@@ -1,4 +1,4 @@
-/** The kubelet on Debian's containerd: a pod with its volumes, log, commands, restarts and end. */
+/** The kubelet on Debian's containerd: a pod with volumes, log, commands, restarts and termination. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it, test } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -58,7 +58,7 @@ else
         assert.match(node.status?.nodeInfo?.containerRuntimeVersion ?? '', /^containerd:\/\/1\./);
       });
 
-      it('runs commands, and starts what ended again', async () => {
+      it('runs commands and restarts terminated containers', async () => {
         const run = await lab.get('/run/default/web/main?cmd=touch%20/end', 'admin', 'POST');
         assert.equal(run.code, 200, run.body);
         const again = await eventually(
@@ -69,7 +69,7 @@ else
         assert.equal(again.lastState?.terminated?.exitCode, 3);
       });
 
-      it('ends a pod that is deleted, with everything of it', async () => {
+      it('terminates a deleted pod and removes everything that belongs to it', async () => {
         await api.client().resource(resources.pods).delete('web', 'default', { gracePeriodSeconds: 1 });
         await eventually('gone', () => pod('web') === undefined || undefined, 60_000);
         await eventually(

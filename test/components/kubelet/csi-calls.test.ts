@@ -1,4 +1,4 @@
-/** What a CSI driver is called with, and what is undone after its errors. */
+/** Calls to a CSI driver, and the calls that undo work after its errors. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -41,7 +41,7 @@ async function published(serviceAccountTokenInSecrets?: boolean) {
   return call;
 }
 
-/** Names of the calls that undo a volume whose staging ended with this code. */
+/** Names of the calls that undo a volume whose staging failed with this code. */
 async function undone(code: string): Promise<string[]> {
   const lab = new CsiNodeLab();
   lab.does.set('stage', () => Promise.reject(new CsiError(code, 'fake')));
@@ -51,14 +51,14 @@ async function undone(code: string): Promise<string[]> {
   return lab.calls.slice(1);
 }
 
-test('a volume is unstaged unless the driver has ended its staging with an error', async () => {
+test('unstages a volume unless the driver failed its staging with a final error', async () => {
   assert.deepEqual(await undone('InvalidArgument'), ['unpublish']);
   for (const code of ['DeadlineExceeded', 'Unavailable', 'Aborted', 'ResourceExhausted', 'Canceled']) {
     assert.deepEqual(await undone(code), ['unpublish', 'unstage']);
   }
 });
 
-test('a pod ends though its volume is not unstaged, which is tried again and stays in use until then', async () => {
+test('terminates a pod while its volume cannot be unstaged, and retries while the volume stays in use', async () => {
   const lab = new CsiNodeLab();
   lab.does.set('unstage', () => Promise.reject(new CsiError('Internal', 'fake')));
   await lab.setUp('u');
@@ -73,7 +73,7 @@ test('a pod ends though its volume is not unstaged, which is tried again and sta
   }
   assert.deepEqual(attempts, [0.5, 1.5, 3.5, 7.5]);
   assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
-  // The longest delay is 2 minutes and 2 seconds.
+  // The maximum delay is 2 minutes and 2 seconds.
   await lab.clock.advance(600_000);
   lab.does.delete('unstage');
   const before = lab.calls.length;
@@ -85,7 +85,7 @@ test('a pod ends though its volume is not unstaged, which is tried again and sta
   assert.equal(lab.calls.length, before + 1);
 });
 
-test('a restarted kubelet unstages what no pod has, also when its driver registers later', async () => {
+test('unstages unused volumes after a restart, even when the driver registers later', async () => {
   const lab = new CsiNodeLab();
   lab.does.set('unstage', () => Promise.reject(new CsiError('Unavailable', 'fake')));
   await lab.setUp('gone');
@@ -103,7 +103,7 @@ test('a restarted kubelet unstages what no pod has, also when its driver registe
   assert.deepEqual([lab.calls, lab.node()?.status?.volumesInUse], [['unstage'], []]);
 });
 
-test('a restarted kubelet does not unstage what a pod has', async () => {
+test('does not unstage volumes of running pods after a restart', async () => {
   const lab = new CsiNodeLab();
   await lab.setUp('runs');
   lab.calls.length = 0;
@@ -115,7 +115,7 @@ test('a restarted kubelet does not unstage what a pod has', async () => {
   assert.deepEqual(lab.calls, ['unpublish', 'unstage']);
 });
 
-test('a volume that a release without records of staging has staged is unstaged', async () => {
+test('unstages a volume that an older release staged without a record', async () => {
   const lab = new CsiNodeLab();
   lab.does.set('unstage', () => Promise.reject(new CsiError('Internal', 'fake')));
   await lab.setUp('u');
@@ -128,7 +128,7 @@ test('a volume that a release without records of staging has staged is unstaged'
   assert.deepEqual([lab.calls.at(-1), [...lab.disk.keys()]], ['unstage', []]);
 });
 
-test('the next pod stages a volume again that was not unstaged, and ends its retries', async () => {
+test('stages a volume again for the next pod and stops the unstage retries', async () => {
   const lab = new CsiNodeLab();
   lab.does.set('unstage', () => Promise.reject(new CsiError('InvalidArgument', 'fake')));
   await lab.setUp('first');
@@ -138,7 +138,7 @@ test('the next pod stages a volume again that was not unstaged, and ends its ret
   await lab.setUp('second');
   await lab.clock.advance(300_000);
   assert.deepEqual(lab.calls, ['stage', 'publish']);
-  // A pod beside it needs no further staging, and keeps it.
+  // A further pod needs no staging, and it keeps the volume staged.
   await lab.setUp('third');
   await lab.tearDown('second');
   await lab.clock.advance(300_000);
@@ -149,7 +149,7 @@ test('the next pod stages a volume again that was not unstaged, and ends its ret
   assert.deepEqual(lab.calls.slice(4), ['unpublish', 'unstage']);
 });
 
-test('the next pod waits for an unstaging that is under way, and then stages', async () => {
+test('waits for an unstage in progress before staging for the next pod', async () => {
   const lab = new CsiNodeLab();
   let end = (): void => {};
   lab.does.set('unstage', () => new Promise((resolve) => (end = resolve)));
@@ -166,7 +166,7 @@ test('the next pod waits for an unstaging that is under way, and then stages', a
   assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
 });
 
-test('what is in use is published when the API server answers again', async () => {
+test('publishes volumes in use when the API server responds again', async () => {
   const lab = new CsiNodeLab();
   await lab.setUp('u');
   lab.api.down = true;
@@ -178,7 +178,7 @@ test('what is in use is published when the API server answers again', async () =
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
 });
 
-test('what is in use is published on a Node that was created again', async () => {
+test('publishes volumes in use on a re-created Node', async () => {
   const lab = new CsiNodeLab();
   lab.api.put(resources.nodes, { metadata: { name: 'n1', uid: 'first' }, status: lab.node()?.status ?? {} });
   await lab.setUp('u');
@@ -191,7 +191,7 @@ test('what is in use is published on a Node that was created again', async () =>
   assert.deepEqual(await lab.attachments.inUse(), [UNIQUE]);
 });
 
-test('an iSCSI disk is in use, also when a release without its name has recorded it', async () => {
+test('reports an iSCSI disk as in use, even when an older release recorded it without a name', async () => {
   const lab = new CsiNodeLab();
   const disk = { kind: 'iscsi', iqn: 'iqn.2001-04.com.example:disk', portals: ['192.0.2.1'], name: 'pv' };
   const record = (volume: string, more: object): void => {
@@ -206,7 +206,7 @@ test('an iSCSI disk is in use, also when a release without its name has recorded
   assert.deepEqual(lab.node()?.status?.volumesInUse, [first, second, 'kubernetes.io/iscsi/x:y:3']);
 });
 
-test('a volume whose attachment is being deleted is not mounted', async () => {
+test('does not mount a volume whose attachment is being deleted', async () => {
   const lab = new CsiNodeLab();
   const name = attachmentNameOf('h', DRIVER, 'n1', sha256);
   const attachment = lab.api.get(resources.volumeAttachments, name);
@@ -219,7 +219,7 @@ test('a volume whose attachment is being deleted is not mounted', async () => {
   assert.deepEqual(lab.calls, []);
 });
 
-test('a pod ends for a full node after two minutes, where its driver reports limits again', async () => {
+test("fails a pod after two minutes on a full node, and refreshes the driver's limit", async () => {
   for (const period of [undefined, 60]) {
     const lab = new CsiNodeLab();
     lab.spec = { nodeAllocatableUpdatePeriodSeconds: period };
@@ -242,7 +242,7 @@ test('a pod ends for a full node after two minutes, where its driver reports lim
     if (period === undefined) assert.deepEqual(last, noRoom);
     else assert.ok(last instanceof AttachLimitError);
     assert.equal(lab.refreshed, period === undefined ? 0 : 1);
-    // The next pod of the same name has its own time.
+    // The next pod of the same name has its own timeout.
     await lab.tearDown('u');
     assert.deepEqual(await tried(), noRoom);
     lab.attach({ attached: true });
@@ -250,7 +250,7 @@ test('a pod ends for a full node after two minutes, where its driver reports lim
   }
 });
 
-test('a volume is no longer in use as attached once its driver attaches nothing', async () => {
+test('no longer reports a volume as attached after its driver stops attaching', async () => {
   const lab = new CsiNodeLab();
   lab.attach({ attached: false });
   const failed = assert.rejects(lab.setUp('u'), /timed out waiting for the condition/);
@@ -263,7 +263,7 @@ test('a volume is no longer in use as attached once its driver attaches nothing'
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
 });
 
-test('the limit of a driver is read again at the period of its CSIDriver', async () => {
+test('refreshes the limit of a driver at the period of its CSIDriver', async () => {
   const api = new MemoryApi();
   const clock = new ManualClock();
   const log = silentLog;
@@ -310,7 +310,7 @@ test('the limit of a driver is read again at the period of its CSIDriver', async
   await updates.stop();
 });
 
-test('tokens are volume context, and secrets only where the driver wants that', async () => {
+test('passes tokens as volume context, or as secrets if the driver requests it', async () => {
   const tokens = '{"vault":{"token":"ey","expirationTimestamp":"1970-01-01T00:00:00Z"}}';
   for (const inSecrets of [undefined, false]) {
     const call = await published(inSecrets);

@@ -1,4 +1,4 @@
-/** The CSI volumes of a node over a driver that the test plays, an API in memory, and files that outlive a restart. */
+/** CSI volumes of a node with a fake driver, an in-memory API and files that survive a restart. */
 import type { Node, PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { VolumeAttachmentStatus } from 'kubernetes-types/storage/v1';
 import { resources } from '../../../src/api/resources.ts';
@@ -28,14 +28,14 @@ export class CsiNodeLab {
   readonly api = new MemoryApi();
   readonly clock = new ManualClock();
   readonly disk = new Map<string, string>();
-  /** Names of the driver's methods as they begin. */
+  /** Names of the driver's methods in call order. */
   readonly calls: string[] = [];
-  /** What a method does beside being recorded. */
+  /** Additional behaviour of a method. */
   readonly does = new Map<string, () => Promise<void>>();
   isRegistered = true;
-  /** Of the CSIDriver. */
+  /** Spec of the CSIDriver. */
   spec: object = {};
-  /** Counts what the limit of the node was read again for. */
+  /** Number of refreshes of the node's limit. */
   refreshed = 0;
   #node = this.#boot();
 
@@ -76,7 +76,7 @@ export class CsiNodeLab {
     if (record !== undefined) await this.#node.volumes.tearDown(record as CsiMount);
   }
 
-  /** As a new process on the same disk. */
+  /** Simulates a new process on the same disk. */
   async restart(): Promise<void> {
     this.#node.staging.stop();
     this.#node = this.#boot();

@@ -1,4 +1,4 @@
-/** A host that was rebooted while no API server is in reach: the pods are real, the API is in memory and away. */
+/** A host that rebooted while no API server is reachable. The pods are real; the API is in memory and unreachable. */
 import assert from 'node:assert/strict';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { createSealedFiles } from '../../../src/io/sealed-files/index.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE, realClock } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
-describe('a host that is cut off', { timeout: 120_000 }, () => {
+describe('a disconnected host', { timeout: 120_000 }, () => {
   let lab: KubeletLab;
   const api = new MemoryApi();
   const lines: string[] = [];
@@ -145,7 +145,7 @@ describe('a host that is cut off', { timeout: 120_000 }, () => {
     );
   });
 
-  it('starts no pod from a state that was written with another key', async () => {
+  it('starts no pod from saved state that was encrypted with another key', async () => {
     const uid = uidOf('keeper');
     await lastKnown.stop();
     await lab.halt();

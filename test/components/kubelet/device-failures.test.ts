@@ -1,4 +1,4 @@
-/** Pods whose devices cannot be had: a device plug-in that lies in its answer, and a claim without its driver. */
+/** Pods whose devices are unavailable: a device plug-in with an invalid response, and a claim without its driver. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ const podOf = (name: string, spec: object): Pod =>
   ({ metadata: { name, namespace: 'default', uid: `uid-${name}` }, spec }) as unknown as Pod;
 const main = (more: object): Container => ({ name: 'main', image: 'i', resources: more }) as never;
 
-describe('pods whose devices cannot be had', () => {
+describe('pods with unavailable devices', () => {
   const api = new MemoryApi();
   const seen: string[] = [];
   let root: string;
@@ -98,7 +98,7 @@ describe('pods whose devices cannot be had', () => {
     });
   }
 
-  it('wait with the event of a claim whose driver is not on the node', async () => {
+  it("wait with an event when the claim's driver is not on the node", async () => {
     const results = [{ request: 'gpu', driver: 'gpu.example.com', pool: 'n', device: 'gpu-0' }];
     api.put(resources.resourceClaims, {
       metadata: { name: 'mine', namespace: 'default', uid: 'claim-1' },

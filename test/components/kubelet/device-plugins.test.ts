@@ -1,4 +1,4 @@
-/** Device plug-ins over their real sockets: registration, allocation, health, and those that lie. */
+/** Device plug-ins over real sockets: registration, allocation, health and invalid data. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -109,7 +109,7 @@ async function lab() {
   };
 }
 
-test('registers, allocates one device to one container, and keeps it over a restart', async () => {
+test('registers, allocates one device to one container and keeps it over a restart', async () => {
   const it = await lab();
   try {
     await it.register();
@@ -143,7 +143,7 @@ test('registers, allocates one device to one container, and keeps it over a rest
   }
 });
 
-test('refuses registrations of another version, of no extended resource, and of sockets elsewhere', async () => {
+test('rejects registrations with another version, without an extended resource or with a foreign socket', async () => {
   const it = await lab();
   try {
     await assert.rejects(it.register('v1alpha'), /requested API version "v1alpha" is not supported/);
@@ -161,7 +161,7 @@ for (const [what, devices, problem] of [
   ['an empty ID', [device('')], /is empty, too long or not printable/],
   ['5000 devices', Array.from({ length: 5000 }, (_, i) => device(`d${i}`)), /5000 devices are listed, more than 4096/],
 ] as const) {
-  test(`a plug-in that lists ${what} is refused, and its devices are not allocatable`, async () => {
+  test(`rejects a plug-in that lists ${what} and removes its devices from allocatable`, async () => {
     const it = await lab();
     try {
       await it.register();

@@ -1,4 +1,4 @@
-/** Node pressure on real containers: which pod goes, what stays of it, who may come. */
+/** Node pressure with real containers: selection of the evicted pod, its remaining data and admission of new pods. */
 import assert from 'node:assert/strict';
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -66,7 +66,7 @@ describe('pods under node pressure', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('evicts the pod that uses more than it requests, frees what it held, and refuses its like', async () => {
+  it('evicts the pod that exceeds its requests, releases its resources and rejects similar pods', async () => {
     const script = 'head -c 1000000 /dev/zero >/data/big; echo written; sleep 1000';
     create('modest', specOf(script, '64Mi'));
     create('hog', specOf(script));
@@ -110,7 +110,7 @@ describe('pods under node pressure', { timeout: 120_000 }, () => {
     await eventually('the condition ends', () => (conditions() === 'Ready' ? true : undefined));
   });
 
-  it('evicts every pod but static and critical ones, and what ended by itself gives back its volumes', async () => {
+  it('evicts all pods except static and critical ones, and removes volumes of completed pods', async () => {
     create('done', { ...specOf('head -c 1000000 /dev/zero >/data/big'), restartPolicy: 'Never' });
     create('critical', { ...specOf('sleep 1000'), priority: 2_000_000_000 });
     const done = await until('done', 'done', ({ status }) => status?.phase === 'Succeeded');

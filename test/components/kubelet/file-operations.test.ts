@@ -1,4 +1,4 @@
-/** A node whose file operations do not finish is not ready, and reports the facts that it read before. */
+/** A node whose file operations hang is not ready, and reports the last known facts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
@@ -18,7 +18,7 @@ function lab() {
   return { clock, state, operations };
 }
 
-test('operations that do not finish for ten seconds are a problem until they finish', async () => {
+test('reports a problem while file operations have been hanging for more than ten seconds', async () => {
   const { clock, state, operations } = lab();
   operations.start();
   await clock.advance(60_000);
@@ -37,7 +37,7 @@ test('operations that do not finish for ten seconds are a problem until they fin
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('facts are those of the last reading while a reading does not finish', async () => {
+test('returns the last known facts while a read hangs', async () => {
   const { clock, operations } = lab();
   const readings: PromiseWithResolvers<number>[] = [];
   const facts = operations.latest(() => {

@@ -1,4 +1,4 @@
-/** The ResourceSlice of a node's fixtures belongs to its Node. */
+/** Ownership of the ResourceSlice for a node's fixtures. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -16,7 +16,7 @@ const board: FixtureState = {
   ...{ plugged: true, inUse: false },
 };
 
-test('a slice is owned by its Node, and by the new one when the Node was created again', async () => {
+test('sets the Node as owner of the slice, and the new Node after it was re-created', async () => {
   const api = new MemoryApi();
   let node: Node | undefined;
   let states = [board];

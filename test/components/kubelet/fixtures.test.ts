@@ -1,4 +1,4 @@
-/** The node has the last word on who has a fixture, whatever was scheduled. */
+/** The node enforces exclusive use of fixtures, independent of scheduling. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from 'kubernetes-types/core/v1';
@@ -34,7 +34,7 @@ async function lab(found: readonly Fixture[] = [board]) {
   return { manager, fixtures };
 }
 
-test('a claim has a fixture alone, and then a pod has it as an extended resource', async () => {
+test('gives a fixture to one claim, and to a pod as extended resource after its release', async () => {
   const { manager, fixtures } = await lab();
   try {
     assert.deepEqual(fixtures.prepare(claim('one'), result).env, [{ name: 'RIG_BOARD_1', value: '/dev/ttyUSB0' }]);
@@ -53,7 +53,7 @@ test('a claim has a fixture alone, and then a pod has it as an extended resource
   }
 });
 
-test("an administrator's access neither waits for a holder nor becomes one", async () => {
+test('grants admin access without waiting for the holder and without becoming one', async () => {
   const { manager, fixtures } = await lab();
   try {
     await manager.allocate(pod('p'), container as unknown as Container);
@@ -67,7 +67,7 @@ test("an administrator's access neither waits for a holder nor becomes one", asy
   }
 });
 
-test('of fixtures with the same device name a claim has the one that the slice describes', async () => {
+test('prepares the fixture in the slice when several have the same device name', async () => {
   const at = (name: string, path: string): Fixture => ({
     ...{ name, type: 'serial', attributes: {} },
     node: { hostPath: path, containerPath: path },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepForeignResources } from '../../../src/components/kubelet/node/foreign-resources.ts';
 
-test('what is patched into the capacity is allocatable, and no longer once it is removed', () => {
+test('makes patched capacity allocatable until it is removed', () => {
   const own = { capacity: { cpu: '4' }, allocatable: { cpu: '3' } };
   const patched = { capacity: { cpu: '9', 'example.com/dongle': '4' }, allocatable: { cpu: '3' } };
   const kept = keepForeignResources(own, patched);

@@ -30,7 +30,7 @@ async function get(url: string): Promise<string> {
   return body;
 }
 
-test('files, directories and what is not there', async () => {
+test('serves files and directories, and reports missing ones', async () => {
   assert.equal(await get('/logs/'), '<pre>\n<a href="a%3Cb">a&lt;b</a>\n<a href="pods/">pods/</a>\n</pre>\n');
   assert.equal(await get('/logs/messages'), 'line\n');
   await assert.rejects(get('/logs/none'), /404 page not found/);
@@ -39,7 +39,7 @@ test('files, directories and what is not there', async () => {
   assert.deepEqual(routeOf('GET', '/logs/messages')?.subresources, ['log', 'proxy']);
 });
 
-test('journals are asked for in both dialects, by the service that runs a component', async () => {
+test('serves journals with both parameter sets, mapping components to their systemd unit', async () => {
   assert.equal(
     await get('/logs/?query=kubelet&tailLines=3&boot=-1&pattern=x&sinceTime=2026-01-01T00:00:00Z'),
     'journal\n',
@@ -69,7 +69,7 @@ for (const [query, field] of [
   ['query=a&sinceTime=--x', 'sinceTime'],
   [`query=a&pattern=${'x'.repeat(2000)}`, 'pattern'],
 ] as const)
-  test(`a wrong ${field} is refused by name: ${query.slice(0, 40)}`, async () => {
+  test(`rejects an invalid ${field} by name: ${query.slice(0, 40)}`, async () => {
     await assert.rejects(get(`/logs/?${query}`), new RegExp(`^HttpError: ${field}: `));
     assert.deepEqual(asked, []);
   });

@@ -1,4 +1,4 @@
-/** What leaves the kubelet about host ports: the runtime's mappings, and the Node's own report. */
+/** Host ports: mappings for the runtime and the report on the Node. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -12,7 +12,7 @@ import type { HostInfo } from '../../../src/components/kubelet/port.ts';
 import { realClock } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
-test('only containers that admission looks at have host ports: an init container that ends has none', () => {
+test('maps host ports only of containers that admission checks, not of regular init containers', () => {
   const ports = (hostPort: number) => [{ containerPort: 80, hostPort }, { containerPort: 81 }];
   const spec = {
     initContainers: [
@@ -28,7 +28,7 @@ test('only containers that admission looks at have host ports: an init container
   assert.deepEqual(portMappings({ spec: { ...spec, hostNetwork: true } }), []);
 });
 
-test('a Node that exists already is given the reserved ports of today', async () => {
+test('updates the reserved ports of an existing Node', async () => {
   const api = new MemoryApi();
   const annotations = { 'hyperedge.dev/reserved-host-ports': 'TCP/8443', other: 'kept' };
   api.put(resources.nodes, { metadata: { name: 'n', annotations } });

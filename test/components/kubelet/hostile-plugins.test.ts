@@ -1,4 +1,4 @@
-/** Plug-ins that register with names, endpoints and identities that they should not have, or not at all. */
+/** Plug-ins that register with invalid names, endpoints or identities, or do not respond. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
@@ -13,7 +13,7 @@ import { MemoryApi } from './memory-api.ts';
 
 const GOOD: PluginInfo = { type: 'CSIPlugin', name: 'csi.example.com', endpoint: '/run/c.sock', versions: ['1.0.0'] };
 
-test('a socket that never answers does not keep others from registering; hostile answers are refused', async () => {
+test('registers other plug-ins while a socket hangs, and rejects invalid responses', async () => {
   const answers: Readonly<Record<string, Partial<PluginInfo> | undefined>> = {
     '/r/00-silent': undefined,
     '/r/01-name': { name: 'a\nb' },
@@ -54,7 +54,7 @@ test('a socket that never answers does not keep others from registering; hostile
   }
 });
 
-test('a socket that fails once and then never answers is not looked for all the time', async () => {
+test('does not poll continuously for a socket that fails once and then hangs', async () => {
   let lists = 0;
   let asked = 0;
   const registrations = new PluginRegistrations({
@@ -105,7 +105,7 @@ function lab() {
   return { api, drivers, register, node };
 }
 
-test('a CSI driver changes no label that the node has, and has a name and an identity within the bounds', async () => {
+test('rejects a CSI driver that changes a node label or exceeds name and identity limits', async () => {
   const { register, node, api } = lab();
   await assert.rejects(
     register({ topology: { 'kubernetes.io/hostname': 'other' } }),
@@ -129,7 +129,7 @@ test('a CSI driver changes no label that the node has, and has a name and an ide
   );
 });
 
-test('drivers that register at one time all keep their identity; an older socket of a driver does not remove it', async () => {
+test('keeps the identities of drivers that register concurrently, and ignores removal of an older socket', async () => {
   const { register, node, drivers, api } = lab();
   const names = Array.from({ length: 6 }, (_, i) => `csi-${i}.example.com`);
   await Promise.all(names.map((name) => register({ nodeId: `id of ${name}` }, name, `/run/${name}.sock`)));

@@ -1,4 +1,4 @@
-/** A kubelet with everything real under it: runc, cgroups, mounts, TLS; only the API is in memory. */
+/** Test environment with a real kubelet on runc, cgroups, mounts and TLS. Only the API is in memory. */
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { request } from 'node:https';
@@ -51,20 +51,20 @@ export interface KubeletLab {
   readonly kubelet: () => Kubelet;
   readonly runtime: () => OciRuntime;
   readonly logLines: string[];
-  /** Starts (again) on the same state, as a new process would. */
+  /** Starts the kubelet on the existing state, like a new process. */
   boot(api?: ApiAccess, lastKnown?: LastKnown): Promise<void>;
-  /** After `halt`: ends what runs and takes away what a reboot takes away. */
+  /** Call after `halt`: stops running containers and removes state that a reboot clears. */
   loseRunningState(): Promise<void>;
-  /** Ends this kubelet and its runtime client; pods go on. */
+  /** Stops this kubelet and its runtime client. Pods continue to run. */
   halt(): Promise<void>;
   get(
     path: string,
     as?: 'admin' | 'nobody' | 'bearer-reader',
     method?: string,
   ): Promise<{ code: number; body: string }>;
-  /** Runs to its end over a WebSocket; `input` is what it reads. */
+  /** Runs a command over a WebSocket until it ends. `input` is its standard input. */
   exec(path: string, input: string): Promise<{ stdout: string; stderr: string; error: string }>;
-  /** How an upgrade that is not granted is answered. */
+  /** Response to a rejected upgrade. */
   execStatus(path: string, as: 'admin' | 'nobody' | 'bearer-reader'): Promise<{ code: number }>;
   cleanUp(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export interface KubeletLab {
 export async function createKubeletLab(
   overrides: Partial<KubeletConfig> = {},
   login?: KubeletDeps['login'],
-  /** Instead of the embedded one. */
+  /** Runtime to use instead of the embedded one. */
   remote?: KubeletDeps['runtime'],
 ): Promise<KubeletLab> {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-lab-'));
@@ -208,7 +208,7 @@ export async function createKubeletLab(
         try {
           process.kill(Number(name), 'SIGKILL');
         } catch {
-          // It has ended by itself.
+          // The process has already ended.
         }
       }
       await mounts.unmountTree(directory);
@@ -307,7 +307,7 @@ async function removeCgroups(path: string): Promise<void> {
   await rmdir(path).catch(() => {});
 }
 
-/** Waits for a condition that some event will make true; fails with what was seen last. */
+/** Waits until a condition holds. Fails with the last observed value. */
 export async function eventually<T>(
   what: string,
   look: () => T | undefined | Promise<T | undefined>,

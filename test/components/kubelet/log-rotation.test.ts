@@ -1,4 +1,4 @@
-/** Logs of a container that writes as fast as it can while its log is rotated: every line once, in order. */
+/** Log rotation while a container writes as fast as it can: every line appears once and in order. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -34,7 +34,7 @@ describe('logs under load', { timeout: 120_000 }, () => {
     const half = LINES / HALVES;
     const write = (from: number, to: number): string =>
       `awk 'BEGIN { for (i = ${from}; i <= ${to}; i++) print i " ${PADDING}" }'`;
-    // A pause in the middle, so that a time lies between two lines.
+    // Pause in the middle, so that a timestamp between two lines exists.
     const script = `${write(1, half)}; sleep 2; ${write(half + 1, LINES)}; echo done; sleep 1000`;
     api.put(resources.pods, {
       metadata: { name: 'writer', namespace: 'default', uid: 'uid-writer' },
@@ -51,7 +51,7 @@ describe('logs under load', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('a follower, and a reader afterwards, have each line once and in order', async () => {
+  it('delivers each line once and in order to a follower and to a later reader', async () => {
     const followed = logs(
       `?follow=true&limitBytes=${numbers(1, LINES).join('\n').length + 1 + LINES * (PADDING.length + 1)}`,
     );
@@ -65,14 +65,14 @@ describe('logs under load', { timeout: 120_000 }, () => {
     assert.deepEqual(await logs(), [...expected, 'done']);
   });
 
-  it('--tail counts over rotated logs', async () => {
+  it('counts --tail across rotated logs', async () => {
     for (const count of [0, 1, 1_000, 70_000, LINES + 1, LINES + 5]) {
       const lines = [...numbers(1, LINES), 'done'];
       assert.deepEqual(await logs(`?tailLines=${count}`), count === 0 ? [] : lines.slice(-count), `${count}`);
     }
   });
 
-  it('--since begins with the first line of that time', async () => {
+  it('starts --since with the first line of that time', async () => {
     const stamped = await logs('?timestamps=true');
     const [time = '', number] = (stamped[LINES / HALVES] ?? '').split(' ');
     assert.equal(number, String(LINES / HALVES + 1));

@@ -1,4 +1,4 @@
-/** Pods whose phase is final, and pods whose records the runtime has lost in a power cut. */
+/** Pods with a final phase, and pods whose runtime records were lost in a power failure. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** An API in memory, as much of one as a kubelet meets: versions, patches, graceful deletes, watches, reviews. */
+/** In-memory API with the functions that a kubelet uses: versions, patches, graceful deletion, watches and reviews. */
 import type { JsonObject, KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { apiVersionOf, objectKey } from '../../../src/api/meta/object.ts';
 import { ApiError, errors } from '../../../src/api/meta/status.ts';
@@ -28,7 +28,7 @@ export class MemoryApi {
   readonly objects = new Map<string, Map<string, KubeObject>>();
   readonly events: RecordedEvent[] = [];
   readonly requests: string[] = [];
-  /** While true every call fails as a connection that cannot be made. */
+  /** While true, every call fails like a refused connection. */
   down = false;
   private revision = 0;
   private readonly watchers = new Set<Watcher>();
@@ -240,7 +240,7 @@ export class MemoryApi {
     }
     if (path.endsWith('/subjectaccessreviews')) {
       const attributes = spec['resourceAttributes'] as JsonObject;
-      // `admin` may do all; `reader` may get everything of nodes and change nothing.
+      // `admin` may do everything. `reader` may only get node subresources.
       const allowed = spec['user'] === 'admin' || (spec['user'] === 'reader' && attributes['verb'] === 'get');
       return { status: { allowed } };
     }

@@ -1,4 +1,4 @@
-/** iSCSI sessions and loop devices that several volumes share, with records on disk and a target in memory. */
+/** iSCSI sessions and loop devices shared by several volumes, with records on disk and an in-memory target. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const turn = (ms = 5): Promise<void> => new Promise((resolve) => setTimeout(reso
 
 class Host {
   readonly log: string[] = [];
-  /** The answer of the attach-detach controller. */
+  /** Simulates the attach-detach controller. */
   attached = async (): Promise<void> => {};
   readonly mounted = new Map<string, string>();
   readonly sessions = new Set<string>();
@@ -181,7 +181,7 @@ describe('iSCSI sessions', () => {
     assert.deepEqual([...restarted.sessions], []);
   });
 
-  it('leave a loop device to a pod that starts while another one ends', async () => {
+  it('keep a loop device for a pod that starts while another one ends', async () => {
     const block = (uid: string, name: string) => ({
       ...{ pod: { metadata: { uid } }, volume: { name } },
       persistent: { metadata: { name: 'pv' }, spec: { volumeMode: 'Block', local: { path: '/disk' } } },

@@ -1,4 +1,4 @@
-/** What a Node says of its host. */
+/** Status of the Node. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
@@ -6,7 +6,7 @@ import { schemaOfType } from '../../../src/api/schema/index.ts';
 import { DEFAULT_KUBELET_CONFIG } from '../../../src/components/kubelet/index.ts';
 import { nodeStatus } from '../../../src/components/kubelet/node/node-status.ts';
 
-test('conditions that the host adds stand behind the kubelet’s own, and change when they do', () => {
+test('appends conditions of the host to the kubelet’s own and updates them', () => {
   const more = { type: 'StoreRestored', status: 'True', reason: 'R', message: 'm' } as const;
   const at = (nowMs: number, previous: NonNullable<ReturnType<typeof nodeStatus>['conditions']>, again = more) =>
     nodeStatus({
@@ -33,7 +33,7 @@ test('conditions that the host adds stand behind the kubelet’s own, and change
   assert.deepEqual([changed?.status, changed?.lastTransitionTime], ['False', '1970-01-01T00:00:09Z']);
 });
 
-test('what the API gives back of a status is no change: sizes of zero are left out, what the runtime can do is there', () => {
+test('sees no change in fields that the API omits or defaults, such as zero sizes and runtime features', () => {
   const image = (name: string, sizeBytes: number) => ({ id: name, repoTags: [name], repoDigests: [], sizeBytes });
   const status = nodeStatus({
     config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,

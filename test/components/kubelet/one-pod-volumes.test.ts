@@ -1,4 +1,4 @@
-/** Volumes that one pod may use. */
+/** Volumes restricted to one pod. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VolumePluginsOptions } from '../../../src/components/kubelet/volumes/plugins.ts';
@@ -27,7 +27,7 @@ function lab(...accessModes: string[]) {
   return { setUp, records };
 }
 
-test('a volume for one pod is not set up for a second pod at the same time', async () => {
+test('does not set up a single-pod volume for a second pod at the same time', async () => {
   const { setUp, records } = lab('ReadWriteOncePod');
   const results = await Promise.allSettled([setUp('a'), setUp('b')]);
   assert.deepEqual(
@@ -40,7 +40,7 @@ test('a volume for one pod is not set up for a second pod at the same time', asy
   await setUp('b');
 });
 
-test('other volumes are shared by the pods of a node', async () => {
+test('shares other volumes between the pods of a node', async () => {
   const { setUp, records } = lab('ReadWriteOnce');
   await Promise.all([setUp('a'), setUp('b')]);
   assert.equal(records.size, 2);

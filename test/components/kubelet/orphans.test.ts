@@ -14,8 +14,8 @@ import { createMounter } from '../../../src/io/host/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 import { trees } from '../../../src/io/trees/index.ts';
 
-describe('what pods left behind', () => {
-  it('is removed when it was ours, and left alone when it is another kubelet`s', async () => {
+describe('leftovers of pods', () => {
+  it('are removed when this kubelet created them, and kept when another kubelet did', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kubelet-orphans-'));
     const root = `kubelet-orphans-${process.pid}`;
     const files = createCgroupFileSystem();

@@ -1,4 +1,4 @@
-/** One directory of registration sockets for CSI drivers, device plug-ins and DRA drivers, over real sockets. */
+/** Registration of CSI drivers, device plug-ins and DRA drivers in one directory, over real sockets. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rename, rm, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ const EMPTY = Buffer.alloc(0);
 const options = { clock, log: silentLog };
 type Answer = (message: Uint8Array) => Buffer;
 
-/** `called`: where methods' full names are recorded. */
+/** `called` receives the full names of the called methods. */
 async function serve(
   path: string,
   methods: Readonly<Record<string, Answer>>,
@@ -119,7 +119,7 @@ const pod = {
   },
 } as unknown as Pod;
 
-/** Prepares whatever is asked with these devices. */
+/** Driver that prepares every claim with these devices. */
 function driver(...devices: readonly Buffer[]): Record<string, Answer> {
   const answer = (inner: Buffer): Answer => {
     return (message) => {
@@ -165,7 +165,7 @@ function managerOf(dra: DraPlugins, results: AllocationResult[]): ClaimManager {
   return manager;
 }
 
-test('each type of plug-in comes to its part of the kubelet and leaves with its socket', async () => {
+test('passes each type of plug-in to its handler and removes it with its socket', async () => {
   const it = await lab();
   try {
     const csi = await it.plugIn('CSIPlugin', 'disk.example.com', '1.0.0', {});
@@ -189,7 +189,7 @@ test('each type of plug-in comes to its part of the kubelet and leaves with its 
   }
 });
 
-test('a plug-in that cannot be used is notified of the reason', async () => {
+test('notifies a rejected plug-in of the reason', async () => {
   const it = await lab();
   try {
     const old = await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1alpha3.Node', {});
@@ -206,7 +206,7 @@ test('a plug-in that cannot be used is notified of the reason', async () => {
   }
 });
 
-test('the newer of two plug-ins of a driver prepares claims, and the older one after it has left', async () => {
+test('uses the newer of two plug-ins of a driver, and the older one after the newer has been removed', async () => {
   const it = await lab();
   try {
     await it.answer(await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', {}));
@@ -221,7 +221,7 @@ test('the newer of two plug-ins of a driver prepares claims, and the older one a
   }
 });
 
-test('shares of a device are prepared by the driver and shown by the pod-resources API', async () => {
+test('prepares device shares through the driver and shows them in the pod-resources API', async () => {
   const it = await lab();
   const share = (id: string) =>
     new Writer(64).string(1, 'gpu').string(2, 'n').string(3, 'gpu-0').string(5, id).finish();
@@ -255,7 +255,7 @@ test('shares of a device are prepared by the driver and shown by the pod-resourc
   }
 });
 
-test('extended resources of a claim come to the containers of its mappings, by a driver of v1beta1', async () => {
+test('gives extended resources of a claim to the mapped containers with a v1beta1 driver', async () => {
   const it = await lab();
   const prepared = (request: string, device: string) =>
     new Writer(64).string(1, request).string(2, 'n').string(3, device).finish();
@@ -294,7 +294,7 @@ test('extended resources of a claim come to the containers of its mappings, by a
     }
     assert.deepEqual(held, ['gpu-0', 'gpu-1', '']);
     assert.ok(it.called.includes('/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodePrepareResources'));
-    // A device plug-in of the same resource has nothing to do with it.
+    // A device plug-in for the same resource is not used.
     it.devices.publish('example.com/gpu', [], { stop: () => {} } as DeviceEndpoint);
     assert.equal(it.devices.rejection(extended, []), undefined);
     assert.deepEqual(await it.devices.allocate(extended, containers[0] as Container), []);
@@ -305,7 +305,7 @@ test('extended resources of a claim come to the containers of its mappings, by a
   }
 });
 
-test('slices of a driver that stays away are deleted, of this node and no other', async () => {
+test('deletes the slices of a missing driver on this node only', async () => {
   const api = new MemoryApi();
   for (const [name, nodeName, owner] of [
     ['here', 'n', 'gone.example.com'],
@@ -335,7 +335,7 @@ test('slices of a driver that stays away are deleted, of this node and no other'
   assert.ok(api.get(resources.resourceSlices, 'other') !== undefined);
 });
 
-test('a plug-in registers at a path that is longer than an address of a socket may be', async () => {
+test('registers a plug-in at a path that exceeds the length of a socket address', async () => {
   const { registry, changes, plugIn, stop } = await lab();
   try {
     const near = await plugIn('CSIPlugin', 'far.example.com', '1.0.0', {});

@@ -1,4 +1,4 @@
-/** No field of a pod is accepted and left out in silence: each one of the schema is honoured somewhere or refused by its name. */
+/** Every pod field of the schema is either honoured by some source or refused by its name. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,14 +21,14 @@ import { realClock } from './lab.ts';
 import { FORBIDDEN_BY_VALIDATION, HONOURED, REFUSED, type Refusal } from './pod-fields.ts';
 
 interface Refused extends Refusal {
-  /** Below `spec`, as `containers[].volumeDevices`. */
+  /** Path below `spec`, such as `containers[].volumeDevices`. */
   readonly path: string;
 }
 
 interface Walk {
   readonly refused: Refused[];
   readonly forbidden: string[];
-  /** `Type.field` of everything that was met. */
+  /** Every `Type.field` that was visited. */
   readonly met: Set<string>;
   readonly missing: Set<string>;
 }
@@ -65,7 +65,7 @@ function walked(): Walk {
 
 type Fields = Record<string, unknown>;
 
-/** A pod that validation accepts but for what is set at `path`; new items of lists get a name. */
+/** Pod that is valid except for the value at `path`. New list items get a name. */
 function podWith(path: string, value: unknown, beside: object = {}): Pod {
   const container = { name: 'c', image: 'i' };
   const spec: Fields = { containers: [{ ...container }] };
@@ -92,7 +92,7 @@ const ephemeral = (pod: Pod): EphemeralContainer | undefined => pod.spec?.epheme
 
 const SELINUX = { selinux: true };
 
-test('every field of the schema is in the table, and the table has no other', () => {
+test('lists exactly the fields of the schema in the table', () => {
   const { met, missing } = walked();
   assert.deepEqual([...missing], [], 'neither honoured nor refused');
   const listed = [
@@ -115,7 +115,7 @@ test('every field of the schema is in the table, and the table has no other', ()
 
 const asObject = (list: readonly string[]): Fields => Object.fromEntries(list.map((each) => [each, true]));
 
-test('the file that is said to honour a field reads it', async () => {
+test('finds each honoured field in the listed source file', async () => {
   const texts = new Map<string, string>();
   for (const [type, files] of Object.entries(HONOURED)) {
     for (const [file, fields] of Object.entries(files)) {
@@ -126,7 +126,7 @@ test('the file that is said to honour a field reads it', async () => {
   }
 });
 
-test('a pod that sets a field which the node does not honour is refused with the path of the field', () => {
+test('rejects a pod that sets an unsupported field, with the field path', () => {
   const cases = walked().refused.filter(({ by }) => by === 'pod');
   assert.ok(cases.length > 10, String(cases.length));
   for (const { path, value, beside } of cases) {
@@ -140,13 +140,13 @@ test('a pod that sets a field which the node does not honour is refused with the
   }
 });
 
-test('a container that sets one does not start, as its pod may be older than this kubelet', () => {
+test('does not start a container with an unsupported field, even if its pod is older than this kubelet', () => {
   const pod = podWith('containers[].securityContext.windowsOptions', { hostProcess: true });
   const [container] = pod.spec?.containers ?? [];
   assert.equal(unsupportedContainerField(pod, container as Container, SELINUX)?.reason, 'PodFieldNotSupported');
 });
 
-test('a volume of a kind that the node does not have is not mounted, and its pod waits with an event that names it', async () => {
+test('does not mount an unsupported volume type, and reports it in an event', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'pod-fields-'));
   try {
     const manager = new VolumeManager({
@@ -177,7 +177,7 @@ test('a volume of a kind that the node does not have is not mounted, and its pod
   }
 });
 
-test('validation forbids what ephemeral containers cannot have', () => {
+test('rejects fields that ephemeral containers cannot have in validation', () => {
   for (const path of walked().forbidden) {
     const pod = podWith(
       path,
@@ -192,7 +192,7 @@ test('validation forbids what ephemeral containers cannot have', () => {
   }
 });
 
-test('what is the default, and what the API server fills in, is no reason to refuse a pod', () => {
+test('accepts defaults and values set by the API server', () => {
   const pod = podWith('containers[].volumeMounts', [{ name: 'v', mountPath: '/v', mountPropagation: 'None' }], {
     restartPolicy: 'Always',
     restartPolicyRules: [],
@@ -212,7 +212,7 @@ test('what is the default, and what the API server fills in, is no reason to ref
   assert.equal(unsupportedField(defaulted, SELINUX), undefined);
 });
 
-test('SELinux options of a pod mean nothing on a host without SELinux', () => {
+test('ignores SELinux options on a host without SELinux', () => {
   const pod: Pod = {
     spec: {
       securityContext: { seLinuxOptions: { level: 's0' } },

@@ -1,6 +1,6 @@
 /**
- * Which source honours each field of a pod, by type. A field that stands under a file is read there (the test looks); one of `REFUSED` is never
- * accepted in silence: the test shows that a pod that sets it does not run. Validation that forbids a field counts as reading it.
+ * Table of the source that honours each pod field, by type. The test checks that each listed file reads the field, and
+ * that a pod with a field of `REFUSED` does not run. Validation that forbids a field counts as reading it.
  */
 
 const KUBELET = 'src/components/kubelet';
@@ -28,7 +28,7 @@ const ENV_REFERENCE: Honoured = { [ENVIRONMENT]: 'name optional' };
 const PROJECTION: Honoured = { [SOURCES]: 'name optional' };
 const PROBE_FIELDS = 'periodSeconds timeoutSeconds initialDelaySeconds successThreshold failureThreshold';
 
-/** By type and file: the fields that end there. */
+/** Fields by type and by the file that reads them. */
 export const HONOURED: Readonly<Record<string, Honoured>> = {
   PodSpec: {
     [PLAN]: 'activeDeadlineSeconds terminationGracePeriodSeconds',
@@ -60,7 +60,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${KUBELET}/pods/image-puller.ts`]: 'imagePullPolicy',
     [`${VALIDATION}/containers.ts`]: 'restartPolicy',
   },
-  // The API server's defaults, the binder and the scheduler look at the rest of a claim.
+  // The API server's defaults, the binder and the scheduler read the rest of a claim.
   EphemeralVolumeSource: { 'src/core/reconcile/ephemeral-volume/plan.ts': 'volumeClaimTemplate' },
   VolumeDevice: { [VOLUMES]: 'devicePath name' },
   CSIVolumeSource: {
@@ -123,7 +123,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   LocalObjectReference: { [EXECUTOR]: 'name' },
   PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
   PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
-  // A gate counts by being there.
+  // Only the presence of a gate matters.
   PodSchedulingGate: { 'src/components/scheduler/feed.ts': 'name' },
   Toleration: {
     [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
@@ -153,27 +153,27 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   ServiceAccountTokenProjection: { [SOURCES]: 'audience expirationSeconds path' },
 };
 
-/** Where a pod with the field is stopped: `pod` by the kubelet's admission, `mount` by its volumes. */
+/** Where a pod with the field is rejected: `pod` means the kubelet's admission, `mount` its volumes. */
 export interface Refusal {
   readonly by: 'pod' | 'mount';
   readonly value: unknown;
-  /** Other fields of the same object, without which it means nothing. */
+  /** Fields of the same object that are required for the field to have an effect. */
   readonly beside?: object;
 }
 
 const pod = (value: unknown): Refusal => ({ by: 'pod', value });
 const mount = (value: unknown): Refusal => ({ by: 'mount', value });
 
-/** `Unconfined` is what the node does without. */
+/** `Unconfined` needs no support by the node. */
 const APP_ARMOR = pod({ type: 'Localhost', localhostProfile: 'own' });
 const SELINUX = pod({ level: 's0:c1,c2' });
-/** Other options concern containers of Windows only. */
+/** The other options apply to Windows containers only. */
 const WINDOWS = pod({ hostProcess: true });
 const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle ports resources resizePolicy'.split(
   ' ',
 );
 
-/** By type: fields that are refused as a whole, with a value of each. */
+/** Fields that are refused as a whole, by type, each with a sample value. */
 export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
   PodSpec: {
     schedulingGroup: pod({ podGroupName: 'gang' }),
@@ -212,7 +212,7 @@ export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>
   },
 };
 
-/** Fields of ephemeral containers that validation forbids as a whole: nothing below them is to be looked at. */
+/** Fields of ephemeral containers that validation forbids entirely, so the fields below them are not checked. */
 export const FORBIDDEN_BY_VALIDATION: Readonly<Record<string, readonly string[]>> = {
   EphemeralContainer: FORBIDDEN_EPHEMERAL,
 };

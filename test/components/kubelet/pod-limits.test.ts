@@ -1,4 +1,4 @@
-/** Limits of pods that have none in their spec: processes and logs. */
+/** Process and log limits for pods without limits in their spec. */
 import assert from 'node:assert/strict';
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('bound the processes of a pod, and of all pods together', async () => {
+  it('limit the processes of each pod and of all pods together', async () => {
     assert.equal(DEFAULT_KUBELET_CONFIG.podPidsLimit, 4_096);
     create('forks', `for n in 1 2 3 4; do sh -c 'while :; do sleep 1000 & done' 2>/dev/null & done; exec sleep 1000`);
     await eventually('the pod has all of its processes', async () => {
@@ -83,7 +83,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
       );
     await rm(join(log, '..'), { recursive: true });
     await eventually('the log is written again', async () => (await sizeOf(log)) > 0 || undefined);
-    // The next kubelet finds what an earlier one has renamed and not reopened.
+    // The next kubelet finds a log that an earlier one renamed without reopening.
     await lab.halt();
     const rotated = `${log}.20200101000000001`;
     await rename(log, rotated);
@@ -100,7 +100,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
     api.remove(resources.pods, 'default/writer');
   });
 
-  it('bound the rate and the size of a log', async () => {
+  it('limit the rate and the size of a log', async () => {
     create('flood', 'yes a-line-of-a-log-that-nobody-will-ever-read');
     await running('flood');
     const container = (await lab.runtime().listContainers()).find(

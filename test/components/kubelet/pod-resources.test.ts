@@ -1,4 +1,7 @@
-/** What a pod asks of its node beyond a plain container, with real containers: CPUs of its own, limits of the pod, runtime classes, rules and hooks. */
+/**
+ * Node resources for pods with real containers: exclusive CPUs, pod-level limits, runtime classes, restart rules and
+ * hooks.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +25,7 @@ const amounts = (cpu: string): object => {
   return { resources: { limits: each, requests: each } };
 };
 
-describe('what pods ask of their node', { timeout: 120_000 }, () => {
+describe('pod resources', { timeout: 120_000 }, () => {
   const api = new MemoryApi();
   let lab: KubeletLab;
   const seen = (name: string, holds: (pod: Pod) => boolean): Promise<Pod> =>
@@ -54,7 +57,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('gives a Guaranteed container CPUs of its own, and takes them from the others', async () => {
+  it('gives a Guaranteed container exclusive CPUs and removes them from the shared CPUs', async () => {
     put('shared', { containers: [idle()] });
     await seen('shared', running);
     assert.equal(await cpusOf('shared'), '0-1');
@@ -74,7 +77,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
     assert.match(late.status?.message ?? '', /not enough cpus available to satisfy request: requested=1, available=0/);
   });
 
-  it('keeps the CPUs across a restart of the kubelet, and frees them with their pod', async () => {
+  it('keeps the CPUs across a restart of the kubelet and releases them with their pod', async () => {
     await lab.halt();
     await lab.boot(api.access());
     const again = JSON.parse(await readFile(join(lab.directory, 'cpu_manager_state'), 'utf8'));
@@ -89,7 +92,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
     await eventually('CPUs shared again', async () => ((await cpusOf('shared')) === '0-1' ? true : undefined));
   });
 
-  it('holds the containers of a pod together to its own limits', async () => {
+  it('enforces pod-level limits on all containers together', async () => {
     put('whole', { resources: { limits: { memory: '48Mi', cpu: '500m' } }, containers: [idle()] });
     await seen('whole', running);
     const container = (await lab.runtime().listContainers()).find(
@@ -104,7 +107,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
     assert.equal(Number(limit), 48 * 1024 ** 2);
   });
 
-  it('refuses a handler that the runtime does not have', async () => {
+  it('rejects a runtime handler that does not exist', async () => {
     api.put(resources.runtimeClasses, { metadata: { name: 'sandboxed' }, handler: 'kata' });
     api.put(resources.runtimeClasses, { metadata: { name: 'plain' }, handler: 'runc' });
     put('kata', { runtimeClassName: 'sandboxed', containers: [idle()] });
@@ -126,7 +129,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
     assert.equal(api.get(resources.pods, 'default/kata')?.status?.phase, 'Pending');
   });
 
-  it('restarts a container by its own rules in a pod that restarts none', async () => {
+  it('restarts a container by its own rules in a pod with restartPolicy Never', async () => {
     const count = 'n=$(cat /data/n 2>/dev/null || echo 0); echo $((n+1)) > /data/n; ';
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
     const rule = { action: 'Restart', exitCodes: { operator: 'In', values: [42] } };
@@ -161,7 +164,7 @@ describe('what pods ask of their node', { timeout: 120_000 }, () => {
     );
   });
 
-  it('filters system calls by a profile of the host', async () => {
+  it('filters system calls with a seccomp profile of the host', async () => {
     const profiles = join(lab.directory, 'seccomp');
     await mkdir(profiles, { recursive: true });
     const syscalls = [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO', errnoRet: 1 }];

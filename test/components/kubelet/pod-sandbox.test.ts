@@ -65,7 +65,7 @@ function subject(parts: { readonly areImmediate?: boolean; readonly volumes: () 
   };
 }
 
-test('the sandbox is made while volumes that need only the API server are set up', async () => {
+test('creates the sandbox while volumes that need only the API server are set up', async () => {
   const slow = Promise.withResolvers<void>();
   const { create, did, configs, sandbox, clock } = subject({ volumes: () => slow.promise });
   const creating = create();
@@ -79,7 +79,7 @@ test('the sandbox is made while volumes that need only the API server are set up
   assert.equal(sandbox.areVolumesFresh, false);
 });
 
-test('volumes that fail take the sandbox away, and the next try sets them up first', async () => {
+test('removes the sandbox when volumes fail, and sets them up first at the next attempt', async () => {
   let missing = true;
   const { create, did } = subject({
     volumes: async () => {
@@ -95,13 +95,13 @@ test('volumes that fail take the sandbox away, and the next try sets them up fir
   assert.deepEqual(did, ['volumes begin', 'volumes end', 'sandbox made']);
 });
 
-test('volumes of drivers and claims are set up before the sandbox', async () => {
+test('sets up volumes of drivers and claims before the sandbox', async () => {
   const { create, did } = subject({ areImmediate: false, volumes: async () => {} });
   await create();
   assert.deepEqual(did, ['volumes begin', 'volumes end', 'sandbox made']);
 });
 
-test('a sandbox whose cgroup cannot be made does not stay', async () => {
+test('removes a sandbox whose cgroup cannot be created', async () => {
   const { create, did, failCgroup } = subject({ volumes: async () => {} });
   failCgroup();
   await assert.rejects(create(), /no room for a cgroup/);

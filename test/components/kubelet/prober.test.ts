@@ -5,7 +5,7 @@ import { Prober } from '../../../src/components/kubelet/probes/prober.ts';
 import type { ContainerStatus, Runtime } from '../../../src/core/podplan/port.ts';
 import { realClock } from './lab.ts';
 
-test('a redirect to another host is not followed: the probe passes, with an event', async () => {
+test('passes a probe with a redirect to another host without following it, and records an event', async () => {
   const pod: Pod = {
     metadata: { name: 'p', uid: 'u' },
     spec: {

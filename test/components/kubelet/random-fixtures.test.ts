@@ -1,4 +1,4 @@
-/** A USB device that comes back with another serial number each time. */
+/** USB device that returns with a different serial number each time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog as log } from '../../../src/base/log.ts';
@@ -15,7 +15,7 @@ const serial = (name: string): Fixture => ({
   node: { hostPath: `/dev/${name}`, containerPath: `/dev/${name}` },
 });
 
-test('takes no room from other fixtures and plug-ins, and what a claim has stays known', async () => {
+test('takes no capacity from other fixtures and plug-ins, and keeps claimed devices', async () => {
   const manager = new DeviceManager({
     ...{ clock, log, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
     sockets: {} as never,
@@ -55,7 +55,7 @@ test('takes no room from other fixtures and plug-ins, and what a claim has stays
   fixtures.stop();
 });
 
-test('resources of the appliance are never taken for those that an administrator has patched in', () => {
+test('does not treat resources of the appliance as patched in by an administrator', () => {
   const stored = {
     capacity: { cpu: '4', 'rig.hyperedge.dev/a-1': '1' },
     allocatable: { 'rig.hyperedge.dev/a-1': '0' },

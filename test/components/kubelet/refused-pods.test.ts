@@ -1,4 +1,7 @@
-/** Pods that a node must not run, from the API and from manifests: what is said of them, that nothing of them starts, and that they end. */
+/**
+ * Pods that a node must not run, from the API and from manifests: their reported reason, that no container starts, and
+ * their deletion.
+ */
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,12 +46,12 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('fail when they are for another operating system, also from a manifest', async () => {
+  it('fail when they require another operating system, also from a manifest', async () => {
     const mirror = await seen('kube-system', `windows-${NODE}`, (pod) => pod.status?.phase === 'Failed');
     assert.equal(mirror.status?.reason, 'PodOSNotSupported');
   });
 
-  it('stay pending, with the path of the field, when they ask for what the node does not do', async () => {
+  it('stay pending with the field path when they set an unsupported field', async () => {
     const blocked = (pod: Pod): boolean => pod.status?.reason === 'PodFieldNotSupported';
     const mirror = await seen('kube-system', `class-${NODE}`, blocked);
     assert.equal(mirror.status?.message, 'spec.schedulingGroup: not supported by this node; remove the field');
@@ -59,7 +62,7 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
     assert.equal(lab.logLines.filter((line) => line.includes('pod not admitted')).length, 3);
   });
 
-  it('are still refused by the next kubelet, and end when they are deleted', async () => {
+  it('are refused by the next kubelet as well, and terminate when deleted', async () => {
     await lab.halt();
     await lab.boot(api.access());
     await eventually('refused again', async () =>

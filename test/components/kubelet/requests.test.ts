@@ -14,8 +14,8 @@ import { volumePayload } from '../../../src/components/kubelet/volumes/sources.t
 import { strategicMergePatch } from '../../../src/core/patch/index.ts';
 import type { PodStatus } from '../../../src/core/podplan/status.ts';
 
-describe('paths of the server', () => {
-  it('ask for the permission to run something, however the request comes', () => {
+describe('request paths of the kubelet server', () => {
+  it('require the permission to run commands for every request form', () => {
     for (const method of ['GET', 'POST']) {
       for (const path of [
         '/exec/ns/pod/c?command=id',
@@ -31,7 +31,7 @@ describe('paths of the server', () => {
     assert.deepEqual(routeOf('GET', '/stats/summary')?.subresources, ['stats']);
     assert.deepEqual(routeOf('POST', '/exec/ns/pod/uid/c')?.uid, 'uid');
   });
-  it('are refused when they are none of ours', () => {
+  it('are rejected when unknown', () => {
     for (const path of [
       '/',
       '/nothing',
@@ -56,7 +56,7 @@ describe('status patches', () => {
       'status'
     ] as PodStatus;
 
-  it('turn one status into the other and leave what is not the kubelet`s', () => {
+  it('change one status into another and keep fields of other components', () => {
     const from: PodStatus = {
       phase: 'Pending',
       message: 'old',

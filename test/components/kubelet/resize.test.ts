@@ -8,7 +8,7 @@ const podOf = (cpu: string): Pod => ({
   spec: { containers: [{ name: 'a', resources: { requests: { cpu } } }] },
 });
 
-test('a status with resources of before says that the resize is in progress', () => {
+test('reports a resize in progress when the status has the old resources', () => {
   const resize = new PodResize(podOf('20m'), {} as ResizeHost);
   const unchanged = podOf('20m');
   assert.equal(resize.stateOf(resize.allottedPod(unchanged)), undefined);

@@ -4,7 +4,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { PodStarts, type PodStartsOptions } from '../../../src/components/kubelet/pods/pod-starts.ts';
 import { Retries } from '../../../src/components/kubelet/pods/retries.ts';
 
-test('the delay of a step doubles with each failure up to the bound, and starts again after a success', () => {
+test('doubles the delay of a step with each failure up to a maximum, and resets it after a success', () => {
   const retries = new Retries({ minMs: 500, maxMs: 10_000 });
   const due = Array.from({ length: 6 }, () => {
     retries.failed('sandbox', 1_000);
@@ -21,7 +21,7 @@ test('the delay of a step doubles with each failure up to the bound, and starts 
   assert.equal(retries.delayMs('sandbox'), 500);
 });
 
-test('a container with another image has no back-off', () => {
+test('resets the back-off of a container whose image changed', () => {
   const starts = new PodStarts({} as PodStartsOptions);
   const podOf = (images: Record<string, string>): Pod => ({
     spec: { containers: Object.entries(images).map(([name, image]) => ({ name, image })) },

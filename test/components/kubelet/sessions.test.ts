@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Sessions, TooManySessions } from '../../../src/components/kubelet/server/sessions.ts';
 
-test('sessions are limited by kind and owner, and make room when they end', async () => {
+test('limits sessions by kind and owner, and frees capacity when they end', async () => {
   const sessions = new Sessions();
   const open = Array.from({ length: 16 }, () => sessions.open('exec', 'a'));
   assert.throws(() => sessions.open('exec', 'a'), {
@@ -12,7 +12,7 @@ test('sessions are limited by kind and owner, and make room when they end', asyn
   sessions.open('exec', 'b');
   sessions.open('attach', 'a');
   open[0]?.();
-  // Ending one twice makes room for one.
+  // Ending one session twice frees only one place.
   open[0]?.();
   await assert.rejects(
     sessions.run('exec', 'a', async () => {

@@ -1,4 +1,4 @@
-/** A machine that goes down: pods end in the order of their priorities, are reported, and no pod starts any more. */
+/** Machine shutdown: pods end by priority, their statuses are reported, and no pod starts any more. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -63,7 +63,7 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
       },
       login.port,
     );
-    // The first does not end when it is asked to.
+    // The first pod ignores SIGTERM.
     put('stubborn', 0, ['/bin/sh', '-c', 'trap "" TERM; while true; do /bin/sleep 1; done']);
     put('important', 2_000, ['/bin/sh', '-c', 'trap "exit 0" TERM; while true; do /bin/sleep 0.1; done']);
     await lab.boot(api.access());
@@ -72,13 +72,13 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('has a lock that is as long as its periods', async () => {
+  it('holds a lock that covers its periods', async () => {
     await eventually('lock', () => login.locks === 1 || undefined);
     assert.equal(login.delaySeconds, 10);
     await eventually('ready', () => ready(api.get(resources.nodes, NODE))?.status === 'True' || undefined);
   });
 
-  it('ends pods by priority, with upstream’s reason and condition, and then lets the machine go', async () => {
+  it('ends pods by priority with upstream’s reason and condition, and then releases the lock', async () => {
     login.announce(true);
     const notReady = await eventually('not ready', () => {
       const condition = ready(api.get(resources.nodes, NODE));

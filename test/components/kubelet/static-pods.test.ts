@@ -42,7 +42,7 @@ describe('static pods', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('start with no API server, in the cgroup that upstream gives them', async () => {
+  it("start without an API server, in upstream's cgroup hierarchy", async () => {
     const container = await running('one');
     const cgroups = await readFile(`/proc/${container.pid}/cgroup`, 'utf8');
     const uid = container.labels['io.kubernetes.pod.uid'] ?? '';
@@ -59,7 +59,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     );
   });
 
-  it('are restarted when their process is killed', async () => {
+  it('restart when their process is killed', async () => {
     const first = await running('one');
     process.kill(first.pid, 'SIGKILL');
     const second = await eventually('a new container', async () => {
@@ -69,7 +69,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal(second.attempt, 1);
   });
 
-  it('survive their kubelet and are adopted by the next', async () => {
+  it('keep running without their kubelet and are adopted by the next one', async () => {
     const before = await running('one');
     await lab.halt();
     await lab.boot();
@@ -79,7 +79,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await lab.runtime().listPodSandboxes()).length, 1);
   });
 
-  it('start and end as their files come and go', async () => {
+  it('start and end with their files', async () => {
     await writeFile(join(lab.manifests, 'two.yaml'), manifest('two', 'sleep 1000'));
     await running('two');
     await rm(join(lab.manifests, 'two.yaml'));
@@ -89,7 +89,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     );
   });
 
-  it('are replaced when their file changes, the old one first', async () => {
+  it('are replaced when their file changes, after the old pod has ended', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), manifest('one', 'echo changed; sleep 1000'));
     const now = await eventually('the changed pod', async () => {
@@ -100,7 +100,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     await eventually('one sandbox', async () => (await lab.runtime().listPodSandboxes()).length === 1 || undefined);
   });
 
-  it('keep running when their file is broken, and the log says why', async () => {
+  it('keep running when their file is invalid, and log the reason', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), 'kind: [Pod');
     await eventually('the complaint', () => lab.logLines.find((line) => line.includes('static pod refused')));
@@ -108,7 +108,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await running('one')).id, before.id);
   });
 
-  it('have mirrors at the API, which return when deleted and which show the status', async () => {
+  it('have mirror pods at the API, which show the status and are re-created after deletion', async () => {
     const api = new MemoryApi();
     await lab.halt();
     await writeFile(join(lab.manifests, 'one.yaml'), manifest('one', 'echo mirrored; sleep 1000'));
@@ -141,7 +141,7 @@ describe('static pods', { timeout: 90_000 }, () => {
 });
 
 describe('static pods of a URL', { timeout: 90_000 }, () => {
-  it('get no port of the host itself; those of files do, since the control plane is made of them', async () => {
+  it('are refused ports of the host, while control plane pods from files are not', async () => {
     const port = 'ports: [{containerPort: 9443, hostPort: 9443}]';
     const withPort = (name: string): string =>
       manifest(name, 'sleep 1000').replace(/resources:/, `${port}\n    resources:`);

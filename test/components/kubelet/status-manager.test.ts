@@ -29,19 +29,19 @@ async function started(api: MemoryApi): Promise<StatusManager> {
   return statuses;
 }
 
-test('pods that a stopping host ends are not over: the API hears no more of them, also when it tells of them itself', async () => {
+test('stops status writes for pods that a stopping host ends, even when their own reports continue', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   statuses.stop();
   statuses.set('u', { phase: 'Failed' });
-  // The watch brings the last write of before while the pods are being ended.
+  // The watch delivers the last earlier write while the pods are being ended.
   statuses.setTarget('u', { ...pending(), status: { phase: 'Running' } });
   statuses.finish('u');
   for (let i = 0; i < 20; i += 1) await turn();
   assert.equal(phaseAt(api), 'Running');
 });
 
-test('before that a pod that ends is reported', async () => {
+test('reports a terminating pod before that', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   statuses.set('u', { phase: 'Failed' });
@@ -50,7 +50,7 @@ test('before that a pod that ends is reported', async () => {
   statuses.stop();
 });
 
-/** An API that refuses every status patch with more in it than phase, reason and message. */
+/** API that rejects every status patch with fields other than phase, reason and message. */
 function strict(api: MemoryApi, attempts: object[]): ApiClient {
   const client = api.client();
   return {
@@ -77,7 +77,7 @@ const turns = async (): Promise<void> => {
 
 const running = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const;
 
-test('of a status that the API refuses the essence is written once, and the pod can still end', async () => {
+test('writes the essential fields of a rejected status once, and the pod can still terminate', async () => {
   const api = new MemoryApi();
   const attempts: object[] = [];
   const stored = api.put(resources.pods, pending());
@@ -90,7 +90,7 @@ test('of a status that the API refuses the essence is written once, and the pod 
   assert.equal(seen?.status?.phase, 'Running');
   assert.match(seen.status.message ?? '', /^status: status\.containerStatuses\[0\]\.linux: Forbidden/);
   assert.equal(attempts.length, 2, JSON.stringify(attempts));
-  // Whatever else happens to the pod, what was refused is not sent again and again.
+  // Other changes of the pod do not send the rejected status again.
   for (let i = 0; i < 10; i += 1) {
     statuses.setTarget('u', seen);
     statuses.set('u', { ...running, conditions: [...running.conditions] });
@@ -105,7 +105,7 @@ test('of a status that the API refuses the essence is written once, and the pod 
   statuses.stop();
 });
 
-test('an API that cannot be reached keeps the last status from being lost', async () => {
+test('keeps the last status while the API is unreachable', async () => {
   const api = new MemoryApi();
   const stored = api.put(resources.pods, {
     ...pending(),
@@ -128,7 +128,7 @@ test('an API that cannot be reached keeps the last status from being lost', asyn
   statuses.stop();
 });
 
-test('a pod that ends at once stays visible as terminating for a moment', async () => {
+test('keeps a pod that ends immediately visible as terminating for a short time', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   const deletionTimestamp = '2026-01-01T00:00:00Z';
@@ -145,7 +145,7 @@ test('a pod that ends at once stays visible as terminating for a moment', async 
   statuses.stop();
 });
 
-test('the last status, of the generation of the deletion, is written before the pod is removed', async () => {
+test('writes the last status, with the generation of the deletion, before the pod is removed', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   const deleted = {
@@ -175,7 +175,7 @@ test('the last status, of the generation of the deletion, is written before the 
   statuses.stop();
 });
 
-test('a condition that others own is not written back as it was', async () => {
+test('does not overwrite a condition of another component with its old value', async () => {
   const api = new MemoryApi();
   const gate = (status: string): NonNullable<Pod['status']> => ({
     phase: 'Running',
@@ -185,7 +185,7 @@ test('a condition that others own is not written back as it was', async () => {
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(api.client());
   statuses.setTarget('u', stored);
-  // Planned before the gate closed.
+  // Planned before the gate was closed.
   statuses.set('u', { ...gate('True'), hostIP: '192.0.2.1' });
   await turns();
   const seen = api.get(resources.pods, 'default/steady')?.status;
@@ -194,7 +194,7 @@ test('a condition that others own is not written back as it was', async () => {
   statuses.stop();
 });
 
-test('conditions of a pod that is being started wait for what comes next, and everything else does not', async () => {
+test('delays conditions of a starting pod, but no other change', async () => {
   const api = new MemoryApi();
   const clock = new ManualClock();
   const stored = api.put(resources.pods, pending());

@@ -41,7 +41,7 @@ function worker(uid: string, sizeLimit?: string): Worker {
   };
 }
 
-/** `hang`: the volumes whose files cannot be counted in the time of a round. */
+/** `hang`: volumes whose files cannot be counted within a round. */
 function rig(workers: readonly Worker[], used: ReadonlyMap<string, number>, hang: ReadonlySet<string>) {
   let nowMs = 0;
   const calls: { readonly pods: string; readonly timeoutMs: number }[] = [];
@@ -80,7 +80,7 @@ function rig(workers: readonly Worker[], used: ReadonlyMap<string, number>, hang
   };
 }
 
-test('pods without limits are not measured, others every two seconds', async () => {
+test('measures pods with limits every two seconds and other pods never', async () => {
   const limited = worker('limited', '1Mi');
   const { calls, round } = rig([limited, worker('free')], new Map([['limited', MI]]), new Set());
   await round(0);
@@ -94,7 +94,7 @@ test('pods without limits are not measured, others every two seconds', async () 
   assert.equal(limited.evicted, false);
 });
 
-test('a volume over its limit ends its pod', async () => {
+test('evicts a pod whose volume exceeds its limit', async () => {
   const limited = worker('limited', '1Mi');
   const { calls, round } = rig([limited], new Map([['limited', MI + 1]]), new Set());
   await round(0);
@@ -103,7 +103,7 @@ test('a volume over its limit ends its pod', async () => {
   assert.equal(calls.length, 1);
 });
 
-test('a pod with too many files to count in a round delays no other, and is measured alone and seldom', async () => {
+test('measures a pod with too many files alone and rarely, without delaying other pods', async () => {
   const crowded = worker('crowded', '1Mi');
   const over = worker('over', '1Mi');
   const { calls, round } = rig(
@@ -116,7 +116,7 @@ test('a pod with too many files to count in a round delays no other, and is meas
   );
   await round(0);
   assert.equal(over.evicted, false);
-  // Each of them may be the one.
+  // Either pod may be evicted first.
   for (let i = 0; i < 4 && !(over.evicted && crowded.evicted); i += 1) await round(500);
   assert.ok(over.evicted && crowded.evicted);
   assert.ok(
@@ -125,7 +125,7 @@ test('a pod with too many files to count in a round delays no other, and is meas
   );
 });
 
-test('measuring takes a twentieth of the time at most', async () => {
+test('limits measuring to a twentieth of the time', async () => {
   const crowded = worker('crowded', '1Gi');
   const { calls, round } = rig([crowded], new Map(), new Set(['crowded']));
   await round(0);

@@ -8,7 +8,7 @@ import type { ContainerStatus } from '../../../src/core/podplan/port.ts';
 import { createMounter } from '../../../src/io/host/index.ts';
 import { createKubeletFiles } from '../../../src/io/kubelet-files/index.ts';
 
-test('the first 4 KB of a termination message are read, and no more of it stays on disk', async (t) => {
+test('reads the first 4 KB of a termination message and truncates the file to them', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-message-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, 'message');

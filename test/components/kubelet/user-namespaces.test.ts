@@ -1,4 +1,7 @@
-/** `hostUsers: false` end to end: ranges of the pods differ, outlive the kubelet, and are free again after the pod. */
+/**
+ * Pods with `hostUsers: false`, end to end: ID ranges are distinct, survive a restart of the kubelet and are released
+ * after the pod.
+ */
 import assert from 'node:assert/strict';
 import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -64,7 +67,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
   });
   after(() => lab?.cleanUp());
 
-  it('have a range each, which the node reports as possible', async () => {
+  it('have separate ranges, and the node reports the support', async () => {
     await running('one');
     await running('two');
     const ranges = [await range('one'), await range('two')].sort();
@@ -74,7 +77,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
     assert.equal(handler?.features.userNamespaces, true);
   });
 
-  it('keep it, and leave it to no other pod, when the kubelet restarts', async () => {
+  it('keep their exclusive range when the kubelet restarts', async () => {
     const before = [await range('one'), await range('two')];
     await lab.halt();
     await lab.boot(api.access());
@@ -86,7 +89,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
     assert.deepEqual(file.uidMappings, [{ hostId: 196_608, containerId: 0, length: 65_536 }]);
   });
 
-  it('give it back when they end', async () => {
+  it('release their range when they end', async () => {
     const one = pod('one');
     const was = await range('one');
     api.put(resources.pods, {
@@ -100,7 +103,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
   });
 });
 
-it('a handler without user namespaces is refused in upstream’s words', async () => {
+it('rejects a runtime handler without user namespaces with upstream’s message', async () => {
   const namespaces = new UserNamespaces(
     { config: { maxPods: 1 } as never, files: createKubeletFiles(createMounter()), trees, log: silentLog },
     new PodDirectories({ volumes: '/nowhere' } as never, trees),

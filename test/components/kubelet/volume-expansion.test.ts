@@ -1,4 +1,4 @@
-/** What a claim's status says while its node grows the volume. */
+/** Status of a claim while its node expands the volume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -52,7 +52,7 @@ const state = (status: ReturnType<ReturnType<typeof lab>['status']>) => ({
   conditions: status?.conditions?.map(({ type }) => type),
 });
 
-test('a claim that has grown keeps what was allocated, and has no condition of growth', async () => {
+test('keeps the allocated size of an expanded claim and removes its resize condition', async () => {
   let during: string | undefined;
   const { expansion, status } = lab(async () => {
     during = status()?.allocatedResourceStatuses?.['storage'];
@@ -62,7 +62,7 @@ test('a claim that has grown keeps what was allocated, and has no condition of g
   assert.deepEqual(state(status()), { step: undefined, allocated: '9Gi', capacity: '9Gi', conditions: [] });
 });
 
-test('growth that the driver cannot do is infeasible, and not tried again', async () => {
+test('marks an unsupported expansion infeasible without a retry', async () => {
   let calls = 0;
   const { expansion, status } = lab(async () => {
     calls += 1;
@@ -75,7 +75,7 @@ test('growth that the driver cannot do is infeasible, and not tried again', asyn
   assert.match(status()?.conditions?.[1]?.message ?? '', /^failed to expand pvc with .*too large/);
 });
 
-test('another final error is tried again until the claim requests another size', async () => {
+test('retries after another final error until the claim requests a different size', async () => {
   let calls = 0;
   const { expansion, status, request } = lab(async () => {
     calls += 1;
@@ -88,7 +88,7 @@ test('another final error is tried again until the claim requests another size',
   assert.deepEqual([calls, state(status()).step], [4, 'NodeResizeInfeasible']);
 });
 
-test('an error that is not final leaves the claim as it is', async () => {
+test('does not change the claim after an error that is not final', async () => {
   const { expansion, status } = lab(() => Promise.reject(new CsiError('Unavailable', 'away')));
   await expansion.run();
   const expected = { step: 'NodeResizeInProgress', allocated: '9Gi', capacity: '4Gi', conditions: ['Resizing'] };

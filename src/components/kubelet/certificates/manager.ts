@@ -1,6 +1,6 @@
 /**
- * Keeps one of the kubelet's certificates valid: has it signed when it is missing, lacks a name or address of the Node,
- * or is due for renewal. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
+ * Keeps one of the kubelet's certificates valid: requests a new one when it is missing, lacks a name or address of the
+ * Node, or is due for renewal. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
  */
 import { whyRenew } from '../../../base/certificate-life.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -15,26 +15,26 @@ export interface CertificateManagerOptions {
   readonly signerName: SignatureOrder['signerName'];
   readonly files: CertificateFiles;
   readonly client: ApiClient;
-  /** The names it must have; undefined: not known yet, the Node is not registered. */
+  /** Required names of the certificate. Undefined while they are unknown, because the Node is not registered. */
   readonly names: () => Promise<CertificateNames | undefined>;
-  /** A new certificate is on disk. */
+  /** Called when a new certificate is on disk. */
   readonly onRenewed: () => void;
   readonly clock: Clock;
-  /** Time for decisions about certificates. */
+  /** Current time for decisions about certificates. */
   readonly nowMs: () => number;
   readonly log: Log;
 }
 
 const NOT_KNOWN_MS = 500;
 const RETRY_MS = 5_000;
-/** How often names and remaining life are looked at: the clock may be set, the host's address may change. */
+/** Interval between checks of names and remaining lifetime, because the clock and the host's address may change. */
 const CHECK_MS = 30_000;
 
 export class CertificateManager {
   readonly #options: CertificateManagerOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** Ends the pause before the next look. */
+  /** Ends the pause before the next check. */
   #wake = new AbortController();
 
   constructor(options: CertificateManagerOptions) {
@@ -50,7 +50,10 @@ export class CertificateManager {
     await this.#running;
   }
 
-  /** The trusted authorities have changed: the one that signed the certificate may be about to go. */
+  /**
+   * Checks immediately after a change of the trusted authorities, because the issuer of the certificate may be about to
+   * be removed.
+   */
   checkNow(): void {
     this.#wake.abort();
   }
@@ -79,7 +82,7 @@ export class CertificateManager {
     }
   }
 
-  /** False: the names are not known yet. */
+  /** Returns false when the names are not known yet. */
   async #check(): Promise<boolean> {
     const { files, names: namesOf, signerName, client, clock, nowMs, log, onRenewed } = this.#options;
     const names = await namesOf();
@@ -105,7 +108,7 @@ export class CertificateManager {
   }
 }
 
-/** Undefined: the certificate is good. */
+/** Reason for a new request. Undefined when the certificate is valid. */
 export function whyRequest(
   current: CurrentCertificate | undefined,
   names: CertificateNames,
@@ -118,6 +121,6 @@ export function whyRequest(
   ];
   if (missing.length > 0) return `lacks ${missing.join(', ')}`;
   if (!current.isOfSigner) return 'issued by another authority';
-  // The cluster's signer chooses the lifetime: nothing is valid beyond it.
+  // The cluster's signer determines the maximum lifetime.
   return whyRenew(current, current.notAfterMs - current.notBeforeMs, nowMs);
 }

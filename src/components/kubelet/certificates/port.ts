@@ -1,4 +1,4 @@
-/** The kubelet's certificates on disk, as the certificate manager uses them. Implemented in io/pki. */
+/** Port for the kubelet's certificates on disk. Implemented in io/pki. */
 import type { CertificateDates } from '../../../base/certificate-life.ts';
 
 export interface CertificateNames {
@@ -7,19 +7,22 @@ export interface CertificateNames {
 }
 
 export interface CurrentCertificate extends CertificateNames, CertificateDates {
-  /** It was issued by the authority that signs now, not by a predecessor. */
+  /** Whether the current signing authority issued the certificate, rather than a predecessor. */
   readonly isOfSigner: boolean;
 }
 
-/** `kubelet-client-*` or `kubelet-server-*` files. */
+/** The `kubelet-client-*` or `kubelet-server-*` files. */
 export interface CertificateFiles {
-  /** Undefined: there is none, or it cannot be read. */
+  /** Returns undefined when there is no certificate or it cannot be read. */
   current(): Promise<CurrentCertificate | undefined>;
   /**
-   * A signing request with the key of the pending request, which is created and kept until `save`: a restart while the
-   * request waits for its approval repeats the same request. `digest` identifies key and content.
+   * Returns a signing request for the pending key. The key is created if necessary and kept until `save`, so a restart
+   * during the approval repeats the same request. `digest` identifies key and content.
    */
   request(names: CertificateNames): Promise<{ readonly pem: string; readonly digest: string }>;
-  /** Writes certificate and pending key to a dated file and points the link at it. CodedError 'bad-certificate'. */
+  /**
+   * Writes the certificate and the pending key to a dated file and switches the link to it. Throws CodedError
+   * 'bad-certificate'.
+   */
   save(certificatePem: string, nowMs: number): Promise<void>;
 }

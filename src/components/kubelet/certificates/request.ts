@@ -1,4 +1,4 @@
-/** Has a certificate signed by the cluster. Source: k8s.io/client-go/util/certificate/csr. */
+/** Requests a certificate from the cluster's signer. Source: k8s.io/client-go/util/certificate/csr. */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -14,7 +14,7 @@ export const SERVING_SIGNER = 'kubernetes.io/kubelet-serving';
 export interface SignatureOrder {
   readonly signerName: typeof CLIENT_SIGNER | typeof SERVING_SIGNER;
   readonly pem: string;
-  /** Of key and content: equal orders share one request. */
+  /** Digest of key and content. Equal orders share one request. */
   readonly digest: string;
 }
 
@@ -31,8 +31,8 @@ const SLOW_POLL_MS = 2000;
 const WAITING_MS = 5000;
 
 /**
- * Resolves with the PEM certificate, however long the approval takes. Throws CodedError 'denied' with the reason,
- * 'closed' after an abort; ApiError of the server.
+ * Resolves with the PEM certificate; the approval may take any time. Throws CodedError 'denied' with the reason,
+ * CodedError 'closed' after an abort, and ApiError.
  */
 export async function requestSignature(order: SignatureOrder, deps: SignatureDeps): Promise<string> {
   const { client, clock, signal, onWaiting } = deps;
@@ -79,7 +79,7 @@ export async function requestSignature(order: SignatureOrder, deps: SignatureDep
     }
   }
 
-  /** A request that was cleaned away is submitted again; a server that does not answer is asked again. */
+  /** Submits a deleted request again, and retries while the server does not respond. */
   async function again(before: CertificateSigningRequest): Promise<CertificateSigningRequest> {
     try {
       return await requests.get(name);

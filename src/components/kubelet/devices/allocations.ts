@@ -1,11 +1,11 @@
-/** Which container has which devices, and the file that keeps it over a restart of the kubelet. */
+/** Records which container has which devices, in a file that survives a restart of the kubelet. */
 import type { DeviceEdits } from '../../../core/podplan/devices.ts';
 import { NO_EDITS } from '../../../core/podplan/devices.ts';
 
 export interface Allocation {
   readonly podUid: string;
   readonly container: string;
-  /** Ended before the pod's other containers start: its devices may be theirs then. */
+  /** Whether the container ends before the pod's regular containers start, which may then reuse its devices. */
   readonly isInit: boolean;
   readonly resource: string;
   readonly ids: readonly string[];
@@ -32,14 +32,13 @@ export class Allocations {
     this.#all.set(keyOf(allocation), allocation);
   }
 
-  /** Returns whether the pod had any. */
   release(podUid: string): boolean {
     const held = this.of(podUid);
     for (const each of held) this.#all.delete(keyOf(each));
     return held.length > 0;
   }
 
-  /** Devices of a resource that a container cannot have. */
+  /** Devices of a resource that are not available to a container. */
   taken(resource: string, podUid: string, isInit: boolean): Set<string> {
     const others = this.list.filter(
       (each) => each.resource === resource && (each.podUid !== podUid || !(isInit || each.isInit)),

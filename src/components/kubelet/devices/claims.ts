@@ -1,5 +1,5 @@
 /**
- * Claims on devices of this node's pods: prepared by their drivers before a container starts, unprepared when the last
+ * Device claims of this node's pods. Drivers prepare them before a container starts and unprepare them when the last
  * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
@@ -18,9 +18,11 @@ import { isCdiName } from './validate-plugin.ts';
 
 const MAX_PREPARED = 1024;
 
-/** A driver of this node itself. */
+/** Driver that is part of this node's kubelet. */
 export interface OwnDriver {
-  /** What a container gets of a device. Throws an Error when the device is not there or in use. */
+  /**
+   * Returns the edits that give a device to a container. Throws an Error when the device does not exist or is in use.
+   */
   prepare(claim: ClaimReference, result: AllocationResult): DeviceEdits;
   unprepare(claim: ClaimReference): void;
 }
@@ -52,7 +54,7 @@ export interface ClaimManagerOptions {
 export class ClaimManager {
   readonly #options: ClaimManagerOptions;
   readonly #states = new Map<string, ClaimState>();
-  /** By claim and device: what this node's own drivers answered. */
+  /** Edits returned by this node's own drivers, by claim and device. */
   readonly #own = new Map<string, DeviceEdits>();
   #client: ApiClient | undefined;
   #queue: Promise<unknown> = Promise.resolve();
@@ -82,7 +84,7 @@ export class ClaimManager {
     return this.#states.get(claimUid)?.pods ?? [];
   }
 
-  /** What the claims of a container add to it; prepares those that are not prepared yet. Rejects when one cannot be. */
+  /** Edits that the claims of a container require. Prepares claims first. Rejects when a claim cannot be prepared. */
   editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
     const wanted = claimsOf(pod, container);
     if (claimNamesOf(pod).size === 0) return Promise.resolve(NO_EDITS);
@@ -108,7 +110,7 @@ export class ClaimManager {
     });
   }
 
-  /** The pod has ended: claims that no other pod here uses are unprepared. Never rejects. */
+  /** Handles an ended pod: unprepares claims that no other pod of this node uses. Never rejects. */
   release(podUid: string): Promise<void> {
     const next = this.#queue.then(async () => {
       for (const state of [...this.#states.values()].filter(({ pods }) => pods.includes(podUid))) {
@@ -125,7 +127,7 @@ export class ClaimManager {
   async retain(podUids: ReadonlySet<string>): Promise<void> {
     const gone = new Set([...this.#states.values()].flatMap(({ pods }) => pods).filter((uid) => !podUids.has(uid)));
     for (const uid of gone) await this.release(uid);
-    // Those whose driver was away when their last pod ended.
+    // Also retry claims whose driver was not registered when their last pod ended.
     for (const state of this.#states.values()) if (state.pods.length === 0) await this.#unprepare(state);
   }
 
@@ -250,14 +252,14 @@ const namesOf = ({
   ...{ request, pool, device },
 });
 
-/** A request of `firstAvailable` is named `request/subrequest` in the allocation. */
+/** The allocation names a request of `firstAvailable` as `request/subrequest`. */
 const isRequested = ({ request }: Prepared, wanted: string | undefined): boolean =>
   wanted === undefined || wanted === '' || request === '' || request === wanted || request.startsWith(`${wanted}/`);
 
-/** The entry of the claim that was made for the pod's extended resources; no entry of a pod has this name. */
+/** Entry name of the claim created for the pod's extended resources. No entry of a pod has this name. */
 const EXTENDED = '';
 
-/** Names of the pod's claims by entry; a template may find that the pod needs none. */
+/** Claim names of the pod by entry. A pod whose template needs no claim has no name for it. */
 function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const claim of podClaims(pod)) {
@@ -274,7 +276,7 @@ interface WantedClaim {
   readonly request?: string;
 }
 
-/** What the container is given of the pod's claims; kubernetes-types has no `request`. */
+/** Pod claims that the container references. kubernetes-types lacks the `request` field. */
 function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly WantedClaim[] {
   const own = (given?.claims ?? []) as readonly WantedClaim[];
   const mapped = extendedClaimStatus(pod)?.requestMappings ?? [];

@@ -15,20 +15,20 @@ interface Known {
 export interface DraPluginsOptions {
   readonly sockets: Pick<PluginSockets, 'draPlugin'>;
   readonly log: Log;
-  /** A driver has come, or the last plug-in of one has gone. */
+  /** Called when a driver's first plug-in registers or its last one disappears. */
   readonly onChanged: () => void;
 }
 
 export class DraPlugins implements PluginHandler {
   readonly #options: DraPluginsOptions;
-  /** In the order of their registration. */
+  /** In order of registration. */
   #plugins: readonly Known[] = [];
 
   constructor(options: DraPluginsOptions) {
     this.#options = options;
   }
 
-  /** Of several plug-ins of a driver, as during an update, the newest. */
+  /** Connection to a driver. If several plug-ins of it are registered, as during an update, the newest is used. */
   plugin(driver: string): DraPluginConnection | undefined {
     return this.#plugins.findLast((each) => each.driver === driver)?.connection;
   }
@@ -73,6 +73,6 @@ export class DraPlugins implements PluginHandler {
   }
 }
 
-/** The first in the driver's order that is supported, as upstream chooses. */
+/** First supported service in the driver's order of preference, as upstream selects it. */
 const serviceOf = (versions: readonly string[]): DraService | undefined =>
   versions.flatMap((version) => DRA_SERVICES.filter((service) => service === version))[0];

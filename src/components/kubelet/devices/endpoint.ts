@@ -1,13 +1,13 @@
-/** One connected device plug-in, with everything that it says judged. */
+/** Connection to one device plug-in. Validates everything that the plug-in sends. */
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { AllocateAnswer, DevicePluginConnection, ListedDevice, PluginOptions } from './port.ts';
 import { checkAnswer, checkDevices, checkPreferred } from './validate-plugin.ts';
 
-/** Where devices of a resource come from: a plug-in, or this node itself. */
+/** Source of a resource's devices: a plug-in, or this node itself. */
 export interface DeviceEndpoint {
   readonly preStartRequired: boolean;
-  /** `size` of the available devices, the first ones where the plug-in has no preference. */
+  /** Selects `size` of the available devices: the plug-in's preference, or the first ones. */
   choose(available: readonly string[], size: number): Promise<readonly string[]>;
   allocate(ids: readonly string[]): Promise<AllocateAnswer>;
   preStart(ids: readonly string[]): Promise<void>;
@@ -16,7 +16,7 @@ export interface DeviceEndpoint {
 
 export interface PluginEvents {
   listed(devices: readonly ListedDevice[]): void;
-  /** `refused`: the plug-in broke the protocol's bounds. */
+  /** Called when the connection ends. `refused`: the plug-in violated a limit of the protocol. */
   ended(why: string, refused: boolean): void;
 }
 

@@ -1,4 +1,4 @@
-/** The node's fixtures as ResourceSlices of one pool. Source: KEP-4381, KEP-5055 (taints). */
+/** Publishes the node's fixtures as ResourceSlices of one pool. Source: KEP-4381, KEP-5055 (taints). */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Device, DeviceTaint, ResourceSlice } from '../../../api/devices/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -10,7 +10,7 @@ import type { ApiClient } from '../../../client/types.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 import { deviceNameOf, type FixtureState, RIG_DRIVER } from './fixtures.ts';
 
-/** Of a slice whose devices have taints. */
+/** API limit of a slice whose devices have taints. */
 const MAX_DEVICES = 64;
 const MAX_VALUE = 64;
 const RETRY_MS = 2_000;
@@ -19,7 +19,7 @@ const IN_USE_TAINT = `${RIG_DRIVER}/in-use`;
 
 export interface FixtureSlicesOptions {
   readonly nodeName: string;
-  /** The Node as the API server has it, which owns its slice; undefined: not known. */
+  /** The Node from the API server, which owns the slice. Undefined while it is not known. */
   readonly node: () => Node | undefined;
   readonly states: () => readonly FixtureState[];
   readonly clock: Clock;
@@ -53,12 +53,12 @@ export class FixtureSlices {
     this.#timer?.cancel();
   }
 
-  /** The Node may have been created again: the slice of the old one is deleted with it. */
+  /** Handles a re-created Node: the slice of the old Node is deleted with it. */
   nodeChanged(): void {
     if ((this.#options.node()?.metadata?.uid ?? '') !== this.#owner) this.kick();
   }
 
-  /** Writes the slice soon when it is not as the fixtures are. */
+  /** Schedules a write of the slice if it differs from the fixtures. */
   kick(): void {
     if (this.#stopped || this.#client === undefined) return;
     if (this.#working) {
@@ -90,13 +90,13 @@ export class FixtureSlices {
     const { nodeName, states, node } = this.#options;
     const devices = fixtureDevices(states());
     this.#owner = node()?.metadata?.uid ?? '';
-    // A slice without an owner would outlive its Node; `nodeChanged` comes when the Node is known.
+    // A slice without an owner would outlive its Node. `nodeChanged` runs when the Node is known.
     if (this.#owner === '') return;
     const content = canonicalJson([this.#owner, devices]);
     if (content === this.#written) return;
     const slices = client.resource(resources.resourceSlices);
     const name = `${nodeName}-${RIG_DRIVER}`;
-    // A node may read slices of its own only, and one that does not exist is none: create comes first.
+    // A node may read only its own slices, and a missing slice is not its own, so creation is tried first.
     if (!this.#exists) {
       if (devices.length === 0) return;
       try {
@@ -134,7 +134,7 @@ export class FixtureSlices {
   }
 }
 
-/** Sorted by name; of two fixtures whose device names are the same the first stays. */
+/** Devices sorted by name. If two fixtures have the same device name, the first is used. */
 export function fixtureDevices(states: readonly FixtureState[]): Device[] {
   const devices = new Map<string, Device>();
   for (const state of [...states].sort((a, b) => (a.fixture.name < b.fixture.name ? -1 : 1))) {

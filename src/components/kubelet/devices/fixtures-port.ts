@@ -1,34 +1,34 @@
-/** Fixtures of test rigs on this host. Implemented by `src/io/fixtures`. */
+/** Port for the test rig fixtures of this host. Implemented by `src/io/fixtures`. */
 
 export type FixtureType = 'serial' | 'gpio' | 'can' | 'video' | 'block' | 'net' | 'relay' | 'device';
 
 export interface Fixture {
-  /** Unique on the host and stable over plugging: vendor and serial number, or as it was declared. */
+  /** Unique on the host and stable across re-plugging: vendor and serial number, or the declared name. */
   readonly name: string;
   readonly type: FixtureType;
-  /** The device node; undefined for a network interface. */
+  /** Device node. Undefined for a network interface. */
   readonly node?: { readonly hostPath: string; readonly containerPath: string };
   /** Name of the network interface of a `can` or `net` fixture. */
   readonly link?: string;
-  /** Of udev: `idVendor`, `idProduct`, `serial`, `product`, `busId`. */
+  /** Attributes from udev: `idVendor`, `idProduct`, `serial`, `product`, `busId`. */
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A fixture that the bootstrap file names. */
+/** Fixture declared in the bootstrap file. */
 export interface DeclaredFixture {
   readonly name: string;
   readonly type: FixtureType;
-  /** A device node or a link to one. */
+  /** Device node or a link to one. */
   readonly path?: string;
-  /** Instead of a path: attributes that a found fixture has to have. */
+  /** Attributes that a discovered fixture must have. Alternative to a path. */
   readonly match?: Readonly<Record<string, string>>;
-  /** Where containers see it; by default its own path when that is below `/dev`, else `/dev/<name>`. */
+  /** Path in containers. Default: the fixture's own path when it is below `/dev`, otherwise `/dev/<name>`. */
   readonly containerPath?: string;
 }
 
 export interface FixtureScanner {
-  /** What is plugged in now, sorted by name. */
+  /** Lists the connected fixtures, sorted by name. */
   scan(): Promise<readonly Fixture[]>;
-  /** Calls back when it may be worth to scan again. */
+  /** Calls the listener when a new scan may show a change. */
   watch(listener: () => void): { close(): void };
 }

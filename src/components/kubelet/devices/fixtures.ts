@@ -1,6 +1,6 @@
 /**
- * Fixtures of test rigs as devices of this node: each is an extended resource and a device of the node's ResourceSlice,
- * and one pod has it at a time. No plug-in is needed.
+ * Test rig fixtures as devices of this node. Each is an extended resource and a device of the node's ResourceSlice, and
+ * only one pod has it at a time. No plug-in is needed.
  */
 import type { AllocationResult } from '../../../api/devices/types.ts';
 import { fixtureDeviceName } from '../../../api/rigs/fixtures.ts';
@@ -15,15 +15,14 @@ import type { DeviceManager } from './manager.ts';
 import type { AllocateAnswer, ClaimReference } from './port.ts';
 
 export const RIG_DRIVER = 'rig.hyperedge.dev';
-/** Of fixtures that nothing has; the ones unplugged first are forgotten first. */
+/** Maximum number of unplugged fixtures that are kept while unused. The oldest ones are removed first. */
 const MAX_UNPLUGGED = 32;
-/** Device nodes that appear or disappear are notified; network links are not. */
+/** Polling interval for network links. Changes of device nodes trigger a notification instead. */
 const SCAN_MS = 15_000;
 
 export interface FixtureState {
   readonly fixture: Fixture;
   readonly plugged: boolean;
-  /** A container has it as an extended resource. */
   readonly inUse: boolean;
 }
 
@@ -32,15 +31,14 @@ export interface FixturesOptions {
   readonly manager: DeviceManager;
   readonly clock: Clock;
   readonly log: Log;
-  /** The list, or the state of a fixture, has changed. */
+  /** Called when the list or the state of a fixture has changed. */
   readonly onChanged: () => void;
-  /** Containers of these pods had the fixture. */
+  /** Called with the pods whose containers used the unplugged fixture. */
   readonly onUnplugged: (fixture: Fixture, podUids: readonly string[]) => void;
-  /** Pods that use a claim. */
   readonly podsOfClaim: (claimUid: string) => readonly string[];
 }
 
-/** As a device of a slice. */
+/** Name of the fixture as a device of a slice. */
 export const deviceNameOf = ({ name }: Pick<Fixture, 'name'>): string => fixtureDeviceName(name);
 
 export const resourceOf = ({ name }: Pick<Fixture, 'name'>): string => `${RIG_DRIVER}/${name}`;
@@ -48,7 +46,7 @@ export const resourceOf = ({ name }: Pick<Fixture, 'name'>): string => `${RIG_DR
 export class Fixtures implements OwnDriver {
   readonly #options: FixturesOptions;
   readonly #known = new Map<string, { fixture: Fixture; plugged: boolean }>();
-  /** Device name → the claim that has it. */
+  /** Claims by the name of the device that they hold. */
   readonly #claimed = new Map<string, ClaimReference>();
   #timer: Timer | undefined;
   #watch: { close(): void } | undefined;
@@ -84,9 +82,9 @@ export class Fixtures implements OwnDriver {
     return known?.plugged === true ? known.fixture : undefined;
   }
 
-  /** An administrator has the fixture beside its holder. */
+  /** A claim with admin access shares the fixture with its holder. */
   prepare(claim: ClaimReference, { device = '', adminAccess }: AllocationResult): DeviceEdits {
-    // The one that the slice describes: of several with the same device name the first by its own name.
+    // If several fixtures have the same device name, use the first by fixture name, which is the one in the slice.
     const [known] = [...this.#known.values()]
       .filter(({ fixture }) => deviceNameOf(fixture) === device)
       .sort((a, b) => (a.fixture.name < b.fixture.name ? -1 : 1));
@@ -144,7 +142,7 @@ export class Fixtures implements OwnDriver {
       const before = this.#known.get(fixture.name);
       if (before?.plugged === true && JSON.stringify(before.fixture) === JSON.stringify(fixture)) continue;
       if (before?.plugged !== true) log.info('fixture plugged', { fixture: fixture.name, type: fixture.type });
-      // Another node of the same fixture: what containers have is the old one.
+      // The fixture has a new device node. Containers still have the old one.
       else this.#unplugged(before.fixture);
       this.#known.set(fixture.name, { fixture, plugged: true });
       this.#publish(fixture, true);
@@ -155,7 +153,7 @@ export class Fixtures implements OwnDriver {
       if (!known.plugged || present.has(known.fixture.name)) continue;
       known.plugged = false;
       changed = true;
-      // Behind those that were unplugged before.
+      // Re-insert at the end, after fixtures that were unplugged earlier.
       this.#known.delete(known.fixture.name);
       this.#known.set(known.fixture.name, known);
       log.warn('fixture unplugged', { fixture: known.fixture.name });
@@ -167,7 +165,7 @@ export class Fixtures implements OwnDriver {
     onChanged();
   }
 
-  /** A device may come back with another serial number each time. */
+  /** Limits the list, because a device may return with a new serial number each time. */
   #forgetOldest(): void {
     const { manager } = this.#options;
     const unplugged = [...this.#known.values()].filter(
@@ -220,7 +218,7 @@ export class Fixtures implements OwnDriver {
   }
 }
 
-/** The device node and nothing else, with its path in a variable that does not depend on the fixture's name. */
+/** Edits with the device node only, and its path in a variable derived from the fixture's name. */
 function editsOf({ name, node, link }: Fixture): DeviceEdits {
   const variable = `RIG_${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_')}`;
   if (node === undefined) return { ...NO_EDITS, env: link === undefined ? [] : [{ name: variable, value: link }] };
@@ -228,7 +226,7 @@ function editsOf({ name, node, link }: Fixture): DeviceEdits {
     ...NO_EDITS,
     env: [{ name: variable, value: node.containerPath }],
     devices: [{ ...node, permissions: 'rw' }],
-    // A node of another directory does not open a pseudo-terminal: the one of devpts is shown instead.
+    // A device node in another directory does not open a pseudo-terminal, so the devpts file is bind-mounted.
     mounts: node.hostPath.startsWith('/dev/pts/') ? [{ ...node, readOnly: false, propagation: 'private' }] : [],
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Extended resources of this node: who publishes them, which devices are healthy, and which container has which.
- * Source: pkg/kubelet/cm/devicemanager. The choice of devices is made when a container starts; admission counts.
+ * Extended resources of this node: their plug-ins, device health and assignment to containers. Devices are selected
+ * when a container starts; admission only counts them. Source: pkg/kubelet/cm/devicemanager.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { isBackedByDevices } from '../../../api/devices/extended-resources.ts';
@@ -24,7 +24,7 @@ import type {
 } from './port.ts';
 import { checkPlugin, checkRegistration, MAX_RESOURCES } from './validate-plugin.ts';
 
-/** How long the capacity of a plug-in that went away is still shown; upstream's endpointStopGracePeriod. */
+/** Time for which the capacity of a disconnected plug-in is still reported: upstream's endpointStopGracePeriod. */
 const STOP_GRACE_MS = 5 * 60_000;
 
 interface Device {
@@ -34,7 +34,7 @@ interface Device {
 
 interface Resource {
   endpoint: DeviceEndpoint | undefined;
-  /** Of the plug-in; undefined: the node itself publishes the resource. */
+  /** Socket of the plug-in. Undefined for a resource that the node itself publishes. */
   socket?: string;
   devices: ReadonlyMap<string, Device>;
   stoppedAtMs: number | undefined;
@@ -47,7 +47,7 @@ export interface DeviceManagerOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Capacity or allocatable of the node may have changed. */
+  /** Called when capacity or allocatable of the node may have changed. */
   readonly onChanged: () => void;
   readonly warn: (reason: string, message: string) => void;
 }
@@ -85,7 +85,7 @@ export class DeviceManager implements PluginHandler {
     await this.#close?.();
   }
 
-  /** Devices that this node itself publishes under a resource; an earlier call's are replaced. */
+  /** Publishes devices of this node itself under a resource. Replaces the devices of an earlier call. */
   publish(resource: string, devices: readonly ListedDevice[], endpoint: DeviceEndpoint): void {
     const known = this.#resources.get(resource);
     if (known === undefined && this.#resources.size >= MAX_RESOURCES) return;
@@ -93,12 +93,11 @@ export class DeviceManager implements PluginHandler {
     this.#listed(resource, devices);
   }
 
-  /** The end of what `publish` began; of a resource whose devices no container has. */
+  /** Withdraws a resource of `publish` whose devices no container uses. */
   withdraw(resource: string): void {
     if (this.#resources.delete(resource)) this.#save();
   }
 
-  /** `[capacity, allocatable]` by resource. */
   amounts(): ReadonlyMap<string, readonly [capacity: number, allocatable: number]> {
     const nowMs = this.#options.clock.monotonicMs();
     return new Map(
@@ -110,12 +109,12 @@ export class DeviceManager implements PluginHandler {
     );
   }
 
-  /** Whether any container has the device. */
+  /** UID of the pod that holds the device. Undefined when the device is free. */
   holder(resource: string, id: string): string | undefined {
     return this.#allocations.list.find((each) => each.resource === resource && each.ids.includes(id))?.podUid;
   }
 
-  /** Why the pod cannot have its devices beside the others; undefined: it can. */
+  /** Rejection when the devices do not suffice for the pod and the other pods. Undefined when they do. */
   rejection(pod: Pod, others: readonly Pod[]): Rejection | undefined {
     const uid = pod.metadata?.uid ?? '';
     for (const [name, requested] of podRequests(pod)) {
@@ -137,15 +136,15 @@ export class DeviceManager implements PluginHandler {
     return undefined;
   }
 
-  /** Chooses and prepares the devices of a container that has none yet. Rejects when that is impossible now. */
+  /** Selects and prepares devices for a container that has none yet. Rejects when this is impossible now. */
   allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
-    // One at a time: a plug-in is asked for its preference between looking and taking.
+    // Serialized, because the plug-in's preference is requested between reading and assigning the devices.
     const next = this.#queue.then(() => this.#allocate(pod, container));
     this.#queue = next.catch(() => {});
     return next;
   }
 
-  /** Of plug-ins that want to know before each start. */
+  /** Calls the plug-ins that require a call before each container start. */
   async preStart(allocations: readonly Allocation[]): Promise<void> {
     for (const { resource, ids } of allocations) {
       const endpoint = this.#resources.get(resource)?.endpoint;
@@ -159,7 +158,7 @@ export class DeviceManager implements PluginHandler {
     this.#options.onChanged();
   }
 
-  /** Releases what pods hold that do not exist any more. */
+  /** Releases the devices of pods that are not in `podUids`. */
   retain(podUids: ReadonlySet<string>): void {
     for (const uid of new Set(this.#allocations.list.map((each) => each.podUid))) {
       if (!podUids.has(uid)) this.release(uid);
@@ -221,7 +220,7 @@ export class DeviceManager implements PluginHandler {
     return found;
   }
 
-  /** Healthy devices that a container of the pod may have; those that its init containers had come first. */
+  /** Healthy devices available to a container of the pod. Devices that its init containers used come first. */
   #free(resource: string, podUid: string, isInit: boolean): string[] {
     const taken = this.#allocations.taken(resource, podUid, isInit);
     const own = new Set(
@@ -237,7 +236,7 @@ export class DeviceManager implements PluginHandler {
     return [...free.filter((id) => own.has(id)), ...free.filter((id) => !own.has(id))];
   }
 
-  /** Of a plug-in that registers by a socket of its own instead of calling the kubelet's. */
+  /** Registers a plug-in that was discovered by its own socket instead of calling the kubelet's registration socket. */
   async register({ name, socket, versions }: RegisteredPlugin): Promise<void> {
     checkPlugin(name, socket, versions);
     this.#checkRoom(name);

@@ -1,4 +1,4 @@
-/** Everything about devices that the kubelet's other parts ask for. */
+/** Facade for all device functions that other parts of the kubelet use. */
 import type { Container, EphemeralContainer, Node, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -19,18 +19,17 @@ import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
 import type { RigHost } from './rigs-port.ts';
 import { SliceWiping } from './slice-wiping.ts';
 
-/** A pod is failed without the Node's report after this time. */
+/** Maximum wait for the Node report before a pod is failed anyway. */
 const REPORT_MS = 5_000;
 const REPORT_CHECK_MS = 50;
 
-/** What the composition hands to the kubelet for devices. */
 export interface KubeletDevices {
   readonly sockets: PluginSockets;
   readonly cdi: CdiFiles;
-  /** `/var/lib/kubelet`, where plug-ins look for the kubelet's sockets. */
+  /** `/var/lib/kubelet`, where plug-ins expect the kubelet's sockets. */
   readonly root: string;
   readonly scanner: FixtureScanner;
-  /** Undefined: rigs have neither console nor power. */
+  /** Undefined: rigs have neither console nor power control. */
   readonly rigs?: RigHost;
 }
 
@@ -42,14 +41,14 @@ export interface NodeDevicesOptions extends KubeletDevices {
   /** Pods that hold resources of the node. */
   readonly pods: () => readonly Pod[];
   readonly onChanged: () => void;
-  /** The Node as the API server has it; undefined: not known. */
+  /** The Node from the API server. Undefined while it is not known. */
   readonly node: () => Node | undefined;
   readonly warn: (reason: string, message: string) => void;
   readonly failPod: (uid: string, reason: string, message: string) => void;
   readonly warnOfPod: (pod: Pod, reason: string, message: string) => void;
 }
 
-/** A container's devices, and what is due right before it starts. */
+/** Devices of a container, and the work due immediately before it starts. */
 export interface ContainerDevices {
   readonly edits: DeviceEdits;
   preStart(): Promise<void>;
@@ -121,7 +120,7 @@ export class NodeDevices {
     this.#wiping.connect(client);
   }
 
-  /** By the type that plug-ins name when they register. */
+  /** Handlers by the plug-in type of the registration. */
   get pluginHandlers(): ReadonlyMap<string, PluginHandler> {
     return new Map<string, PluginHandler>([
       ['DRAPlugin', this.#plugins],
@@ -138,7 +137,7 @@ export class NodeDevices {
     await this.#podResources?.close();
   }
 
-  /** What is due now and then; `known` undefined: it is not known yet which pods there are. */
+  /** Periodic maintenance. `known` is undefined while the list of pods is incomplete. */
   async maintain(known: readonly Pod[] | undefined): Promise<void> {
     this.#slices.nodeChanged();
     if (known === undefined) return;
@@ -168,8 +167,8 @@ export class NodeDevices {
   }
 
   /**
-   * Rejects while the container cannot have its devices. A pod that its device plug-in gives nothing has failed; one
-   * whose claims are not prepared waits.
+   * Rejects while the container cannot get its devices. A pod fails when its device plug-in returns no device, and
+   * waits when its claims are not prepared.
    */
   async allocate(pod: Pod, given: Container | EphemeralContainer): Promise<ContainerDevices> {
     const container = given as Container;
@@ -212,7 +211,7 @@ export class NodeDevices {
     }));
   }
 
-  /** The Node is reported first: a pod that replaces the failed one must not be placed on the fixture again. */
+  /** Reports the Node before failing the pods, so that a replacement pod is not scheduled to the fixture again. */
   #unplugged(fixture: Fixture, uids: readonly string[]): void {
     const { clock, node } = this.#options;
     const deadlineMs = clock.monotonicMs() + REPORT_MS;

@@ -1,5 +1,5 @@
 /**
- * Sockets of device plug-ins and of the pod-resources API. Implemented by `src/io/grpc`. Source:
+ * Ports for the sockets of device plug-ins and of the pod-resources API. Implemented by `src/io/grpc`. Source:
  * k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1, dra/v1 and podresources/v1.
  */
 import type { DynamicResource } from '../../../core/podplan/devices.ts';
@@ -17,7 +17,7 @@ export interface Registration {
   readonly options: PluginOptions;
 }
 
-/** A device as its plug-in lists it, not judged yet. */
+/** Device as listed by its plug-in, not yet validated. */
 export interface ListedDevice {
   readonly id: string;
   readonly health: string;
@@ -36,7 +36,7 @@ export interface DeviceMount {
   readonly readOnly: boolean;
 }
 
-/** What one container gets, as the plug-in answered. */
+/** Response of the plug-in for one container. */
 export interface AllocateAnswer {
   readonly env: ReadonlyMap<string, string>;
   readonly mounts: readonly DeviceMount[];
@@ -46,13 +46,13 @@ export interface AllocateAnswer {
   readonly cdiDevices: readonly string[];
 }
 
-/** Calls reject with the plug-in's status, and when it does not answer in time. */
+/** Calls reject with the plug-in's status, or when it does not respond in time. */
 export interface DevicePluginConnection {
   options(): Promise<PluginOptions>;
-  /** `ended` is called once, when the stream is over for any reason but `close`. */
+  /** `ended` is called once when the stream ends, except after `close`. */
   watch(events: { listed(devices: readonly ListedDevice[]): void; ended(error: Error): void }): void;
   preferred(available: readonly string[], size: number): Promise<readonly string[]>;
-  /** One answer for each container that was asked for; it is asked for one. */
+  /** The plug-in returns one response per requested container. This call requests one container. */
   allocate(ids: readonly string[]): Promise<readonly AllocateAnswer[]>;
   preStart(ids: readonly string[]): Promise<void>;
   close(): void;
@@ -65,16 +65,16 @@ export interface ClaimReference {
 }
 
 export interface PreparedDevice {
-  /** Empty: for every request of the claim. */
+  /** Empty means every request of the claim. */
   readonly requests: readonly string[];
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
-  /** Of a device that several claims share. */
+  /** Set for a device that several claims share. */
   readonly shareId?: string;
 }
 
-/** Services that drivers may offer; their messages are the same, v1beta1's without share IDs. */
+/** Services that drivers may offer. They use the same messages, except that v1beta1 has no share IDs. */
 export const DRA_SERVICES = ['v1.DRAPlugin', 'v1beta1.DRAPlugin'] as const;
 export type DraService = (typeof DRA_SERVICES)[number];
 
@@ -110,15 +110,15 @@ export interface Served {
 }
 
 export interface PluginSockets {
-  /** Serves `v1beta1.Registration`. An Error of `register` is the answer's status. */
+  /** Serves `v1beta1.Registration`. An Error from `register` becomes the status of the response. */
   serveRegistration(path: string, register: (registration: Registration) => void): Promise<Served>;
   servePodResources(path: string, source: PodResourcesSource): Promise<Served>;
   devicePlugin(socket: string): DevicePluginConnection;
   draPlugin(socket: string, service: DraService): DraPluginConnection;
 }
 
-/** Files of the container device interface. Source: CDI specification 1.0. */
+/** Files of the Container Device Interface. Source: CDI specification 1.0. */
 export interface CdiFiles {
-  /** Contents of `*.json` and `*.yaml` files below `/etc/cdi` and `/var/run/cdi`, parsed; broken ones are left out. */
+  /** Parsed contents of `*.json` and `*.yaml` files below `/etc/cdi` and `/var/run/cdi`. Invalid files are skipped. */
   read(): Promise<readonly { readonly path: string; readonly content: unknown }[]>;
 }

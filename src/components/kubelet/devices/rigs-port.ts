@@ -1,23 +1,23 @@
-/** What rigs need of their host: serial consoles with recordings, and power. Implemented by `src/io/rigs`. */
+/** Ports of rigs to their host: serial consoles with recordings, and power control. Implemented by `src/io/rigs`. */
 import type { ByteStream } from '../../../core/podplan/port.ts';
 
-/** The recording of a console session: a file of bounded size on the host, and older ones beside it. */
+/** Recording of a console session, in size-limited files on the host. */
 export interface Recording {
-  /** Resolves when it is written; the first failure rejects. */
+  /** Resolves when the chunk is written. Rejects with the first failure. */
   write(chunk: Uint8Array): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface RigHost {
-  /** A serial device at this speed, without echo and line editing. Rejects with the reason of the host. */
+  /** Opens a serial device at this speed, without echo and line editing. Rejects with the error of the host. */
   openSerial(path: string, baudRate: number): Promise<ByteStream>;
-  /** Begins a recording below the rig's directory. */
+  /** Starts a recording below the rig's directory. */
   record(rig: string): Promise<Recording>;
   /**
    * Runs an entry of the bootstrap file's `rigPower` and resolves with its output. Throws CodedError 'not-found' for an
-   * unknown entry and 'failed' with the output of a command that fails.
+   * unknown entry and 'failed' with the output of a failed command.
    */
   runPower(command: string): Promise<string>;
-  /** Switches a channel of a serial relay board of the LCUS protocol. */
+  /** Switches a channel of a serial relay board with the LCUS protocol. */
   switchRelay(path: string, channel: number, on: boolean): Promise<void>;
 }

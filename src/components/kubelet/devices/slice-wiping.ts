@@ -1,6 +1,6 @@
 /**
- * ResourceSlices of drivers that are not on this node any more: pods must not be placed for their devices. Source:
- * pkg/kubelet/cm/dra/plugin wipeResourceSlices.
+ * Deletes ResourceSlices of drivers that are no longer on this node, so that no pods are scheduled for their devices.
+ * Source: pkg/kubelet/cm/dra/plugin wipeResourceSlices.
  */
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -8,12 +8,12 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient } from '../../../client/types.ts';
 
-/** As upstream's wiping delay: a driver that is updated is back by then. */
+/** Upstream's wiping delay. A driver that is being updated registers again within it. */
 const DELAY_MS = 30_000;
 
 export interface SliceWipingOptions {
   readonly nodeName: string;
-  /** The driver can prepare claims. */
+  /** Whether the driver can prepare claims. */
   readonly isPresent: (driver: string) => boolean;
   readonly clock: Clock;
   readonly log: Log;
@@ -34,7 +34,9 @@ export class SliceWiping {
     this.changed();
   }
 
-  /** Drivers have come or gone; also looks once after the start, for those that never come back. */
+  /**
+   * Handles a change of the registered drivers. Also called once after start, for drivers that never register again.
+   */
   changed(): void {
     if (this.#stopped || this.#client === undefined || this.#timer !== undefined) return;
     const client = this.#client;

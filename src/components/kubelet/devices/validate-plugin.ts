@@ -1,9 +1,9 @@
-/** Bounds on what a device plug-in says: a list or answer outside them is refused as a whole. */
+/** Limits for the data of a device plug-in. A list or response outside them is rejected as a whole. */
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import type { AllocateAnswer, ListedDevice, Registration } from './port.ts';
 
 export const PLUGIN_API_VERSION = 'v1beta1';
-/** Of one resource. Upstream has no bound but the size of a message. */
+/** Maximum number of devices per resource. Upstream limits only the message size. */
 export const MAX_DEVICES = 4096;
 export const MAX_RESOURCES = 128;
 const MAX_ID_LENGTH = 253;
@@ -14,7 +14,7 @@ const ENV_NAME = /^[^=\0]{1,253}$/;
 const CDI_NAME =
   /^[a-zA-Z][a-zA-Z0-9_.-]*[a-zA-Z0-9]\/[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?=[a-zA-Z0-9]([a-zA-Z0-9_.:-]*[a-zA-Z0-9])?$/;
 
-/** As v1helper.IsExtendedResourceName: a domain that is not Kubernetes' own, and not a quota's request. */
+/** Like v1helper.IsExtendedResourceName: has a domain other than Kubernetes' own and is not a quota request. */
 export function isExtendedResource(name: string): boolean {
   if (!name.includes('/') || /(?:^|\.)kubernetes\.io\//.test(name) || name.startsWith('requests.')) return false;
   return qualifiedNameErrors(`requests.${name}`).length === 0;
@@ -22,7 +22,7 @@ export function isExtendedResource(name: string): boolean {
 
 export const isCdiName = (name: string): boolean => name.length <= MAX_ID_LENGTH && CDI_NAME.test(name);
 
-/** Throws an Error that becomes the answer of Register. */
+/** Throws an Error that becomes the response of Register. */
 export function checkRegistration({ version, endpoint, resourceName }: Registration): void {
   if (version !== PLUGIN_API_VERSION) {
     throw new Error(
@@ -50,7 +50,7 @@ export function checkPlugin(resource: string, socket: string, versions: readonly
   if (!socket.startsWith('/')) throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is no absolute path`);
 }
 
-/** Throws an Error that names the first thing wrong with a list. */
+/** Throws an Error that names the first fault of a list. */
 export function checkDevices(devices: readonly ListedDevice[]): void {
   if (devices.length > MAX_DEVICES) throw new Error(`${devices.length} devices are listed, more than ${MAX_DEVICES}`);
   const seen = new Set<string>();
@@ -64,7 +64,7 @@ export function checkDevices(devices: readonly ListedDevice[]): void {
   }
 }
 
-/** Throws an Error that names the first thing wrong with the answer for one container. */
+/** Throws an Error that names the first fault of the response for one container. */
 export function checkAnswer(answers: readonly AllocateAnswer[]): AllocateAnswer {
   const [answer] = answers;
   if (answer === undefined || answers.length !== 1)
@@ -87,7 +87,6 @@ export function checkAnswer(answers: readonly AllocateAnswer[]): AllocateAnswer 
   return answer;
 }
 
-/** Throws an Error unless `preferred` are `size` different devices of `available`. */
 export function checkPreferred(preferred: readonly string[], available: ReadonlySet<string>, size: number): void {
   const unknown = preferred.find((id) => !available.has(id));
   if (unknown !== undefined)

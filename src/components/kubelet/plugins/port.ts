@@ -3,15 +3,15 @@ export interface PluginInfo {
   /** CSIPlugin, DRAPlugin or DevicePlugin. */
   readonly type: string;
   readonly name: string;
-  /** Socket of the plug-in's service; '': the registration socket serves it too. */
+  /** Socket of the plug-in's service. '' when the registration socket also serves it. */
   readonly endpoint: string;
   readonly versions: readonly string[];
 }
 
 export interface RegistrationSockets {
-  /** The sockets in a directory, each with what differs once it was made again. */
+  /** Sockets in a directory, each with an identity that changes when the socket is created again. */
   list(directory: string): Promise<ReadonlyMap<string, string>>;
   info(socket: string): Promise<PluginInfo>;
-  /** `error`: why the plug-in was not registered; '' when it was. */
+  /** `error`: reason why the plug-in was not registered, '' on success. */
   notify(socket: string, error: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * Plug-ins that register by a socket in the kubelet's `plugins_registry`: each socket there is a plug-in, for as long
- * as the socket stands. Source: pkg/kubelet/pluginmanager.
+ * Registers plug-ins by their sockets in the kubelet's `plugins_registry` and deregisters them when the socket is
+ * removed. Source: pkg/kubelet/pluginmanager.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -9,14 +9,14 @@ import type { FileWatch } from '../port.ts';
 import type { PluginInfo, RegistrationSockets } from './port.ts';
 
 export interface RegisteredPlugin extends PluginInfo {
-  /** Of the plug-in's service. */
+  /** Socket of the plug-in's service. */
   readonly socket: string;
 }
 
 export interface PluginHandler {
-  /** Rejects with why the plug-in cannot be used; it is tried again. */
+  /** Rejects when the plug-in cannot be used. The registration is then retried. */
   register(plugin: RegisteredPlugin): Promise<void>;
-  /** The plug-in's registration socket is gone. */
+  /** Called when the plug-in's registration socket was removed. */
   deregister(plugin: RegisteredPlugin): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface RegistrationOptions {
   readonly directory: string;
   readonly sockets: RegistrationSockets;
   readonly fileWatch: FileWatch;
-  /** By the type that plug-ins name; sockets of other types are left alone. */
+  /** Handlers by plug-in type. Sockets of other types are ignored. */
   readonly handlers: ReadonlyMap<string, PluginHandler>;
   readonly clock: Clock;
   readonly log: Log;
@@ -35,7 +35,7 @@ const FIRST_RETRY_MS = 500;
 const MAX_NAME = 253;
 const MAX_PATH = 4096;
 const MAX_VERSIONS = 64;
-/** Characters of an answer that are quoted. */
+/** Maximum number of characters of a response that an error quotes. */
 const QUOTED = 64;
 
 interface Known {
@@ -50,7 +50,7 @@ export class PluginRegistrations {
   readonly #known = new Map<string, Known>();
   #watch: { close(): void } | undefined;
   #timer: Timer | undefined;
-  /** Sockets that are being asked: one that does not answer must not keep the others waiting. */
+  /** Sockets with a request in progress. An unresponsive socket must not delay the other sockets. */
   readonly #asked = new Set<string>();
   #scans = 0;
   #scanning = false;
@@ -85,7 +85,7 @@ export class PluginRegistrations {
   #arm(): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    // A socket that is being asked is looked at again once it has answered.
+    // A socket with a request in progress is checked again after its response.
     const due = [...this.#known].filter(([socket]) => !this.#asked.has(socket)).map(([, { retryAtMs }]) => retryAtMs);
     const next = Math.min(nowMs + RESCAN_MS, ...due);
     this.#timer?.cancel();
@@ -115,7 +115,7 @@ export class PluginRegistrations {
     void this.#look(socket, stamp).finally(() => {
       this.#asked.delete(socket);
       if (this.#stopped) return;
-      // What has changed meanwhile was not looked at.
+      // A newer scan sets its own timer.
       if (this.#scans === scans) this.#arm();
       else this.#scan();
     });

@@ -9,7 +9,7 @@ import { MAX_PROBE_OUTPUT_BYTES, type ProbeNetwork } from './port.ts';
 export interface CheckResult {
   readonly outcome: ProbeOutcome;
   readonly output: string;
-  /** A success that the pod's events show. */
+  /** Whether the successful result is recorded as an event of the pod. */
   readonly warning?: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface CheckTarget {
 
 const MAX_REDIRECTS = 10;
 
-/** Never rejects: whatever goes wrong is a failure. */
+/** Never rejects: every error is a failed probe. */
 export async function check(probe: Probe, target: CheckTarget, timeoutMs: number): Promise<CheckResult> {
   try {
     if (probe.exec !== undefined) return await checkExec(target, probe.exec.command ?? [], timeoutMs);
@@ -42,7 +42,7 @@ export async function check(probe: Probe, target: CheckTarget, timeoutMs: number
   }
 }
 
-/** A number or the name of one of the container's ports. Throws when there is no such port. */
+/** Resolves a port number or the name of a container port. Throws when the name does not exist. */
 export function portOf(port: number | string, container: Container): number {
   const number = typeof port === 'number' ? port : /^\d+$/.test(port) ? Number(port) : undefined;
   const found = number ?? container.ports?.find((each) => each.name === port)?.containerPort;

@@ -1,6 +1,6 @@
-/** The connections that probes and lifecycle handlers open to a container. Implemented by `src/io/probing`. */
+/** Connections that probes and lifecycle handlers open to a container. Implemented by `src/io/probing`. */
 
-/** Longer output of a probe is cut off. */
+/** Longer probe output is truncated. */
 export const MAX_PROBE_OUTPUT_BYTES = 10 * 1024;
 
 export interface HttpAnswer {
@@ -10,17 +10,17 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-/** All methods reject with an Error whose message is the probe's output. */
 export interface ProbeNetwork {
-  /** Resolves when the connection is established; it is closed then. */
+  /** Resolves when the connection is established, and closes it. */
   connect(host: string, port: number, timeoutMs: number): Promise<void>;
   /**
-   * GET on a new connection. A server certificate is not verified, as upstream. Redirects are returned, not followed.
+   * Sends a GET on a new connection. The server certificate is not verified, as in upstream. Redirects are returned,
+   * not followed.
    */
   httpGet(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer>;
   /**
-   * The status that grpc.health.v1.Health/Check returns, by its name, without TLS; a status without a name by its
-   * number. Source: grpc/grpc doc/health-checking.md.
+   * Name of the status that grpc.health.v1.Health/Check returns without TLS, or its number when it has no name. Source:
+   * grpc/grpc doc/health-checking.md.
    */
   grpcHealth(ip: string, port: number, service: string, timeoutMs: number): Promise<string | number>;
 }

@@ -38,14 +38,14 @@ export interface ProberOptions {
   readonly network: ProbeNetwork;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** A verdict changed. */
+  /** Called when the result of a probe changes. */
   readonly onVerdict: (uid: string) => void;
   readonly event: (pod: Pod, container: string, reason: 'Unhealthy' | 'ProbeWarning', message: string) => void;
 }
 
 const CAPITALISED = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const;
 
-/** Runs the probes of running containers; one timer per probe. Source: pkg/kubelet/prober. */
+/** Runs the probes of running containers, with one timer per probe. Source: pkg/kubelet/prober. */
 export class Prober {
   private readonly options: ProberOptions;
   private readonly targets = new Map<string, Target>();
@@ -55,8 +55,8 @@ export class Prober {
   }
 
   /**
-   * Brings the probes of a pod in line with its running containers. `assumedReady`: containers that were ready when
-   * this kubelet came up; they stay so until a probe says otherwise.
+   * Starts and stops probes according to the pod's running containers. `assumedReady`: containers that were ready when
+   * this kubelet started; they stay ready until a probe fails.
    */
   sync(pod: Pod, running: readonly ContainerStatus[], ip: string, assumedReady: ReadonlySet<string>): void {
     const uid = pod.metadata?.uid ?? '';
@@ -171,10 +171,10 @@ export class Prober {
 
   private firstDelay(target: Target, loop: Loop, adopted: boolean): number {
     const timing = probeTiming(loop.probe);
-    // A container cannot have started in the future: the clock was set back.
+    // A start time in the future means that the clock was set back.
     const since = Math.max(0, this.options.clock.nowMs() - target.status.startedAtMs);
     const delay = Math.max(0, timing.initialDelayMs - since);
-    // After a restart of the kubelet all containers are found at once: their probes are spread over a period.
+    // After a restart of the kubelet all containers are found at once, so their probes are spread over a period.
     return adopted ? Math.max(delay, this.options.random.random() * timing.periodMs) : delay;
   }
 

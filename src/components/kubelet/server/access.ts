@@ -1,6 +1,6 @@
 /**
- * Who calls the kubelet and whether they may. Source: kubelet authentication/authorization (webhook mode), KEP-2862
- * subresources.
+ * Authentication and authorization of requests to the kubelet. Source: kubelet authentication/authorization (webhook
+ * mode), KEP-2862 subresources.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../../base/clock.ts';
@@ -41,7 +41,7 @@ export class Access {
     this.client = client;
   }
 
-  /** Undefined: unauthenticated; the answer is 401. */
+  /** Returns undefined for an unauthenticated request, which is answered with 401. */
   async authenticate(
     authorization: string | undefined,
     certificate: PeerSubject | undefined,
@@ -70,7 +70,7 @@ export class Access {
     }
   }
 
-  /** Any of the sub-resources of nodes is enough. Fails closed. */
+  /** Allows the request if any of the node subresources is permitted. Denies it on errors. */
   async authorize(caller: Caller, verb: string, subresources: readonly string[]): Promise<boolean> {
     for (const subresource of subresources) {
       if (await this.reviewAccess(caller, verb, subresource)) return true;

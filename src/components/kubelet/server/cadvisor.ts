@@ -1,4 +1,4 @@
-/** `/metrics/cadvisor`. Source: github.com/google/cadvisor docs/storage/prometheus.md. */
+/** Metrics of `/metrics/cadvisor`. Source: github.com/google/cadvisor docs/storage/prometheus.md. */
 import { podPath, rootComponents } from '../../../core/cgroup/names.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import type { HostInfo } from '../port.ts';
@@ -50,7 +50,7 @@ const FAMILIES: readonly (readonly [
   ],
 ];
 
-/** A pod's own cgroup has an empty container name, as cAdvisor shows it. */
+/** The cgroup of the pod itself has an empty container name, as in cAdvisor. */
 export function cadvisorText(
   { cpus, memoryBytes }: Pick<HostInfo, 'cpus' | 'memoryBytes'>,
   pods: readonly PodStats[],

@@ -16,7 +16,7 @@ export interface CheckpointDeps {
   readonly config: KubeletConfig;
 }
 
-/** Returns the answer: the path of the archive on this node. Throws HttpError. */
+/** Returns the response, which contains the archive's path on this node. Throws HttpError. */
 export async function checkpointContainer(deps: CheckpointDeps, route: Route, nowMs: number): Promise<object> {
   const { pods, view, runtime, config } = deps;
   const { namespace, pod, container } = route;

@@ -1,7 +1,7 @@
-/** `/configz`: the configuration in force, as a KubeletConfiguration. Source: k8s.io/kubelet/config/v1beta1. */
+/** `/configz`: the effective configuration as a KubeletConfiguration. Source: k8s.io/kubelet/config/v1beta1. */
 import type { KubeletConfig } from '../config.ts';
 
-/** Go's duration text. */
+/** Go's duration format. */
 const duration = (ms: number): string => `${ms / 1000}s`;
 
 export function configz(config: KubeletConfig): { readonly kubeletconfig: object } {

@@ -1,4 +1,6 @@
-/** A container's log as `kubectl logs` asks for it. Source: pkg/kubelet/kuberuntime/logs, core/v1 PodLogOptions. */
+/**
+ * Container log in the form that `kubectl logs` requests. Source: pkg/kubelet/kuberuntime/logs, core/v1 PodLogOptions.
+ */
 import { dirname } from 'node:path';
 import type { LogFiles, OpenLog } from '../files-port.ts';
 import type { FileWatch } from '../port.ts';
@@ -16,9 +18,9 @@ export interface LogOptions {
 
 export interface LogSource {
   readonly path: string;
-  /** Whether more may be written. */
+  /** Whether the container may still write to the log. */
   readonly running: () => boolean;
-  /** Calls back when that may have changed. Returns an unsubscribe. */
+  /** Calls the listener when `running` may have changed. Returns an unsubscribe function. */
   readonly onChange: (listener: () => void) => () => void;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
@@ -26,10 +28,12 @@ export interface LogSource {
 }
 
 const CHUNK = 64 * 1024;
-/** The format cuts lines at 16 KiB; what is longer without a newline is not a log of ours. */
+/**
+ * Maximum length of a line without a newline. The format splits lines at 16 KiB, so a longer one is not a valid log.
+ */
 const MAX_LINE = 1024 * 1024;
 
-/** Bytes as they go to the client. Ends with the container when following, and at the end of the file otherwise. */
+/** Bytes of the response. With `follow` it ends when the container ends, otherwise at the end of the file. */
 export async function* readLog(source: LogSource, options: LogOptions): AsyncGenerator<Buffer> {
   const formatter = new Formatter(options);
   const wakeup = new Wakeup();
@@ -51,7 +55,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
   let rest: Buffer = Buffer.alloc(0);
   try {
     while (file !== undefined && !source.signal.aborted && !formatter.full) {
-      // Asked before reading: what a container wrote before it ended is then surely read.
+      // Check before reading, so that everything the container wrote before it ended is read.
       const last = !options.follow || !source.running();
       const buffer = Buffer.allocUnsafe(CHUNK);
       const bytesRead = await file.read(buffer, offset);
@@ -75,7 +79,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
         rest = Buffer.alloc(0);
         continue;
       }
-      // Rotation renames the log; what was written to it since this read is read first.
+      // Rotation renames the log, so the rest of the renamed file is read first.
       next = options.follow ? await nextLog(source.files, source.path, file) : undefined;
       if (next !== undefined) continue;
       if ((await file.size()) < offset) {
@@ -91,7 +95,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
   }
 }
 
-/** Drops the logs before the last lines; returns where those begin in the first that is left. */
+/** Removes the logs before the last lines. Returns the offset of those lines in the first remaining log. */
 async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<number> {
   if (lines === undefined) return 0;
   let left = lines;
@@ -102,7 +106,7 @@ async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<n
     const { offset, found, stream } = await tailOf(log, left, later);
     left -= found;
     later = stream;
-    // At its beginning, the line may have begun in the file before.
+    // At the start of a file, the line may have started in the previous file.
     if ((left > 0 || offset === 0) && index > 0) continue;
     await closeAll(logs.splice(0, index));
     return offset;
@@ -110,7 +114,7 @@ async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<n
   return 0;
 }
 
-/** Remembers a notification that arrives while no reader waits. */
+/** Stores a notification that arrives while no reader waits. */
 class Wakeup {
   private pending = false;
   private resolve: (() => void) | undefined;
@@ -132,7 +136,7 @@ class Wakeup {
 class Formatter {
   private readonly options: LogOptions;
   private left: number;
-  /** Lines that may still come: the end of a log that is not followed is where it was when it was asked for. */
+  /** Number of lines left. The end of a log that is not followed is fixed at the time of the request. */
   private lines: number;
   private begun = { stdout: false, stderr: false };
 
@@ -168,7 +172,7 @@ class Formatter {
   }
 
   private add(parts: Buffer[], line: LogLine): void {
-    // Monitors write UTC with its offset; clients are used to upstream's form of it.
+    // Monitors write the UTC offset, but clients expect upstream's format.
     if (this.options.timestamps && !this.begun[line.stream])
       this.push(parts, Buffer.from(`${line.timestamp.replace(/\+00:00$/, 'Z')} `));
     this.begun[line.stream] = line.partial;

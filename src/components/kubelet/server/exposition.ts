@@ -1,4 +1,4 @@
-/** Prometheus' text format. */
+/** Writer of the Prometheus text format. */
 export class Exposition {
   private text = '';
   family(name: string, type: 'counter' | 'gauge', help: string): void {

@@ -1,6 +1,6 @@
 /**
- * `/logs/`: files of the host's log directory, `?query=` of KEP-2258 (`kubectl get --raw`, kubectl node-logs), and
- * `/logs/journal` as `oc adm node-logs` asks. All three take the permission nodes/log.
+ * Requests for host logs below `/logs/`: files of the host's log directory, `?query=` of KEP-2258 (`kubectl get --raw`,
+ * kubectl node-logs), and `/logs/journal` for `oc adm node-logs`. All three require the permission nodes/log.
  */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -44,7 +44,7 @@ export class HostLogRequests {
   }
 }
 
-/** The status is sent with the first bytes, so that an error before them has a status of its own. */
+/** Sends the status with the first bytes, so that an earlier error still determines the status. */
 async function send(source: Readable, response: KubeletResponse): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     source.once('readable', resolve).once('end', resolve).once('error', reject);
@@ -60,7 +60,7 @@ function link(name: string): string {
   return `<a href="${encodeURI(name).replaceAll(/[?#]/g, encodeURIComponent)}">${text}</a>\n`;
 }
 
-/** KEP-2258. */
+/** Parameters of KEP-2258. */
 function byService(query: URLSearchParams): JournalQuery {
   return {
     units: unitsOf(query.getAll('query'), 'query'),
@@ -70,7 +70,7 @@ function byService(query: URLSearchParams): JournalQuery {
   };
 }
 
-/** OpenShift's parameters. */
+/** Parameters of OpenShift. */
 function byUnit(query: URLSearchParams): JournalQuery {
   const output = query.get('output') ?? '';
   if (output !== '' && !OUTPUTS.has(output))
@@ -100,7 +100,7 @@ function timesOf(query: URLSearchParams, since: string, until: string): Pick<Jou
 function timeOf<K extends 'since' | 'until'>(query: URLSearchParams, field: string, as: K): { [P in K]?: string } {
   const text = query.get(field) ?? '';
   if (text === '') return {};
-  // RFC 3339, and journalctl's relative and absolute forms.
+  // RFC 3339, and journalctl's relative and absolute formats.
   if (!/^[\w:.+ -]{1,40}$/.test(text) || /^-[^\d]/.test(text))
     throw new HttpError(400, `${field}: give an RFC 3339 time`);
   return { [as]: text } as { [P in K]?: string };

@@ -1,7 +1,7 @@
 import { messageOf } from '../../../base/errors.ts';
 import { TooManySessions } from './sessions.ts';
 
-/** An answer that is an error: a status code and a line of text, as upstream's. */
+/** Error response with a status code and a line of text, as upstream. */
 export class HttpError extends Error {
   readonly code: number;
   constructor(code: number, message: string) {
@@ -18,7 +18,7 @@ export function errorAnswer(error: unknown): { readonly code: number; readonly m
     : { code: 500, message: messageOf(error) };
 }
 
-/** The error as a complete HTTP/1.1 response, for a connection that asked to be upgraded. */
+/** The error as a complete HTTP/1.1 response, for a connection that requested an upgrade. */
 export function rawErrorAnswer(error: unknown): string {
   const { code, message } = errorAnswer(error);
   const body = `${message}\n`;

@@ -1,11 +1,11 @@
-/** The log of a container with those that rotation has renamed, in the order in which they were written. */
+/** Log files of a container, including rotated ones, in the order in which they were written. */
 import { basename, dirname, join } from 'node:path';
 import type { LogFiles, OpenLog } from '../files-port.ts';
 
-/** Rotation during so many looks in a row does not happen. */
+/** Limit for retries because of concurrent rotations. */
 const MAX_LOOKS = 10;
 
-/** Oldest first. */
+/** Rotated logs, oldest first. */
 export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[]> {
   const directory = dirname(path);
   const prefix = `${basename(path)}.`;
@@ -17,8 +17,8 @@ export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[
 }
 
 /**
- * Oldest first, the one that is written to last. Throws the error of the current one, with the code ENOENT, when there
- * is none at all. Right after a rotation there may be rotated ones only.
+ * Opens all log files, oldest first, the current one last. Throws the error of the current one, with the code ENOENT,
+ * when no file exists. Shortly after a rotation, only rotated files may exist.
  */
 export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]> {
   for (let look = 1; ; look += 1) {
@@ -31,7 +31,7 @@ export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]
     const current = await files.open(path).catch((error: unknown) => error);
     if (isOpen(current)) opened.push(current);
     const after = await rotatedLogs(files, path).catch(() => []);
-    // A rotation in between would leave a gap before the current one.
+    // A rotation between the two listings would leave a gap before the current file.
     if (after.at(-1) === before.at(-1) || look === MAX_LOOKS) {
       if (opened.length === 0) throw current;
       return opened;
@@ -42,7 +42,7 @@ export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]
 
 const isOpen = (found: unknown): found is OpenLog => typeof found === 'object' && found !== null && 'identity' in found;
 
-/** The log after this one, which has been read to its end; undefined: this one is the last. */
+/** Next log file after this one. Undefined when this one is the last. */
 export async function nextLog(files: LogFiles, path: string, log: OpenLog): Promise<OpenLog | undefined> {
   const own = await log.identity();
   const current = await files.open(path).catch(() => undefined);
@@ -51,7 +51,7 @@ export async function nextLog(files: LogFiles, path: string, log: OpenLog): Prom
   if (isCurrent) return undefined;
   const opened = await openLogs(files, path).catch(() => []);
   const identities = await Promise.all(opened.map((each) => each.identity()));
-  // One that rotation has deleted was older than all.
+  // If the file was deleted by rotation, its index is -1 and the oldest remaining file is next.
   const next = opened[identities.indexOf(own) + 1];
   await closeAll(opened.filter((each) => each !== next));
   return next;

@@ -1,22 +1,22 @@
 /**
- * The CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`; P is a part of a line that goes on.
- * Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
+ * CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`. P marks a partial line that continues in the
+ * next entry. Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
  */
 import type { LogFiles, OpenLog } from '../files-port.ts';
 
 export interface LogLine {
-  /** As written. */
+  /** Timestamp as written in the file. */
   readonly timestamp: string;
   readonly stream: 'stdout' | 'stderr';
   readonly partial: boolean;
-  /** Without the newline. */
+  /** Text without the newline. */
   readonly text: Buffer;
 }
 
 const SPACE = 0x20;
 export const NEWLINE = 0x0a;
 
-/** Undefined for what is not in the format (a line that a crash cut off). `line` has no newline. */
+/** Returns undefined for text that is not in the format, such as a line truncated by a crash. `line` has no newline. */
 export function parseLogLine(line: Buffer): LogLine | undefined {
   const first = line.indexOf(SPACE);
   if (first <= 0) return undefined;
@@ -36,12 +36,12 @@ export function parseLogLine(line: Buffer): LogLine | undefined {
   };
 }
 
-/** How far back from the end a tail is looked for: lines are at most 16 KiB in this format. */
+/** Block size for reading backwards. Lines are at most 16 KiB in this format. */
 const CHUNK = 64 * 1024;
 
 /**
- * The offset at which the last `lines` lines of the file begin. Reads backwards, so that the size of the log does not
- * matter.
+ * Offset at which the last `lines` lines of the file begin. Reads backwards, so the cost is independent of the log's
+ * size.
  */
 export async function tailOffset(files: LogFiles, path: string, lines: number): Promise<number> {
   const file = await files.open(path);
@@ -54,16 +54,16 @@ export async function tailOffset(files: LogFiles, path: string, lines: number): 
 
 export interface Tail {
   readonly offset: number;
-  /** Lines that begin in the file from there on. */
+  /** Number of lines that begin at or after the offset. */
   readonly found: number;
-  /** Of the first entry from there on; undefined: there is none. */
+  /** Stream of the first entry at or after the offset. Undefined when there is none. */
   readonly stream: string | undefined;
 }
 
 /**
- * Where the last `lines` lines of an open file begin, and how many there are, which may be fewer. Parts of a line count
- * as one. `later`: the stream of the line with which the next file of a rotated log begins; its first parts may stand
- * at the end of this one.
+ * Offset and number of the last `lines` lines of an open file; there may be fewer. Partial entries count as one line.
+ * `later`: stream of the line that starts the next file of a rotated log, because its first parts may be at the end of
+ * this file.
  */
 export async function tailOf(file: OpenLog, lines: number, later?: string): Promise<Tail> {
   const size = await file.size();
@@ -88,12 +88,12 @@ interface Entry {
   readonly partial: boolean;
 }
 
-/** Room for the time, the stream and the tag of an entry. */
+/** Maximum size of the time, stream and tag of an entry. */
 const HEAD = 128;
 
 /**
- * The whole entries of a file, from the last to the first. An entry without its newline is skipped: its writer has not
- * finished it, and readers return whole entries only.
+ * Complete entries of a file, from the last to the first. An entry without a newline is still being written and is
+ * skipped.
  */
 async function* entriesBackwards(file: OpenLog, size: number): AsyncGenerator<Entry> {
   const entry = (start: number, head: Buffer): Entry => {
@@ -119,7 +119,7 @@ async function* entriesBackwards(file: OpenLog, size: number): AsyncGenerator<En
   }
 }
 
-/** The last lines as text, both streams, at most `bytes`. */
+/** Last lines of both streams as text, limited to `bytes`. */
 export async function tailOfLog(
   files: LogFiles,
   path: string,

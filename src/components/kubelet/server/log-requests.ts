@@ -23,7 +23,7 @@ export interface LogRequestsOptions {
   readonly clock: Clock;
 }
 
-/** Answers `/containerLogs`. */
+/** Handles `/containerLogs` requests. */
 export class LogRequests {
   readonly #options: LogRequestsOptions;
   readonly #sessions: Sessions;

@@ -1,4 +1,4 @@
-/** Console and power of the rigs of this node. The API server has authorized the request and resolved the rig. */
+/** Console and power of this node's rigs. The API server has authorized the request and resolved the rig. */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -22,7 +22,7 @@ export interface RigRequestsOptions {
 
 export class RigRequests {
   readonly #options: RigRequestsOptions;
-  /** By rig: ends the console that is open. */
+  /** Functions that end the open console, by rig. */
   readonly #consoles = new Map<string, () => void>();
 
   constructor(options: RigRequestsOptions) {
@@ -54,7 +54,7 @@ export class RigRequests {
     }
   }
 
-  /** Resolves at the end of the session. Throws HttpErrors before anything was answered. */
+  /** Resolves at the end of the session. Throws HttpErrors before a response was sent. */
   async console(route: Route, request: KubeletRequest, socket: Duplex, head: Uint8Array): Promise<void> {
     const { rig = '', query } = route;
     const host = this.#host();
@@ -62,7 +62,7 @@ export class RigRequests {
     const baudRate = Number(query.get('baud') ?? '115200');
     const asked = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
     await this.#options.streaming.handleRemoteCommand(request, socket, head, asked, async () => {
-      // One reader has the bytes of a serial line: who comes later has the claim now.
+      // A serial line has one reader, and the later request holds the claim now, so the earlier session is ended.
       this.#consoles.get(rig)?.();
       const line = await host.openSerial(path, baudRate);
       let recording: Recording;

@@ -1,4 +1,4 @@
-/** The pod and the container that a route names. All functions throw the HttpError that is the answer. */
+/** Resolves the pod and the container of a route. All functions throw the HttpError of the response. */
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import { attemptsOf } from '../../../core/podplan/snapshot.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -32,7 +32,7 @@ export function logContainer(view: RuntimeView, worker: PodWorker, route: Route)
   const attempts = attemptsOf(view.get(worker.uid).containers, container).filter((each) => each.state !== 'created');
   if (flag(route.query, 'previous')) {
     const [latest, ...older] = attempts;
-    // While it waits for its restart, the run that just ended is the previous one.
+    // While the container waits for its restart, the run that has just ended is the previous one.
     const waiting = latest?.state === 'exited' && waits(worker, container);
     const previous = waiting ? latest : older[0];
     if (previous === undefined) {

@@ -21,7 +21,7 @@ export type RouteName =
 export interface Route {
   readonly name: RouteName;
   readonly methods: readonly string[];
-  /** Of nodes, any of which allows the request. */
+  /** Node subresources. Permission for any of them allows the request. */
   readonly subresources: readonly string[];
   readonly verb: string;
   readonly namespace: string;
@@ -57,9 +57,9 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
 const READ = ['GET', 'HEAD'];
 
 /**
- * What a request is about and which permission it takes; undefined for a path that is not served. Running something in
- * a container takes `create` even when it comes as the GET of a WebSocket: read access to nodes/proxy must not be
- * enough.
+ * Returns the target of a request and the permission that it requires, or undefined for an unknown path. Running a
+ * command in a container requires `create` even for the GET of a WebSocket, because read access to nodes/proxy must not
+ * suffice.
  */
 export function routeOf(method: string, url: string): Route | undefined {
   let parsed: URL;
@@ -143,7 +143,7 @@ export function routeOf(method: string, url: string): Route | undefined {
   }
 }
 
-/** `/logs/PATH`; the path takes the place of the container. */
+/** Route of `/logs/PATH`. The path is stored in place of the container name. */
 function hostLogsRoute(
   [, ...rest]: readonly string[],
   route: Pick<Route, 'namespace' | 'pod' | 'uid' | 'query' | 'verb'>,
@@ -153,6 +153,6 @@ function hostLogsRoute(
   return { name: 'hostLogs', ...route, container: names.join('/'), methods: READ, subresources: ['log', 'proxy'] };
 }
 
-/** Whether a query parameter is set, as Go reads booleans. */
+/** Whether a query parameter is set, with Go's boolean syntax. */
 export const flag = (query: URLSearchParams, name: string): boolean =>
   ['1', 'true', 'True', 'TRUE', 't'].includes(query.get(name) ?? '');

@@ -1,4 +1,4 @@
-/** The kubelet's HTTPS server. Source: pkg/kubelet/server/server.go. */
+/** HTTPS server of the kubelet. Source: pkg/kubelet/server/server.go. */
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { GateLimits } from '../../../base/connections/gate.ts';
@@ -58,10 +58,10 @@ export interface KubeletServerOptions {
   readonly log: Log;
 }
 
-/** Certificates are re-issued long before they expire; an hour of the old one is safe. */
+/** Interval between certificate reloads. Certificates are renewed long before they expire. */
 const RELOAD_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 15_000;
-/** Clients are the API servers, and what collects metrics. */
+/** Limits per kind of client. Clients are API servers and metrics collectors. */
 const LIMITS: GateLimits = {
   authenticated: 1024,
   unauthenticated: 32,
@@ -92,7 +92,7 @@ export class KubeletServer {
     this.hostLogs = new HostLogRequests(options.hostLogs);
   }
 
-  /** Resolves with the port once it listens. */
+  /** Resolves with the port when the server listens. */
   async start(): Promise<number> {
     const { address, port, listen } = this.options;
     this.listener = await listen({
@@ -118,7 +118,7 @@ export class KubeletServer {
     return { cert, key, ca };
   }
 
-  /** Established connections keep the certificate that they were made with. Logs a failure. */
+  /** Uses the renewed certificate for new connections. Logs a failure. */
   async reload(): Promise<void> {
     try {
       const next = await this.tls();
@@ -157,7 +157,7 @@ export class KubeletServer {
     }
   }
 
-  /** The route, once the caller is known and allowed. */
+  /** Returns the route after authentication and authorization. */
   private async admit(request: KubeletRequest, connection: KubeletConnection): Promise<Route> {
     const { access } = this.options;
     const caller = await access.authenticate(request.headers.authorization, connection.peer());

@@ -1,6 +1,4 @@
-/**
- * How much clients may hold open in one container or pod: each session costs the host a process, a file or a socket.
- */
+/** Session limits per container or pod: each session costs the host a process, a file or a socket. */
 const LIMITS = {
   exec: { most: 16, what: 'exec sessions of the container' },
   attach: { most: 16, what: 'attached clients of the container' },
@@ -11,7 +9,7 @@ const LIMITS = {
 
 export type SessionKind = keyof typeof LIMITS;
 
-/** The message names what there is too much of, the limit, and what to do. */
+/** The message contains the session kind, the limit and a fix. */
 export class TooManySessions extends Error {
   constructor(kind: SessionKind) {
     const { most, what } = LIMITS[kind];
@@ -23,7 +21,10 @@ export class TooManySessions extends Error {
 export class Sessions {
   private readonly counts = new Map<string, number>();
 
-  /** `owner`: id of the container or of the pod's sandbox. Returns what ends the session; throws TooManySessions. */
+  /**
+   * Registers a session. `owner`: ID of the container or of the pod's sandbox. Returns a function that releases it.
+   * Throws TooManySessions.
+   */
   open(kind: SessionKind, owner: string): () => void {
     const key = `${kind}/${owner}`;
     const count = this.counts.get(key) ?? 0;
@@ -39,7 +40,7 @@ export class Sessions {
     };
   }
 
-  /** Runs `session` as one. */
+  /** Runs `session` within the limit. */
   async run<T>(kind: SessionKind, owner: string, session: () => Promise<T>): Promise<T> {
     const close = this.open(kind, owner);
     try {

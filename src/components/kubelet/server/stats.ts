@@ -26,7 +26,7 @@ interface Sample {
   readonly nanoSeconds: number;
 }
 
-/** Rates are taken over at least this long: two requests in a row would otherwise measure noise. */
+/** Minimum window for rates, because shorter ones would only measure noise. */
 const MIN_RATE_WINDOW_MS = 1_000;
 const MAX_SAMPLES = 2_000;
 const VOLUME_METRICS = [
@@ -129,7 +129,7 @@ export class StatsProvider {
     };
   }
 
-  /** What a metrics server scrapes. */
+  /** Metrics for the metrics server. */
   async resourceMetrics(): Promise<string> {
     const [usage, pods] = await Promise.all([this.services.host.usage(), this.collect()]);
     const text = new Exposition();
@@ -182,14 +182,14 @@ export class StatsProvider {
     return text.toString();
   }
 
-  /** What cAdvisor's scrapers expect of containers and pods. */
+  /** Metrics of containers and pods in cAdvisor's format. */
   async cadvisorMetrics(): Promise<string> {
     const { host, settings } = this.services;
     const [info, pods] = await Promise.all([host.info(), this.collect()]);
     return cadvisorText(info, pods, settings.cgroupRoot);
   }
 
-  /** The kubelet's own. */
+  /** Metrics of the kubelet itself. */
   ownMetrics(): string {
     const text = new Exposition();
     const workers = this.pods.workers();

@@ -19,7 +19,7 @@ export interface StreamRequestsOptions {
   readonly streaming: StreamingServer;
 }
 
-/** Serves exec, attach and port forwarding on connections that asked to be upgraded. */
+/** Serves exec, attach and port forwarding on connections that requested an upgrade. */
 export class StreamRequests {
   readonly #options: StreamRequestsOptions;
   readonly #sessions: Sessions;
@@ -29,7 +29,7 @@ export class StreamRequests {
     this.#sessions = sessions;
   }
 
-  /** Resolves at the end of the session. Throws HttpErrors before anything was answered. */
+  /** Resolves at the end of the session. Throws HttpErrors before a response was sent. */
   async serve(route: Route, request: KubeletRequest, socket: Duplex, head: Uint8Array): Promise<void> {
     const { pods, view, streaming, runtime } = this.#options;
     const query = route.query;

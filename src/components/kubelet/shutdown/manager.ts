@@ -1,6 +1,6 @@
 /**
- * Ends the pods of this node, in the order of their priorities, before the machine goes down: a delay lock of the login
- * manager gives the time for it. Source: KEP-2000; pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go.
+ * Ends the pods of this node by priority before the machine shuts down. A delay lock of the login manager provides the
+ * time. Source: KEP-2000; pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -19,20 +19,20 @@ import type { LoginManager, ShutdownLock, ShutdownSignals } from './port.ts';
 import { hasStopStage } from './stop-stages.ts';
 
 const RECONNECT_MS = 1_000;
-/** For the last statuses, of all that is left of the lock. */
+/** Time reserved for the last status reports at the end of the lock. */
 const REPORT_MS = 2_000;
 const MESSAGE = 'Pod was terminated in response to imminent node shutdown.';
 const REJECTION = { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' };
 
 export interface ShutdownDeps {
-  /** Undefined: nothing announces shutdowns here. */
+  /** Undefined: shutdowns are not announced on this host. */
   readonly login: LoginManager | undefined;
   readonly periods: readonly ShutdownPeriod[];
   readonly services: PodServices;
   readonly pods: PodManager;
   readonly clock: Clock;
   readonly log: Log;
-  /** Writes the Node's status soon. */
+  /** Schedules a report of the Node's status. */
   readonly onChanged: () => void;
 }
 
@@ -49,17 +49,17 @@ export class ShutdownManager {
     this.#deps = deps;
   }
 
-  /** Why the node is not ready; undefined: no shutdown is under way. */
+  /** Reason why the node is not ready. Undefined while no shutdown is in progress. */
   get notReady(): string | undefined {
     return this.#shuttingDown ? 'node is shutting down' : undefined;
   }
 
-  /** Undefined: pods may start here. */
+  /** Returns undefined when pods may start here. */
   rejection(): Rejection | undefined {
     return this.#shuttingDown ? REJECTION : undefined;
   }
 
-  /** Does nothing without a period. Tries again until the login manager answers. */
+  /** Does nothing without a period. Retries until the login manager responds. */
   start(): void {
     const { login, periods, log } = this.#deps;
     if (periods.every(({ seconds }) => seconds === 0)) return;
@@ -101,7 +101,7 @@ export class ShutdownManager {
     this.#timer = clock.setTimer(RECONNECT_MS, () => void this.#connect(login));
   }
 
-  /** Throws CodedError 'systemd' when the login manager insists on less. */
+  /** Throws CodedError 'systemd' when the login manager limits the delay to less. */
   async #allow(login: LoginManager, wantedMs: number): Promise<void> {
     if ((await login.maxDelayMs()) >= wantedMs) return;
     await login.raiseMaxDelay(wantedMs);
@@ -144,7 +144,10 @@ export class ShutdownManager {
     }
   }
 
-  /** Without the control plane's own pods: the host process stops them when its unit stops, so reports arrive. */
+  /**
+   * Excludes the control plane's own pods: the host process stops them when its unit stops, so that status reports
+   * still arrive.
+   */
   async #endPods(): Promise<void> {
     const { services, pods, periods, log } = this.#deps;
     const wanted = pods.activePods().filter((pod) => !hasStopStage(pod));
@@ -156,7 +159,7 @@ export class ShutdownManager {
     await this.#within(REPORT_MS, services.statuses.written(wanted.map(({ metadata }) => metadata?.uid ?? '')));
   }
 
-  /** False: its time was too short. */
+  /** Returns false when the time did not suffice. */
   #endGroup(group: ShutdownGroup): Promise<boolean> {
     const workers = group.pods.flatMap((pod) => {
       const worker = this.#deps.pods.worker(pod.metadata?.uid ?? '');

@@ -1,14 +1,14 @@
-/** Stops the pods of a host in order: pods of the API first, then static pods, which those may depend on. */
+/** Stops the pods of a host in order: API pods first, then static pods, on which API pods may depend. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodManager } from '../pods/pod-manager.ts';
 
-/** For pods whose turn to stop comes after a second signal: the control plane needs far less. */
+/** Grace period for pods that are stopped after a second signal. The control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
 
-/** On a static pod: the higher, the later it is stopped together with the host. */
+/** Annotation of a static pod. Pods with higher values stop later when the host stops. */
 const STOP_STAGE = 'hyperedge.dev/stop-stage';
 
-/** True for the pods of the control plane, which report what happens to all others. */
+/** True for pods of the control plane, which report the statuses of all other pods. */
 export const hasStopStage = (pod: Pod): boolean => pod.metadata?.annotations?.[STOP_STAGE] !== undefined;
 
 function stopStage(pod: Pod): number {
@@ -16,7 +16,7 @@ function stopStage(pod: Pod): number {
   return Number.isInteger(stage) && stage >= 0 ? stage : 1;
 }
 
-/** Resolves when all have ended. Once `hurry` is aborted they are killed. */
+/** Resolves when all pods have ended. Kills the remaining ones when `hurry` is aborted. */
 export async function stopInStages(manager: PodManager, hurry: AbortSignal | undefined): Promise<void> {
   const stages = new Map(manager.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
   const staged = Map.groupBy(manager.workers(), (worker) => stages.get(worker.uid) ?? 0);

@@ -1,7 +1,6 @@
 /**
- * Pods of the API: those that the API server says, or, when the host starts without one in reach, those that were bound
- * to it when it was last heard. The latter run, and nothing is ended on their account; once the API server's own list
- * has come, pods that were deleted meanwhile are ended and changed ones updated.
+ * Pods from the API. If the host starts without a reachable API server, pods that were last known to be bound to it are
+ * run, and no pod is ended. After the API server's list arrives, deleted pods are ended and changed ones updated.
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -18,7 +17,7 @@ export interface ApiPodsOptions {
   readonly manager: PodManager;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called once, with the API server's own list: the uids that are bound here. */
+  /** Called once with the UIDs of the API server's list of pods bound to this node. */
   readonly onListed: (uids: ReadonlySet<string>) => void;
 }
 
@@ -28,7 +27,10 @@ export interface ApiPods {
   stop(): Promise<void>;
 }
 
-/** Last known services and node are read together with the pods; pods that were admitted before start without them. */
+/**
+ * Maximum wait for last known services and node, which are read with the pods. After it, previously admitted pods start
+ * without them.
+ */
 const COMPANIONS_MS = 1_000;
 
 export function followApiPods(options: ApiPodsOptions): ApiPods {
@@ -38,7 +40,7 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
     lastKnown: { set: 'pods', pace: 'soon', kept: keptPod },
   });
   const services: Informer<Service> = informers.informer(resources.services, {
-    // The service proxy writes it.
+    // Written by the service proxy.
     lastKnown: { set: 'services', readOnly: true },
   });
   const nodes: Informer<Node> = informers.informer(resources.nodes, {
@@ -52,8 +54,8 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
     else manager.setLastKnownPod(pod);
   };
   const follow = async (): Promise<void> => {
-    // Services are part of a container's environment, and the node says whom it takes: no pod of the API starts before
-    // both are known.
+    // Services are part of a container's environment, and the Node decides admission, so no API pod starts before both
+    // are known.
     const companions = Promise.all([services.synced, nodes.synced]);
     await pods.synced;
     if (!pods.hasListed) {
@@ -81,7 +83,7 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
   };
 }
 
-/** Mirrors are made from manifests again; what is being deleted or is over shall not start again. */
+/** Excludes mirror pods, which are created again from manifests, and pods that are terminating or terminated. */
 function keptPod(object: KubeObject): KubeObject | undefined {
   const pod = object as Pod;
   if (isMirror(pod) || pod.metadata?.deletionTimestamp !== undefined) return undefined;
@@ -89,7 +91,7 @@ function keptPod(object: KubeObject): KubeObject | undefined {
   return phase === 'Succeeded' || phase === 'Failed' ? undefined : object;
 }
 
-/** Without its status, which changes with every heartbeat. */
+/** Without the status, which changes with every heartbeat. */
 function keptNode({ apiVersion, kind, metadata, spec }: Node): KubeObject {
   return { ...{ apiVersion, kind }, metadata: metadata ?? {}, ...(spec === undefined ? {} : { spec }) } as KubeObject;
 }

@@ -7,13 +7,13 @@ import type { Manifests } from '../files-port.ts';
 import type { FileWatch, ManifestFeed } from '../port.ts';
 import { decodeStaticPod, decodeStaticPods } from './static-pod.ts';
 
-/** Manifests are configuration; anything larger is not one. */
+/** Manifests are configuration. A larger file is not a manifest. */
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 const MAX_MANIFESTS = 1000;
 const FETCH_TIMEOUT_MS = 10_000;
 
 export interface ManifestSource {
-  /** Resolves after the first look. */
+  /** Resolves after the first check. */
   start(): Promise<void>;
   stop(): void;
 }
@@ -24,18 +24,18 @@ interface SourceOptions {
   readonly manifests: Manifests;
   readonly clock: Clock;
   readonly log: Log;
-  /** All pods of the source; called at the first look and at every change. */
+  /** Called with all pods of the source after the first check and after every change. */
   readonly onPods: (pods: readonly Pod[]) => void;
 }
 
-/** A directory of manifests, one pod each: looked at on every inotify event and every 20 s. */
+/** Directory of manifests with one pod per file, checked on every inotify event and every 20 s. */
 export function directorySource(
   options: SourceOptions & { readonly path: string; readonly fileWatch: FileWatch },
 ): ManifestSource {
   const { path, manifests, clock, log } = options;
   /**
-   * What a file last was, so that an unchanged one keeps its pod (and its config.seen), and a broken one is complained
-   * of once.
+   * Last state of each file. An unchanged file keeps its pod and its config.seen, and an invalid file is logged only
+   * once.
    */
   const known = new Map<string, { readonly stamp: string; readonly pod: Pod | undefined }>();
 
@@ -62,7 +62,7 @@ export function directorySource(
           known.set(file, { stamp, pod });
         } catch (error) {
           log.error('static pod refused', { error: messageOf(error) });
-          // A half-written file must not stop the pod that runs: the last good manifest stays.
+          // A partially written file must not stop the running pod, so the last valid manifest is kept.
           known.set(file, { stamp, pod: known.get(file)?.pod });
         }
       } catch (error) {
@@ -95,7 +95,7 @@ async function manifestFiles(manifests: Manifests, path: string): Promise<string
     .slice(0, MAX_MANIFESTS);
 }
 
-/** A manifest (a Pod or a PodList) behind an address, fetched every 20 s. A failed fetch changes nothing. */
+/** Manifest (a Pod or a PodList) at a URL, fetched every 20 s. A failed fetch changes nothing. */
 export function urlSource(options: SourceOptions & { readonly url: string }): ManifestSource {
   let last: string | undefined;
   const look = async (): Promise<void> => {
@@ -115,10 +115,7 @@ export function urlSource(options: SourceOptions & { readonly url: string }): Ma
   return { start: loop.start, stop: loop.stop };
 }
 
-/**
- * Manifests that another part of the host follows. A manifest that is refused leaves the last good one of its origin in
- * force.
- */
+/** Manifests from another part of the host. A rejected manifest leaves the last valid one of its origin in force. */
 export function feedSource(options: SourceOptions & { readonly feed: ManifestFeed }): ManifestSource {
   const { feed, nodeName, clock, log } = options;
   const known = new Map<string, { readonly content: string; readonly pods: readonly Pod[] }>();
@@ -148,7 +145,7 @@ export function feedSource(options: SourceOptions & { readonly feed: ManifestFee
   };
 }
 
-/** Looks at once, on every kick and every `frequencyMs`; never twice at a time. */
+/** Runs `look` immediately, on every kick and every `frequencyMs`, never concurrently. */
 function everyChange(
   look: () => Promise<void>,
   options: SourceOptions,

@@ -10,8 +10,8 @@ import { CONFIG_MIRROR, fullName } from './static-pod.ts';
 const RETRY_MS = 1_000;
 
 /**
- * Keeps a mirror pod at the API for every static pod, and none besides. Deleting a mirror does nothing to the static
- * pod: the mirror comes back. Source: pkg/kubelet/pod/mirror_client.go.
+ * Maintains a mirror pod at the API for every static pod and deletes other mirror pods. Deleting a mirror pod does not
+ * affect the static pod; the mirror is created again. Source: pkg/kubelet/pod/mirror_client.go.
  */
 export class MirrorPods {
   private readonly clock: Clock;
@@ -37,7 +37,7 @@ export class MirrorPods {
     this.mirrors = options.mirrors;
   }
 
-  /** `node` is the registered Node: mirrors are owned by it. */
+  /** `node` is the registered Node, which owns the mirror pods. */
   connect(client: ApiClient, node: Node): void {
     this.client = client;
     this.node = node;
@@ -121,7 +121,7 @@ export class MirrorPods {
     try {
       await client.resource(resources.pods).create(mirror);
     } catch (error) {
-      // There is one already; the informer has not brought it yet, and does in a moment.
+      // The mirror pod already exists. The informer will deliver it soon.
       if (!isApiError(error, 'AlreadyExists')) throw error;
     }
   }

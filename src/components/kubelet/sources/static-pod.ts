@@ -1,6 +1,6 @@
 /**
- * A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which validates as
- * well).
+ * Converts a manifest to a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which
+ * also validates).
  */
 import { createHash } from 'node:crypto';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -25,7 +25,7 @@ export const CONFIG_MIRROR = 'kubernetes.io/config.mirror';
 const CONFIG_SEEN = 'kubernetes.io/config.seen';
 export const CONFIG_SOURCE = 'kubernetes.io/config.source';
 
-/** What admission would resolve, were there an API server to ask. Source: scheduling.k8s.io system priority classes. */
+/** Priorities that admission in the API server would resolve. Source: scheduling.k8s.io system priority classes. */
 const SYSTEM_PRIORITY: Readonly<Record<string, number>> = {
   'system-node-critical': 2_000_001_000,
   'system-cluster-critical': 2_000_000_000,
@@ -37,17 +37,20 @@ const MAX_LIST_PODS = 1_000;
 export interface StaticPodContext {
   readonly nodeName: string;
   readonly kind: ManifestSourceKind;
-  /** File or address: part of the pod's identity and of error messages. */
+  /** File or URL. Part of the pod's identity and of error messages. */
   readonly origin: string;
   readonly nowMs: number;
 }
 
-/** Throws `CodedError('static-pod')` naming the origin. */
+/** Throws `CodedError('static-pod')` with the origin. */
 export function decodeStaticPod(content: string, context: StaticPodContext): Pod {
   return staticPodOf(parsedManifest(content, context), context);
 }
 
-/** Of a Pod or a PodList. One bad pod refuses them all, as upstream does: half a list would end the other half. */
+/**
+ * Decodes a Pod or a PodList. One invalid pod rejects the whole list, as upstream does, because a partial list would
+ * end the other pods.
+ */
 export function decodeStaticPods(content: string, context: StaticPodContext): Pod[] {
   const manifest = parsedManifest(content, context);
   if (!('kind' in manifest && (manifest.kind === 'PodList' || manifest.kind === 'List')))
@@ -58,7 +61,7 @@ export function decodeStaticPods(content: string, context: StaticPodContext): Po
   return items.map((item: unknown) => {
     if (typeof item !== 'object' || item === null || Array.isArray(item))
       throw refused(context, 'items: not a list of pods');
-    // Items of a typed list may leave out what the list says.
+    // Items of a typed list may omit apiVersion and kind.
     return staticPodOf({ apiVersion: 'v1', kind: 'Pod', ...item }, context);
   });
 }
@@ -97,7 +100,7 @@ function staticPodOf(manifest: object, context: StaticPodContext): Pod {
   return validated(applyDefaults(pod, context), context);
 }
 
-/** In the canonical form that the API server would give it, and only if that would accept it. */
+/** Returns the canonical form that the API server would store. Throws if the API server would reject the pod. */
 function validated(pod: Pod, context: StaticPodContext): Pod {
   const schema = schemaOfType('io.k8s.api.core.v1.Pod');
   const [wrong] =
@@ -143,7 +146,10 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
   };
 }
 
-/** What only an API server could provide (RULES: mirror pods); such a pod could never start. */
+/**
+ * Reference to an object that only an API server provides (RULES: mirror pods). A static pod with one could never
+ * start.
+ */
 function apiDependency(pod: Pod): string | undefined {
   const spec = pod.spec;
   if ((spec?.serviceAccountName ?? spec?.serviceAccount ?? '') !== '') return 'a service account';

@@ -1,4 +1,7 @@
-/** What pods leave behind. Source: kuberuntime_gc.go, pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go. */
+/**
+ * Garbage collection of containers, pod directories, cgroups and images. Source: kuberuntime_gc.go,
+ * pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go.
+ */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
@@ -7,10 +10,13 @@ import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 import { imageSourceOf } from '../volumes/image-volumes.ts';
 
-/** Dead containers kept for each name, for `logs --previous` and the last state. */
+/** Dead containers kept per name, for `logs --previous` and the last state. */
 const KEEP_DEAD = 1;
 
-/** Of the pods in `ended` nothing is kept, of the others what `logs --previous` and the last state need. */
+/**
+ * Removes all containers of the pods in `ended`, and from other pods all that `logs --previous` and the last state do
+ * not need.
+ */
 export async function collectContainers(services: PodServices, ended: ReadonlySet<string> = new Set()): Promise<void> {
   let removed = false;
   for (const uid of services.view.uids()) {
@@ -24,7 +30,7 @@ export async function collectContainers(services: PodServices, ended: ReadonlySe
         continue;
       }
       if (newest !== undefined) kept.add(newest.sandboxId);
-      // The newest is the state, dead or not; one more is the last state.
+      // The newest container is the current state, running or dead. One more is kept as the last state.
       let dead = KEEP_DEAD;
       for (const status of older) {
         if (status.state === 'running') continue;
@@ -68,8 +74,8 @@ async function removeContainer(services: PodServices, status: ContainerStatus): 
 }
 
 /**
- * Directories and cgroups of orphaned pods; only once every source has been heard. A pod's directory
- * goes last, so it tells whose cgroups are ours: another instance may have its own pods in the same tree.
+ * Removes directories and cgroups of orphaned pods after every source has synced. The pod directory is removed last,
+ * because it identifies the cgroups of this instance: another instance may use the same tree.
  */
 export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
   if (!pods.apiHasSynced) return;
@@ -90,15 +96,15 @@ export async function collectOrphans(services: PodServices, pods: PodManager): P
 }
 
 /**
- * Removes images that nothing uses, those unused longest first, when their disk is too full. Images of this node's pods
- * stay even while no container has them: a host without a registry in reach could not pull them again.
+ * Removes unused images, least recently used first, when their disk is too full. Images of this node's pods are kept
+ * even without a container, because a host that cannot reach a registry could not pull them again.
  */
 export class ImageCollector {
   private readonly services: PodServices;
   private readonly pods: () => readonly Pod[] | undefined;
   private readonly lastUsedMs = new Map<string, number>();
 
-  /** `pods` is undefined while it is not known what runs here: no image goes then. */
+  /** `pods` returns undefined while the pods of this node are unknown. No image is removed then. */
   constructor(services: PodServices, pods: () => readonly Pod[] | undefined) {
     this.services = services;
     this.pods = pods;
@@ -108,7 +114,7 @@ export class ImageCollector {
     return this.remove(false);
   }
 
-  /** Every image that nothing uses and that is not new, however much room there is. */
+  /** Removes every image that is unused and not new, regardless of free space. */
   collectAll(): Promise<void> {
     return this.remove(true);
   }

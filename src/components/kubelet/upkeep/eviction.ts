@@ -1,4 +1,4 @@
-/** Keeps the node alive when its pods use up what it has. Source: pkg/kubelet/eviction/eviction_manager.go. */
+/** Evicts pods before the node runs out of resources. Source: pkg/kubelet/eviction/eviction_manager.go. */
 
 import type { Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
@@ -32,13 +32,15 @@ import type { PodServices } from '../pods/services.ts';
 import { collectContainers, type ImageCollector } from './collection.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
-/** As upstream waits for an evicted pod's resources. */
+/** Upstream's timeout for the release of an evicted pod's resources. */
 const CLEANUP_TIMEOUT_MS = 30_000;
-/** Looks that are left out while the node has much more than its thresholds. */
+/** Number of checks skipped while usage is far from the thresholds. */
 const CALM_LOOKS = 4;
-/** Images and dead containers are looked for again after this time when nothing has changed. */
+/** Interval between reclaims of images and dead containers while no change is observed. */
 const RECLAIM_PERIOD_MS = 10_000;
-/** For all pods at once, then for each: a pod with more files than can be counted in time ranks first. */
+/**
+ * Timeout for measuring all pods together, then for each pod. A pod whose files cannot be counted in time ranks first.
+ */
 const MEASURE_TIMEOUT_MS = 5_000;
 const MEASURED_AT_ONCE = 4;
 const MEMORY_PRESSURE_TAINT = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
@@ -67,7 +69,7 @@ export class EvictionManager {
     return this.#pressures;
   }
 
-  /** Undefined: it may start here. */
+  /** Returns undefined when the pod may start here. */
   rejection(pod: Pod, critical: boolean): Rejection | undefined {
     const arrival = {
       critical,
@@ -78,7 +80,7 @@ export class EvictionManager {
     return { reason: EVICTED, message: refusalMessage(this.#pressures) };
   }
 
-  /** Judges the node as it is now; evicts nothing. */
+  /** Assesses the current state of the node without evicting. */
   async observe(): Promise<Assessment['reclaim']> {
     const { services, onPressures } = this.#deps;
     this.#observations = await observations(services);
@@ -98,8 +100,8 @@ export class EvictionManager {
   }
 
   /**
-   * Observes, and reclaims what the node is low on: images and dead containers first, then one pod, whose end it waits
-   * for.
+   * Observes and reclaims scarce resources: images and dead containers first, then one pod. Waits until that pod has
+   * ended.
    */
   async synchronize(): Promise<void> {
     const { eviction } = this.#deps.services.settings;
@@ -121,7 +123,7 @@ export class EvictionManager {
     this.#deps.services.log.warn('no pod left to evict', { signals: reclaim.map(({ signal }) => signal).join(',') });
   }
 
-  /** Whether it was tried. */
+  /** Returns whether it was attempted. */
   async #reclaimDisk(): Promise<boolean> {
     const { services, pods, images } = this.#deps;
     const nowMs = services.clock.monotonicMs();
@@ -167,13 +169,13 @@ export class EvictionManager {
     services.log.warn('eviction threshold met', { signal: threshold.signal, pod: worker.pod.metadata?.name });
     worker.evict(graceSeconds(worker, threshold, services.settings.eviction.maxPodGraceSeconds), message);
     await endOf(services, worker);
-    // What it held of the disk is free now, and images that only it used can go.
+    // The pod's disk space is free now, and images that only it used can be removed.
     this.#reclaimedAtMs = Number.NEGATIVE_INFINITY;
     return true;
   }
 }
 
-/** None for a hard threshold. */
+/** Grace period of the eviction: 0 for a hard threshold. */
 function graceSeconds(worker: PodWorker, threshold: Threshold, most: number): number {
   if (isHard(threshold)) return 0;
   return Math.min(most, Number(worker.pod.spec?.terminationGracePeriodSeconds ?? most));
@@ -214,7 +216,7 @@ interface Use {
   readonly containers: readonly { readonly name: string; readonly used: number }[];
 }
 
-/** By uid; without pods that could not be measured. */
+/** Usage by pod UID. Pods that could not be measured are missing. */
 async function measure(
   services: PodServices,
   resource: EvictionResource,

@@ -1,6 +1,6 @@
 /**
- * Notices when file operations of the host process do not finish: a disk or file system that hangs keeps the threads
- * that carry them out, and then no pod starts and no log is read.
+ * Detects file operations of the host process that do not complete. A hanging disk or file system blocks the threads
+ * for file operations, so no pod starts and no log is read.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -34,16 +34,13 @@ export class FileOperations {
     this.#timer?.cancel();
   }
 
-  /** Message of the node's Ready condition; undefined: file operations finish. */
+  /** Message for the node's Ready condition. Undefined while file operations complete. */
   problem(): string | undefined {
     if (!this.#isBlocked) return undefined;
     return 'file operations of the host process do not finish; find the hung disk or file system with dmesg and findmnt';
   }
 
-  /**
-   * What `read` returns, or what it returned last while file operations are blocked. The first call waits for as long
-   * as it takes.
-   */
+  /** Wraps `read`: returns its last result while file operations are blocked. The first call waits without a limit. */
   latest<T>(read: () => Promise<T>): () => Promise<T> {
     let last: { readonly value: T } | undefined;
     let reading: Promise<T> | undefined;
@@ -60,7 +57,7 @@ export class FileOperations {
       const { value } = last;
       const timeout = Promise.withResolvers<T>();
       const timer = this.#options.clock.setTimer(BLOCKED_MS, () => timeout.resolve(value));
-      // A late failure belongs to no caller any more.
+      // A late failure has no caller left to handle it.
       reading.catch(() => {});
       try {
         return await Promise.race([reading, timeout.promise]);

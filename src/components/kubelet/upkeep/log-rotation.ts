@@ -5,16 +5,18 @@ import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
-/** The monitor of a container may need this long to open its log again; a second request would empty the new file. */
+/**
+ * Time that a container's monitor may need to reopen its log. A second request within it would truncate the new file.
+ */
 const REOPEN_MS = 30_000;
 
 /**
- * Renames logs that grew too large and keeps the last few of each container, which `kubectl logs` reads too.
+ * Renames logs that exceed the size limit and keeps the last few of each container, which `kubectl logs` also reads.
  * Source: pkg/kubelet/logs/container_log_manager.go.
  */
 export class LogRotation {
   readonly #services: PodServices;
-  /** Monotonic times of requests to reopen, by container. */
+  /** Monotonic times of reopen requests, by container. */
   readonly #reopenedMs = new Map<string, number>();
 
   constructor(services: PodServices) {
@@ -49,21 +51,21 @@ export class LogRotation {
     if (size === undefined) return this.#restore(container);
     if (size < settings.containerLogMaxBytes) return;
     await removeOldest(logs, logPath, settings.containerLogMaxFiles - 2);
-    // To the millisecond: of the same name, the later one would replace the earlier.
+    // Millisecond resolution, because a second rotation with the same name would overwrite the first.
     const stamp = new Date(clock.nowMs()).toISOString().replaceAll(/\D/g, '');
     await logs.rename(logPath, `${logPath}.${stamp}`);
     await this.#reopen(container);
   }
 
   /**
-   * Gives a container its log file again after an interrupted rotation. It writes to the renamed file until then, which
-   * has no bound.
+   * Restores the log file of a container after an interrupted rotation. Until then the container writes to the renamed
+   * file, which has no size limit.
    */
   async #restore(container: ContainerStatus): Promise<void> {
     const { clock, files, log } = this.#services;
     const sinceMs = this.#reopenedMs.get(container.id);
     if (sinceMs !== undefined && clock.monotonicMs() - sinceMs < REOPEN_MS) return;
-    // Without its directory the monitor of the container would exit.
+    // Without its directory the container's monitor would exit.
     await files.pods.makeDirectory(dirname(container.logPath), 0o755);
     await this.#reopen(container);
     log.info('log of a running container was missing; reopened', { log: container.logPath });

@@ -1,4 +1,4 @@
-/** What pods hold of the node's own disk. Source: pkg/kubelet/eviction/helpers.go podDiskUsage; KEP-361. */
+/** Disk usage of pods on the node's own disk. Source: pkg/kubelet/eviction/helpers.go podDiskUsage; KEP-361. */
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { UsageOptions } from '../../../io/trees/port.ts';
@@ -8,15 +8,15 @@ import type { PodServices } from '../pods/services.ts';
 export interface PodDiskUsage {
   /** emptyDir volumes on disk. */
   readonly volumes: readonly { readonly name: string; readonly used: number }[];
-  /** Writable layer of the newest attempt; logs and termination messages of all. */
+  /** Writable layer of the newest attempt, plus logs and termination messages of all attempts. */
   readonly containers: readonly { readonly name: string; readonly used: number }[];
   /** `/etc/hosts`, which all containers may write. */
   readonly shared: number;
-  /** Everything, writable layers of earlier attempts included. */
+  /** Total usage, including writable layers of earlier attempts. */
   readonly total: number;
 }
 
-/** Pods by uid. Throws CodedError 'timeout', 'usage'. */
+/** Disk usage by pod UID. Throws CodedError 'timeout' or 'usage'. */
 export async function diskUsage(
   services: PodServices,
   workers: readonly PodWorker[],
@@ -53,9 +53,8 @@ interface Places {
   readonly uid: string;
   readonly volumes: ReadonlyMap<string, string>;
   readonly shared: string;
-  /** Directories with logs and termination messages, by container. */
   readonly files: ReadonlyMap<string, readonly string[]>;
-  /** Container ids by name, newest attempt first. */
+  /** Container IDs by name, newest attempt first. */
   readonly layers: ReadonlyMap<string, readonly string[]>;
 }
 

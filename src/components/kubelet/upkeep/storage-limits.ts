@@ -1,7 +1,4 @@
-/**
- * Ends pods that have outgrown their limits on the node's disk. Source: pkg/kubelet/eviction localStorageEviction;
- * KEP-361.
- */
+/** Evicts pods that exceed their local storage limits. Source: pkg/kubelet/eviction localStorageEviction; KEP-361. */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes } from '../../../base/quantity.ts';
@@ -11,16 +8,16 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
-/** Between two measurements of a pod whose files are quickly counted. */
+/** Interval between measurements of a pod whose files are counted quickly. */
 const PERIOD_MS = 2_000;
-/** Measuring takes at most one part in so many of a processor's time. */
+/** Measuring uses at most 1/DUTY of one CPU's time. */
 const DUTY = 20;
 /** Pods that take longer are measured one by one, so that their files delay no other pod's eviction. */
 const QUICK_MS = 1_000;
 const SLOW_TIMEOUT_MS = 120_000;
 
 interface Measured {
-  /** When it is due again. */
+  /** Time of the next measurement. */
   readonly dueAtMs: number;
   readonly slow: boolean;
 }
@@ -36,7 +33,7 @@ export class StorageLimits {
     this.#pods = pods;
   }
 
-  /** Measures what is due. Pods with many files are measured beside it. */
+  /** Measures the pods that are due. Pods with many files are measured concurrently. */
   async enforce(): Promise<void> {
     const limited = this.#pods
       .workers()
@@ -72,7 +69,7 @@ export class StorageLimits {
     const tookMs = nowMs - beganMs;
     for (const worker of workers) {
       const slow = failed || tookMs > QUICK_MS;
-      // One that was measured with others may not be the one that took so long.
+      // The pod was measured together with other pods, so it may not be the slow one.
       const pauseMs = failed && timeoutMs === QUICK_MS ? 0 : Math.max(PERIOD_MS, tookMs * DUTY);
       this.#measured.set(worker.uid, { dueAtMs: nowMs + pauseMs, slow });
       const used = usage.get(worker.uid);
@@ -104,7 +101,7 @@ function isLimited(pod: Pod): boolean {
   );
 }
 
-/** A volume in memory is held to its limit by the kernel. */
+/** Limit of a volume on disk. The kernel enforces the limit of a volume in memory. */
 function volumeLimit({ spec }: Pod, name: string): Limit | undefined {
   const emptyDir = spec?.volumes?.find((volume) => volume.name === name)?.emptyDir;
   return emptyDir === undefined || emptyDir.medium === 'Memory' ? undefined : limitOf(emptyDir.sizeLimit);

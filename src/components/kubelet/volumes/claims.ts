@@ -1,4 +1,4 @@
-/** Claims of pods: what they are bound to. Source: pkg/kubelet/volumemanager/populator. */
+/** Resolves the claims of pods to their PersistentVolumes. Source: pkg/kubelet/volumemanager/populator. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -8,13 +8,13 @@ import { reaches } from '../../../api/volumes/match.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { controllerOf } from '../../../core/reconcile/ownership.ts';
 
-/** Undefined: the volume is of no claim. */
+/** Returns undefined when the volume does not use a claim. */
 export function claimNameOf(pod: Pod, { name, persistentVolumeClaim, ephemeral }: Volume): string | undefined {
   if (persistentVolumeClaim !== undefined) return persistentVolumeClaim.claimName;
   return ephemeral === undefined ? undefined : `${pod.metadata?.name ?? ''}-${name}`;
 }
 
-/** The claim is not ready; the message is upstream's, without the prefix of failed mounts. */
+/** The claim is not ready. The message is upstream's, without the prefix of failed mounts. */
 export class ClaimError extends Error {
   constructor(pod: Pod, volume: string, claim: string, problem: string) {
     const key = `${pod.metadata?.namespace ?? ''}/${claim}`;
@@ -43,7 +43,7 @@ export class ClaimVolumes {
     this.#client = client;
   }
 
-  /** What the claim is bound to. Throws a ClaimError while the claim is not ready. */
+  /** Returns the PersistentVolume bound to the claim. Throws a ClaimError while the claim is not ready. */
   async resolve(pod: Pod, volume: Volume, claimName: string): Promise<BoundClaim> {
     const fail = (problem: string): ClaimError => new ClaimError(pod, volume.name, claimName, problem);
     const claim = await this.#get(resources.persistentVolumeClaims, claimName, pod.metadata?.namespace);
@@ -67,7 +67,7 @@ export class ClaimVolumes {
     return { claim, persistent };
   }
 
-  /** By `namespace/name`; undefined: it does not exist. */
+  /** Claim by `namespace/name`. Undefined when it does not exist. */
   claim(key: string): Promise<PersistentVolumeClaim | undefined> {
     const [namespace, name = ''] = key.split('/');
     return this.#get(resources.persistentVolumeClaims, name, namespace);
@@ -88,7 +88,10 @@ export class ClaimVolumes {
   }
 }
 
-/** A device is not mounted, and a directory is no device. Source: pkg/kubelet/volumemanager/populator. */
+/**
+ * Rejects a block volume that is mounted and a file system volume that is used as a device. Source:
+ * pkg/kubelet/volumemanager/populator.
+ */
 function checkUse(pod: Pod, { name }: Volume, { spec }: PersistentVolume): void {
   const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
   const isDevice = containers.some(({ volumeDevices }) => volumeDevices?.some((device) => device.name === name));

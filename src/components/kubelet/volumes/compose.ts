@@ -1,4 +1,4 @@
-/** Makes the parts of the node's volumes and introduces them to each other. */
+/** Creates and connects the parts that manage the node's volumes. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -30,7 +30,10 @@ import type { TokenSource } from './tokens.ts';
 import type { VolumeTools } from './tools-port.ts';
 import { VolumeUsages } from './usage.ts';
 
-/** Makes the directory of all volumes, whose mounts reach the containers of CSI drivers and the other way round. */
+/**
+ * Creates the directory of all volumes with shared mount propagation, in both directions, for containers of CSI
+ * drivers.
+ */
 export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRootDeps): Promise<void> {
   await files.pods.makeDirectory(config.paths.volumes, 0o750);
   await volumes.tools.shareMounts(config.paths.volumes).catch((error: unknown) => {
@@ -38,7 +41,7 @@ export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRoot
   });
 }
 
-/** After the last pod has ended. */
+/** Called after the last pod has ended. */
 export async function releaseVolumeRoot({ config, volumes, log }: VolumeRootDeps): Promise<void> {
   await volumes.tools.unshareMounts(config.paths.volumes).catch((error: unknown) => {
     log.warn('volume directory stays a mount', { error: messageOf(error) });
@@ -52,7 +55,7 @@ interface VolumeRootDeps {
   readonly log: Log;
 }
 
-/** What volumes need from outside of the kubelet. */
+/** Dependencies of the volumes. */
 export interface VolumeDeps {
   readonly tools: VolumeTools;
   readonly connectCsi: CsiConnector;
@@ -62,12 +65,12 @@ export interface VolumeDeps {
 export interface NodeVolumes {
   readonly plugins: VolumePlugins;
   readonly expansion: VolumeExpansion;
-  /** Once the Node object exists, on which drivers are reported. */
+  /** Must run after the Node object exists, because drivers are reported on it. */
   start(): void;
   stop(): Promise<void>;
   /** Unique names of the attachable volumes that the node uses. */
   inUse(): Promise<string[]>;
-  /** The Node was created again, or another client changed it. */
+  /** Handles a Node that was re-created or changed by another client. */
   nodeChanged(): void;
   readonly usages: VolumeUsages;
 }
@@ -88,7 +91,7 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly runtime: Runtime;
   readonly host: HostFacts;
   readonly trees: Trees;
-  /** Of plug-ins that are no drivers of volumes. */
+  /** Handlers of plug-ins other than volume drivers. */
   readonly pluginHandlers: ReadonlyMap<string, PluginHandler>;
   readonly pullImage: (pod: Pod, source: ImageSource) => Promise<ImageStatus>;
 }

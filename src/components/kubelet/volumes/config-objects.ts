@@ -11,17 +11,17 @@ import type { ApiClient } from '../../../client/types.ts';
 export type ConfigData = ReadonlyMap<string, Uint8Array>;
 
 /**
- * Reads what a pod refers to. Undefined only for an optional object that is not there; otherwise throws with upstream's
- * text.
+ * Reads objects that a pod references. Returns undefined only for a missing optional object, otherwise throws with
+ * upstream's text.
  */
 export interface ConfigReader {
   configMap(pod: Pod, name: string, optional: boolean): Promise<ConfigData | undefined>;
   secret(pod: Pod, name: string, optional: boolean): Promise<ConfigData | undefined>;
-  /** The whole secret, for its type. */
+  /** Returns the whole secret, because the caller needs its type. */
   secretObject(pod: Pod, name: string): Promise<Secret | undefined>;
 }
 
-/** The same, for one use: an object that is referred to many times is decoded once. */
+/** Wraps a reader for a single operation, so that an object with many references is decoded once. */
 export function decodingOnce(reader: ConfigReader): ConfigReader {
   const known = new Map<string, Promise<ConfigData | undefined>>();
   const once = (kind: 'configMap' | 'secret') => (pod: Pod, name: string, optional: boolean) => {
@@ -40,31 +40,31 @@ export function decodingOnce(reader: ConfigReader): ConfigReader {
 interface Entry {
   readonly users: Set<string>;
   readonly stopping: AbortController;
-  /** null: the API server says that it does not exist; undefined: not known yet. */
+  /** null: the API server has confirmed that the object does not exist. undefined: not known yet. */
   object: KubeObject | null | undefined;
   watching: boolean;
-  /** A loop keeps it current. */
+  /** Whether a loop keeps the object current. */
   following: boolean;
-  /** Read from the API server by this process. */
+  /** Whether this process has read the object from the API server. */
   confirmed: boolean;
 }
 
-/** An object as it outlives the process, with the pods that used it. */
+/** Saved object and the pods that used it. Survives a restart of the process. */
 interface KeptObject {
   readonly key: string;
   readonly users: readonly string[];
-  /** null: it did not exist. */
+  /** null: the object did not exist. */
   readonly object: KubeObject | null;
 }
 
 const RETRY_MS = 2_000;
-/** So long after a failed connection an object that is known is not requested again. */
+/** Time after a failed connection during which a known object is not requested again. */
 const AWAY_MS = 5_000;
 const SET = 'config-objects';
 
 /**
- * Config maps and secrets of this node's pods: fetched when first needed, then followed by a watch of that one object,
- * which is all that a node may see. Without an API server in reach they are what they were last. Source:
+ * Config maps and secrets of this node's pods. Each is fetched when first needed and then watched by its name, because
+ * a node may not watch more. Without a reachable API server, the last known versions are used. Source:
  * pkg/kubelet/util/manager watch_based_manager.go.
  */
 export class ConfigObjects implements ConfigReader {
@@ -120,12 +120,12 @@ export class ConfigObjects implements ConfigReader {
     return (await this.read(resources.secrets, pod, name)) as Secret | undefined;
   }
 
-  /** A pod is gone: what only it used is no longer followed. */
+  /** Handles a deleted pod: objects that only it used are no longer watched. */
   release(uid: string): void {
     this.releaseUsers((user) => user === uid);
   }
 
-  /** The pods of this node: what only others used is no longer followed. */
+  /** Keeps the objects of these pods. Objects used only by other pods are no longer watched. */
   retain(uids: ReadonlySet<string>): void {
     this.releaseUsers((user) => !uids.has(user));
   }
@@ -140,7 +140,7 @@ export class ConfigObjects implements ConfigReader {
     this.save();
   }
 
-  /** Ends the watches; what is known may still have to be written. */
+  /** Ends the watches. Known objects may still be pending a write. */
   stop(): void {
     for (const entry of this.entries.values()) entry.stopping.abort();
   }
@@ -207,7 +207,7 @@ export class ConfigObjects implements ConfigReader {
           ? []
           : [{ key, users: [...users].sort(), object: object === null ? null : withoutVersions(object) }],
       );
-    // What an earlier process kept is not replaced before it has been read.
+    // Saved objects of an earlier process must be read before they are replaced.
     this.remembered ??= this.remember();
     void this.remembered.then(() => this.lastKnown?.keep(SET, content, 'soon'));
   }

@@ -1,6 +1,6 @@
 /**
- * The node's part of growing a claim: once its volume has the new size, the file system or device on this node follows,
- * and the claim's status says so. Source: KEP-1790, pkg/volume/util/operationexecutor node_expander.go.
+ * Node part of expanding a claim: when the volume has its new size, expands the file system or device on this node and
+ * updates the claim's status. Source: KEP-1790, pkg/volume/util/operationexecutor node_expander.go.
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
@@ -29,7 +29,7 @@ export interface VolumeExpansionOptions {
 
 export class VolumeExpansion {
   readonly #options: VolumeExpansionOptions;
-  /** Volumes whose driver has ended the last attempt with a final error. */
+  /** Volumes whose driver ended the last attempt with a final error. */
   readonly #failed = new Set<string>();
   #client: ApiClient | undefined;
 
@@ -41,7 +41,7 @@ export class VolumeExpansion {
     this.#client = client;
   }
 
-  /** Looks at every claim that is mounted here; one request for each, as a node cannot watch claims. */
+  /** Checks every claim mounted here with one request each, because a node cannot watch claims. */
   async run(): Promise<void> {
     if (this.#client === undefined) return;
     const seen = new Set<string>();
@@ -91,7 +91,7 @@ export class VolumeExpansion {
     }
   }
 
-  /** A claim that requests another size by now is left to its resizer after the second final error. */
+  /** After a second final error, a claim that requests a different size is left to its resizer. */
   async #fail(
     client: ApiClient,
     claim: PersistentVolumeClaim,

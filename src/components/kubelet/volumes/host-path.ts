@@ -1,7 +1,9 @@
 import type { HostPathVolumeSource } from 'kubernetes-types/core/v1';
 import type { ForeignFiles } from '../files-port.ts';
 
-/** Checks (or makes) what the volume's type asks for. Throws with upstream's text. Source: pkg/volume/hostpath. */
+/**
+ * Checks or creates the path according to the volume's type. Throws with upstream's text. Source: pkg/volume/hostpath.
+ */
 export async function prepareHostPath(source: HostPathVolumeSource, files: ForeignFiles): Promise<string> {
   const { path } = source;
   if (path.split('/').includes('..')) throw new Error(`invalid path ${JSON.stringify(path)}: must not contain '..'`);
@@ -9,7 +11,7 @@ export async function prepareHostPath(source: HostPathVolumeSource, files: Forei
   if (type === 'DirectoryOrCreate') await files.makeDirectory(path);
   if (type === 'FileOrCreate') await files.makeFile(path);
   if (type === '') {
-    // The runtime binds it; where nothing is, a directory is what container engines make of it.
+    // The runtime bind-mounts the path. A missing path becomes a directory, as container engines do.
     if (!(await files.isPresent(path))) await files.makeDirectory(path);
     return path;
   }

@@ -1,4 +1,4 @@
-/** The files of an image as a volume, read-only. Source: KEP-4639. */
+/** Files of an image as a read-only volume. Source: KEP-4639. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { isHostRootImage } from '../../../api/podspec/host-root-image.ts';
 import type { ImageStatus, Runtime } from '../../../core/podplan/port.ts';
@@ -7,7 +7,6 @@ import type { PodDirectories } from '../pods/directories.ts';
 import type { MountRecords, PlainMount } from './records.ts';
 import type { VolumeRequest } from './request.ts';
 
-/** kubernetes-types stops before KEP-4639's field. */
 export interface ImageSource {
   readonly reference?: string;
   readonly pullPolicy?: string;
@@ -18,7 +17,7 @@ export interface ImageVolumesOptions {
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
   readonly runtime: Pick<Runtime, 'mountImage' | 'unmountImage'>;
-  /** The image, present on this node. */
+  /** Returns the image after it is present on this node. */
   readonly pull: (pod: Pod, source: ImageSource) => Promise<ImageStatus>;
 }
 

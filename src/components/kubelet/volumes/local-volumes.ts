@@ -1,7 +1,4 @@
-/**
- * Volumes that are a path of this host: of `local` and `hostPath` PersistentVolumes. Source:
- * pkg/volume/{local,hostpath}.
- */
+/** Volumes at a path of this host: `local` and `hostPath` PersistentVolumes. Source: pkg/volume/{local,hostpath}. */
 
 import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
@@ -19,24 +16,24 @@ import type { VolumeTools } from './tools-port.ts';
 export interface LocalVolumesOptions {
   readonly records: MountRecords;
   readonly directories: PodDirectories;
-  /** For what lies in a volume. */
+  /** File operations on the content of volumes. */
   readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
-  /** A size that its file system cannot enforce. */
+  /** Called for a size limit that the file system cannot enforce. */
   readonly onUnlimited: (request: VolumeRequest) => void;
 }
 
 export class LocalVolumes {
   readonly #options: LocalVolumesOptions;
-  /** By file: a pod that ends must not detach the loop device that the next one gets. */
+  /** Serialized per file, so that an ending pod does not detach the loop device of the next pod. */
   readonly #loops = new Turns();
 
   constructor(options: LocalVolumesOptions) {
     this.#options = options;
   }
 
-  /** Bound once: what runs already needs no API server after a restart of the kubelet. */
+  /** Resolves a volume only once: running pods need no API server after a restart of the kubelet. */
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
     const { records, foreign } = this.#options;
@@ -81,7 +78,7 @@ export class LocalVolumes {
     await records.remove(record);
   }
 
-  /** Gives a volume of the embedded provisioner its new size. */
+  /** Sets the new size of a volume of the embedded provisioner. */
   async expand(record: PlainMount | LoopMount, directory: string, bytes: number): Promise<void> {
     const { tools, records } = this.#options;
     if (record.kind !== 'loop') {
@@ -102,7 +99,7 @@ export class LocalVolumes {
     if ((await foreign.kindOf(path)) !== 'Directory') throw new Error(`path "${path}" does not exist`);
   }
 
-  /** A device as it is; a file, such as the provisioner's, through a loop device. */
+  /** Uses a device directly, and a file, such as the provisioner's, through a loop device. */
   async #setUpBlock(request: VolumeRequest): Promise<void> {
     const { records, foreign, tools } = this.#options;
     const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';

@@ -20,7 +20,7 @@ import type { VolumePlugins } from './plugins.ts';
 import { type PayloadInput, volumePayload } from './sources.ts';
 import type { TokenSource } from './tokens.ts';
 
-/** A volume could not be set up; the message is that of the FailedMount event. */
+/** A volume could not be set up. The message is that of the FailedMount event. */
 export class VolumeError extends Error {
   constructor(volume: string, cause: unknown) {
     const isWhole = [ClaimError, CsiStepError, AttachLimitError].some((kind) => cause instanceof kind);
@@ -30,7 +30,7 @@ export class VolumeError extends Error {
     this.name = 'VolumeError';
   }
 
-  /** The node has no room for the volume, and the pod is to be made again elsewhere. */
+  /** Whether the node has no capacity for the volume, so the pod should be re-created on another node. */
   get exceedsAttachLimit(): boolean {
     return this.cause instanceof AttachLimitError;
   }
@@ -54,7 +54,7 @@ export interface VolumeManagerOptions {
   readonly features: RuntimeFeatures;
 }
 
-/** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
+/** Sets up, updates and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
 export class VolumeManager {
   private readonly options: VolumeManagerOptions;
   constructor(options: VolumeManagerOptions) {
@@ -65,10 +65,7 @@ export class VolumeManager {
     this.options.plugins.connect(client);
   }
 
-  /**
-   * Idempotent: also brings the content of projected volumes up to date. One that fails keeps none of the others from
-   * it.
-   */
+  /** Idempotent. Also updates the content of projected volumes. A failing volume does not block the other volumes. */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
     const shared = {
       config: decodingOnce(this.options.config),
@@ -85,16 +82,16 @@ export class VolumeManager {
     const volumes = pod.spec?.volumes ?? [];
     const isForeign = (volume: Volume): boolean => this.options.plugins.isFor(volume);
     const own = Promise.all(volumes.filter((volume) => !isForeign(volume)).map(setUp));
-    // One after another: two claims may lead to the same volume.
+    // Sequential, because two claims may lead to the same volume.
     for (const volume of volumes.filter(isForeign)) await setUp(volume);
     await own;
-    // Checks end in any order, so the event is about the first volume in the order of the pod.
+    // Checks end in any order. The event names the first failed volume in the pod's order.
     const first = volumes.find((volume) => failures.has(volume));
     const failure = first === undefined ? undefined : failures.get(first);
     if (failure !== undefined) throw failure;
   }
 
-  /** Whether nothing but the API server is needed for the pod's volumes: no driver, tool, claim or registry. */
+  /** Whether the pod's volumes need only the API server: no driver, tool, claim or registry. */
   areImmediate({ spec }: Pod): boolean {
     return spec?.volumes?.every((volume) => !this.options.plugins.isFor(volume)) !== false;
   }
@@ -130,10 +127,10 @@ export class VolumeManager {
       if (!memory && (volume.emptyDir.medium ?? '') !== '') {
         throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
       }
-      // tmpfs keeps the sticky bit that it has by default, as upstream's.
+      // A tmpfs keeps its default sticky bit, as upstream's.
       const mode = memory ? 0o1777 : 0o777;
       const made = await this.directory(directory, memory, mode, memory ? memorySize(pod, volume) : undefined);
-      // `fsGroupChangePolicy` is about volumes that outlive a pod.
+      // `fsGroupChangePolicy` applies only to volumes that outlive a pod.
       if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
       return;
     }
@@ -156,7 +153,7 @@ export class VolumeManager {
     });
   }
 
-  /** What the container sees. Throws an Error whose message becomes that of CreateContainerConfigError. */
+  /** Mounts of the container. Throws an Error whose message becomes that of CreateContainerConfigError. */
   async mountsOf(
     pod: Pod,
     container: Container,
@@ -200,12 +197,12 @@ export class VolumeManager {
     return mounts;
   }
 
-  /** When the pod's volumes are due again though nothing of them has changed; undefined: never. */
+  /** Delay until unchanged volumes of the pod must be set up again. Undefined: never. */
   republishInMs(uid: string): number | undefined {
     return this.options.plugins.republishes(uid) ? REPUBLISH_MS : undefined;
   }
 
-  /** The devices that the container is given. Throws as `mountsOf`. */
+  /** Block devices of the container. Throws like `mountsOf`. */
   devicesOf(pod: Pod, container: Container): ContainerConfig['devices'] {
     return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
       const volume = pod.spec?.volumes?.find((each) => each.name === name);
@@ -219,8 +216,8 @@ export class VolumeManager {
   }
 
   /**
-   * Unmounts everything of the pod; the files go with the pod's directory. `keepsDrivers`: what drivers and tools have
-   * mounted stays with them, since the pod comes back.
+   * Unmounts all volumes of the pod. The files are removed with the pod's directory. `keepsDrivers`: mounts of drivers
+   * and tools are kept, because the pod will start again.
    */
   async tearDown(uid: string, keepsDrivers = false): Promise<void> {
     if (!keepsDrivers) await this.options.plugins.tearDown(uid);
@@ -247,7 +244,7 @@ export class VolumeManager {
     if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
   }
 
-  /** Returns whether it was made now. */
+  /** Returns whether this call created it. */
   private async directory(
     path: string,
     memory: boolean,
@@ -263,7 +260,7 @@ export class VolumeManager {
   }
 }
 
-/** As upstream's kubelet calls drivers with `requiresRepublish` again. */
+/** Upstream's interval for calling drivers with `requiresRepublish` again. */
 const REPUBLISH_MS = 60_000;
 const CLAIM_PLUGIN = 'local-volume';
 
@@ -302,7 +299,9 @@ function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): 
   return path;
 }
 
-/** `HugePages-2Mi`, or `HugePages` for the only size that the pod requests. Source: pkg/volume/emptydir. */
+/**
+ * Page size of `HugePages-2Mi`, or for `HugePages` the only size that the pod requests. Source: pkg/volume/emptydir.
+ */
 function hugePageBytes(pod: Pod, medium: string): number {
   const named = /^HugePages-(.+)$/.exec(medium)?.[1];
   const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
@@ -321,7 +320,7 @@ function hugePageBytes(pod: Pod, medium: string): number {
   return parseBytes(size);
 }
 
-/** The smaller of the volume's and the pod's limit; half of the memory, tmpfs' default, where there is none. */
+/** The smaller limit of the volume and the pod. Without either, tmpfs defaults to half of the memory. */
 function memorySize(pod: Pod, volume: Volume): number | undefined {
   const limits = [podAmount(pod, 'limits', 'memory')];
   if (volume.emptyDir?.sizeLimit !== undefined) limits.push(parseBytes(volume.emptyDir.sizeLimit));

@@ -1,4 +1,4 @@
-/** NFS and iSCSI through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
+/** NFS and iSCSI volumes through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
 import { join } from 'node:path';
 import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubernetes-types/core/v1';
 import { uniqueIscsiName } from '../../../api/volumes/attachment.ts';
@@ -12,26 +12,26 @@ import type { IscsiMount, MountRecords, PlainMount } from './records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
 import type { IscsiChap, VolumeTools } from './tools-port.ts';
 
-/** Below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
+/** Keys below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
 const CHAP_KEYS = ['username', 'password', 'username_in', 'password_in'] as const;
 
 export interface NetworkVolumesOptions {
   readonly records: MountRecords;
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
-  /** For what lies in a volume. */
+  /** File operations on the content of volumes. */
   readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: VolumeTools;
   readonly attachments: Pick<Attachments, 'report' | 'waitInTree' | 'forget'>;
-  /** Publishes `volumesInUse`, now or when the API server answers again. */
+  /** Publishes `volumesInUse` now, or when the API server responds again. */
   readonly reportSoon: () => void;
   readonly secretOf: (reference: SecretReference) => Promise<Readonly<Record<string, string>>>;
 }
 
 export class NetworkVolumes {
   readonly #options: NetworkVolumesOptions;
-  /** By target: a pod that ends must not log out of what the next one logs in to. */
+  /** Serialized per target, so that an ending pod does not log out of a target that the next pod logs in to. */
   readonly #targets = new Turns();
 
   constructor(options: NetworkVolumesOptions) {
@@ -55,7 +55,7 @@ export class NetworkVolumes {
     });
   }
 
-  /** Mounts nothing before the attach-detach controller has recorded the disk for this node. */
+  /** Mounts only after the attach-detach controller has recorded the disk for this node. */
   async setUpIscsi(request: VolumeRequest, source: ISCSIVolumeSource): Promise<void> {
     const { records, mounts, directories, attachments } = this.#options;
     const { iqn, lun, targetPortal, portals = [] } = source;
@@ -97,12 +97,15 @@ export class NetworkVolumes {
     await foreign.bindSubPath(staging, '', record.path);
   }
 
-  /** Of a Secret of type `kubernetes.io/iscsi-chap`. Throws an Error that names what is missing, never a value. */
+  /**
+   * CHAP credentials from a Secret of type `kubernetes.io/iscsi-chap`. Throws an Error that names the missing key,
+   * never a value.
+   */
   async #chap({ pod, persistent }: VolumeRequest, source: ISCSIVolumeSource): Promise<IscsiChap | undefined> {
     const { chapAuthDiscovery = false, chapAuthSession = false, secretRef } = source;
     if (!chapAuthDiscovery && !chapAuthSession) return undefined;
     if (secretRef?.name === undefined) throw new Error('iscsi: CHAP authentication needs secretRef');
-    // A reference of a persistent volume names its namespace.
+    // The secret reference of a PersistentVolume contains its namespace.
     const own = persistent?.spec?.iscsi?.secretRef?.namespace ?? pod.metadata?.namespace ?? '';
     const secret = await this.#options.secretOf({ name: secretRef.name, namespace: own });
     const settings = (prefix: string): Record<string, string> => {
@@ -127,7 +130,7 @@ export class NetworkVolumes {
     await records.remove(record);
   }
 
-  /** Logs out of the portals that no other volume uses, of whichever pod it is. */
+  /** Logs out of the portals that no other volume of any pod uses. */
   async #tearDownIscsi(record: IscsiMount): Promise<void> {
     const { records, tools, attachments, reportSoon } = this.#options;
     if (!record.block) await tools.unmount(record.path);
@@ -143,7 +146,7 @@ export class NetworkVolumes {
     reportSoon();
   }
 
-  /** Other volumes of the record's target: of other pods and of the same pod. */
+  /** Other volumes of the record's target, of any pod. */
   async #others({ iqn, uid, volume }: IscsiMount): Promise<readonly IscsiMount[]> {
     return (await this.#options.records.all()).filter(
       (each): each is IscsiMount =>

@@ -1,4 +1,4 @@
-/** Volumes beside those that the kubelet fills itself: by their source, and by what was recorded of them. */
+/** Volumes that need a driver, a tool or a claim, selected by their source or by their record. */
 import type { Pod, Volume } from 'kubernetes-types/core/v1';
 import { Turns } from '../../../base/turns.ts';
 import type { ApiClient } from '../../../client/types.ts';
@@ -18,15 +18,15 @@ export interface VolumePluginsOptions {
   readonly local: LocalVolumes;
   readonly network: NetworkVolumes;
   readonly images: ImageVolumes;
-  /** What reads the API beside the claims. */
+  /** Parts that read the API, beside the claims. */
   readonly connected: readonly { connect(client: ApiClient): void }[];
-  /** A record's path is there and needs no call. */
+  /** Whether the record's path exists and needs no call. */
   readonly isReady: (record: MountRecord) => Promise<boolean>;
 }
 
 export class VolumePlugins {
   readonly #options: VolumePluginsOptions;
-  /** By PersistentVolume for one pod. */
+  /** Serializes set-up by PersistentVolume and pod. */
   readonly #turns = new Turns();
 
   constructor(options: VolumePluginsOptions) {
@@ -48,7 +48,7 @@ export class VolumePlugins {
     return sources.some((source) => source !== undefined);
   }
 
-  /** Idempotent. What runs already needs neither the API server nor a driver after a restart of the kubelet. */
+  /** Idempotent. Volumes of running pods need neither the API server nor a driver after a restart of the kubelet. */
   async setUp(pod: Pod, volume: Volume): Promise<void> {
     const known = await this.#options.records.get(pod.metadata?.uid ?? '', volume.name);
     if (known !== undefined && (await this.#options.isReady(known))) return;
@@ -81,12 +81,12 @@ export class VolumePlugins {
     throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
   }
 
-  /** Whether a driver of the pod wants to be called again now and then. */
+  /** Whether a driver of the pod requires periodic republishing. */
   republishes(uid: string): boolean {
     return this.#options.records.ofPod(uid).some((record) => record.kind === 'csi' && record.republish);
   }
 
-  /** Rejects while a driver or tool fails; what was not undone stays recorded. */
+  /** Rejects while a driver or tool fails. Volumes that were not undone stay recorded. */
   async tearDown(uid: string): Promise<void> {
     for (const record of await this.#options.records.all()) if (record.uid === uid) await this.#undo(record);
   }
@@ -111,7 +111,7 @@ export class VolumePlugins {
 const isForOnePod = ({ persistent }: VolumeRequest): boolean =>
   persistent?.spec?.accessModes?.join() === 'ReadWriteOncePod';
 
-/** Sources of PersistentVolumes that were once drivers inside of Kubernetes. */
+/** Sources of PersistentVolumes that were once in-tree drivers of Kubernetes. */
 const SOURCES = new Set(
   'awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk glusterfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume'.split(
     ' ',

@@ -1,6 +1,6 @@
 /**
- * What each pod has mounted through a driver or a host's tool, on disk before the first call: a kubelet that is started
- * again, and the collection of orphans, undo what was begun.
+ * Records of volumes that each pod has mounted through a driver or a host tool. They are written before the first call,
+ * so that a restarted kubelet and the orphan collection can undo incomplete work.
  */
 import { join } from 'node:path';
 import type { PodFiles } from '../files-port.ts';
@@ -8,16 +8,16 @@ import type { PodDirectories } from '../pods/directories.ts';
 import type { VolumeTools } from './tools-port.ts';
 
 interface Common {
-  /** Of the pod. */
+  /** UID of the pod. */
   readonly uid: string;
-  /** In the pod. */
+  /** Name of the volume in the pod. */
   readonly volume: string;
-  /** The PersistentVolume's name, or the volume's in the pod. */
+  /** Name of the PersistentVolume, or of the volume in the pod. */
   readonly name: string;
-  /** What containers see: a directory, a file, or a device when `block`. */
+  /** Path that containers use: a directory, a file, or a device when `block`. */
   readonly path: string;
   readonly block: boolean;
-  /** `namespace/name` of its claim. */
+  /** Claim as `namespace/name`. */
   readonly claim?: string;
 }
 
@@ -25,7 +25,7 @@ export interface CsiMount extends Common {
   readonly kind: 'csi';
   readonly driver: string;
   readonly volumeId: string;
-  /** '': the driver stages nothing. */
+  /** '' when the driver does not stage. */
   readonly staging: string;
   readonly target: string;
   readonly attachable: boolean;
@@ -39,7 +39,7 @@ export interface LoopMount extends Common {
 
 export interface PlainMount extends Common {
   readonly kind: 'local' | 'nfs' | 'image';
-  /** Of the embedded provisioner's volumes: what the claim requests. */
+  /** Requested size of the claim, for volumes of the embedded provisioner. */
   readonly limitBytes?: number;
 }
 
@@ -48,7 +48,7 @@ export interface IscsiMount extends Common {
   readonly portals: readonly string[];
   readonly iqn: string;
   readonly staging: string;
-  /** In the Node's `volumesInUse`. Releases before this one recorded none. */
+  /** Name in the Node's `volumesInUse`. Older releases recorded none. */
   readonly unique?: string;
 }
 
@@ -72,12 +72,12 @@ export class MountRecords {
     return this.#records.get(keyOf(uid, volume));
   }
 
-  /** Without reading the disk: after a `get` or `put` of the same pod. */
+  /** Reads the record from memory. Complete after a `get` or `put` of the same pod. */
   known(uid: string, volume: string): MountRecord | undefined {
     return this.#records.get(keyOf(uid, volume));
   }
 
-  /** As `known`. */
+  /** Reads from memory, like `known`. */
   ofPod(uid: string): readonly MountRecord[] {
     return [...this.#records.values()].filter((record) => record.uid === uid);
   }
@@ -104,7 +104,7 @@ export class MountRecords {
 
   #load(): Promise<void> {
     this.#loaded ??= this.#readAll().catch((error: unknown) => {
-      // Records that could not be read may exist: the next call reads again.
+      // Unreadable records may exist, so the next call reads again.
       this.#loaded = undefined;
       throw error;
     });
@@ -125,7 +125,7 @@ export class MountRecords {
 
 const keyOf = (uid: string, volume: string): string => `${uid}/${volume}`;
 
-/** The kubelet's own file, replaced at once; one that a full disk has emptied counts as none. */
+/** Parses the kubelet's own file, which is replaced atomically. A file emptied by a full disk is ignored. */
 function parse(text: string): MountRecord | undefined {
   try {
     return JSON.parse(text) as MountRecord;

@@ -1,6 +1,6 @@
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 
-/** A volume of a pod, with what its claim is bound to. */
+/** Volume of a pod and the PersistentVolume of its claim. */
 export interface VolumeRequest {
   readonly pod: Pod;
   readonly volume: Volume;
@@ -8,7 +8,7 @@ export interface VolumeRequest {
   readonly claim?: PersistentVolumeClaim;
 }
 
-/** The name that paths and messages use: the PersistentVolume's, else the volume's in the pod. */
+/** Name used in paths and messages: the PersistentVolume's, otherwise the volume's in the pod. */
 export const nameOf = ({ persistent, volume }: VolumeRequest): string => persistent?.metadata?.name ?? volume.name;
 
 export const isReadOnly = ({ volume }: VolumeRequest): boolean =>

@@ -1,5 +1,5 @@
 /**
- * What stands in the files of configMap, secret, downwardAPI and projected volumes. Source:
+ * File contents of configMap, secret, downwardAPI and projected volumes. Source:
  * pkg/volume/{configmap,secret,downwardapi,projected}.
  */
 import type {
@@ -26,11 +26,11 @@ export interface PayloadInput {
   readonly podIps: readonly string[];
   readonly hostIps: readonly string[];
   readonly allocatable: Readonly<Record<string, Quantity>>;
-  /** Of all files of the pod. */
+  /** Shared budget for all files of the pod. */
   readonly budget: ExpansionBudget;
 }
 
-/** Labels and annotations may stand in downward API files: whether these differ between the two states of a pod. */
+/** Whether labels or annotations changed, which downward API files may contain. */
 export function downwardFilesChange(before: Pod, pod: Pod): boolean {
   const metadata = ({ metadata }: Pod): string => canonicalJson([metadata?.labels, metadata?.annotations]);
   return hasDownwardFiles(pod) && metadata(before) !== metadata(pod);
@@ -42,7 +42,7 @@ const hasDownwardFiles = (pod: Pod): boolean =>
       volume.downwardAPI !== undefined || volume.projected?.sources?.some((source) => source.downwardAPI !== undefined),
   ) === true;
 
-/** Whether files of the pod name its addresses, which exist only with its sandbox. */
+/** Whether files of the pod contain its addresses, which are known only after the sandbox was created. */
 export const showsAddresses = ({ spec }: Pod): boolean =>
   spec?.volumes?.some(({ downwardAPI, projected }) =>
     [downwardAPI, ...(projected?.sources ?? []).map((source) => source.downwardAPI)].some((files) =>
@@ -55,7 +55,7 @@ type Files = Map<string, ProjectedFile>;
 const DEFAULT_MODE = 0o644;
 const DEFAULT_TOKEN_SECONDS = 3600;
 
-/** Undefined when the volume is of another kind. */
+/** Returns undefined for another kind of volume. */
 export async function volumePayload(input: PayloadInput, volume: Volume): Promise<Files | undefined> {
   const files: Files = new Map();
   if (volume.configMap !== undefined) {
@@ -109,7 +109,7 @@ async function addProjection(files: Files, input: PayloadInput, source: VolumePr
   if (source.configMap !== undefined) await addConfigMap(files, input, source.configMap, mode);
   if (source.secret !== undefined) await addSecret(files, input, source.secret, mode);
   if (source.downwardAPI !== undefined) addDownward(files, input, source.downwardAPI.items ?? [], mode);
-  // A source that is skipped would leave its files missing without an error.
+  // Skipping an unsupported source would omit its files without an error.
   for (const kind of ['clusterTrustBundle', 'podCertificate'] as const) {
     if (Object.hasOwn(source, kind)) throw new Error(`${kind} projection is not supported on this node`);
   }
@@ -189,7 +189,7 @@ function addDownward(files: Files, input: PayloadInput, items: readonly Downward
   }
 }
 
-/** The user that all containers run as, if it is one: then only that user needs to read the token. */
+/** User that all containers run as, if there is one. Then only that user needs to read the token. */
 function commonUser(pod: Pod): number | undefined {
   const shared = pod.spec?.securityContext?.runAsUser;
   const users = new Set(

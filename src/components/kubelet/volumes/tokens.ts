@@ -15,15 +15,15 @@ export interface IssuedToken {
 
 interface Token extends IssuedToken {
   readonly issuedAtMs: number;
-  /** Monotonic time of the issue. */
+  /** Monotonic time at which the token was issued. */
   readonly issuedMs: number;
-  /** As its issuer has set it, whatever the clock of this host shows. */
+  /** Lifetime set by the issuer, independent of this host's clock. */
   readonly lifetimeMs: number;
-  /** Monotonic time until which it is not renewed, since the API server is away. */
+  /** Monotonic time before which renewal is not retried, because the API server was unreachable. */
   readonly retryMs?: number;
 }
 
-/** As it outlives the process. */
+/** Saved token that survives a restart of the process. */
 interface KeptToken {
   readonly key: string;
   readonly token: string;
@@ -36,12 +36,12 @@ interface TokenAnswer {
 }
 
 const MAX_AGE_MS = 24 * 3600_000;
-/** Between two tries to renew a token while the API server is away. */
+/** Interval between renewal attempts while the API server is unreachable. */
 const RETRY_MS = 10_000;
 const SET = 'tokens';
 
 /**
- * Service-account tokens bound to pods, renewed at 80 % of their life or after a day. Source:
+ * Service account tokens bound to pods, renewed after 80 % of their lifetime or after a day. Source:
  * pkg/kubelet/token/token_manager.go.
  */
 export class TokenSource {
@@ -66,7 +66,7 @@ export class TokenSource {
     return (await this.issued(pod, audience, expirationSeconds)).token;
   }
 
-  /** As `token`, with the time of its end. */
+  /** Like `token`, with the expiry time. */
   async issued(pod: Pod, audience: string, expirationSeconds: number): Promise<IssuedToken> {
     const { uid = '', name = '', namespace = 'default' } = pod.metadata ?? {};
     const account = pod.spec?.serviceAccountName ?? 'default';
@@ -104,8 +104,8 @@ export class TokenSource {
       return issued;
     } catch (error) {
       if (known === undefined) throw error;
-      // A token that still holds is better than none while the API server is away. One that has expired opens nothing,
-      // but without it the pod of a host that is cut off could not start.
+      // A valid token is still used while the API server is unreachable. So is an expired one: it grants no access, but
+      // a pod of a disconnected host could not start without it.
       if (nowMs >= known.expiresAtMs && !isApiError(error, 'ServiceUnavailable')) throw error;
       if (nowMs >= known.expiresAtMs && known.retryMs === undefined)
         this.log.warn('expired token kept: no API server in reach', { pod: `${namespace}/${name}` });
@@ -115,7 +115,7 @@ export class TokenSource {
     }
   }
 
-  /** When the next of the pod's tokens is due; undefined without any. */
+  /** Time until the next token of the pod is due. Undefined when it has none. */
   renewalInMs(uid: string): number | undefined {
     const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
     const left = [...this.cache].flatMap(([key, token]) =>
@@ -131,7 +131,7 @@ export class TokenSource {
     this.save();
   }
 
-  /** The pods of this node: tokens of others are forgotten. */
+  /** Keeps the tokens of these pods and deletes the tokens of other pods. */
   retain(uids: ReadonlySet<string>): void {
     for (const key of this.cache.keys()) if (!uids.has(key.split('\n')[0] ?? '')) this.cache.delete(key);
     this.save();
@@ -149,7 +149,7 @@ export class TokenSource {
   }
 
   private save(): void {
-    // What an earlier process kept is not replaced before it has been read.
+    // Saved tokens of an earlier process must be read before they are replaced.
     this.remembered ??= this.remember();
     void this.remembered.then(() => {
       const content = (): readonly KeptToken[] =>
@@ -160,8 +160,8 @@ export class TokenSource {
 }
 
 /**
- * How long the token is good. Both clocks count: the host's clock may be set back, and after a jump forward the API
- * server rejects the token.
+ * Time until renewal. Uses both clocks: the host's clock may be set back, and after a jump forward the API server
+ * rejects the token.
  */
 function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
   if (token.retryMs !== undefined) return token.retryMs - monotonicMs;
@@ -170,7 +170,7 @@ function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
   return Math.min(token.issuedMs + age - monotonicMs, end - nowMs);
 }
 
-/** Undefined: it is no JSON web token with both times. */
+/** Returns undefined when it is not a JSON web token with both times. */
 function lifetimeOf(token: string): number | undefined {
   try {
     const [, payload = ''] = token.split('.');

@@ -1,36 +1,36 @@
-/** What volumes need of the host beside directories. Implemented by `src/io/volume-tools`. */
+/** Host operations for volumes beyond directories. Implemented by `src/io/volume-tools`. */
 
-/** Errors name the tool that failed, or the one that is not installed and what to install. */
+/** Errors contain the tool that failed, or the missing tool and the package to install. */
 export interface VolumeTools {
-  /** Undefined: there is no such file. */
+  /** Returns undefined when the file does not exist. */
   read(path: string): Promise<string | undefined>;
   removeFile(path: string): Promise<void>;
-  /** Only when it is empty; none is fine. */
+  /** Removes only an empty directory. Succeeds when it does not exist. */
   removeEmptyDirectory(path: string): Promise<void>;
-  /** mount(8) with a type; makes nothing. */
+  /** Calls mount(8) with a type. Does not create the target. */
   mount(mount: MountCall): Promise<void>;
-  /** Unmounts what lies on top of `target`; nothing mounted is fine. */
+  /** Unmounts the topmost mount of `target`. Succeeds when there is none. */
   unmount(target: string): Promise<void>;
-  /** Lets mounts that containers make below a directory reach the host. Idempotent. */
+  /** Makes mounts that containers create below a directory visible on the host. Idempotent. */
   shareMounts(directory: string): Promise<void>;
-  /** Undoes `shareMounts` once nothing is mounted below the directory. */
+  /** Reverts `shareMounts`, after no mount is left below the directory. */
   unshareMounts(directory: string): Promise<void>;
-  /** A sparse file of at least `bytes`, readable by root only. Never shrinks one that is there. */
+  /** Creates a sparse file of at least `bytes`, readable by root only. Never shrinks an existing file. */
   makeImage(path: string, bytes: number): Promise<void>;
-  /** The loop device of a file; attached now unless it is already. */
+  /** Returns the loop device of a file. Attaches one if there is none. */
   attachLoop(file: string, readOnly: boolean): Promise<string>;
-  /** Lets the loop device of a file follow its size. */
+  /** Adjusts the loop device to the size of its file. */
   resizeLoop(file: string): Promise<void>;
   detachLoop(file: string): Promise<void>;
   /**
-   * Limits what a directory holds by its file system's project quota. False: its file system is not mounted with
-   * project quotas, or the host has not the tools.
+   * Limits the size of a directory with the project quota of its file system. Returns false when the file system is not
+   * mounted with project quotas or the host lacks the tools.
    */
   limitDirectory(directory: string, bytes: number): Promise<boolean>;
-  /** Logs in to a target and returns the device of its unit. Source: open-iscsi iscsiadm(8). */
+  /** Logs in to a target and returns the device of its LUN. Source: open-iscsi iscsiadm(8). */
   iscsiLogin(target: IscsiTarget): Promise<string>;
   iscsiLogout(target: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void>;
-  /** Makes a file system on a device that has none; then mounts it. */
+  /** Creates a file system on an empty device, and mounts it. */
   formatAndMount(device: string, target: string, fsType: string, readOnly: boolean): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ export interface IscsiTarget {
   readonly iqn: string;
   readonly lun: number;
   readonly interface: string;
-  /** Names and passwords; undefined: without authentication. */
+  /** Names and passwords. Undefined: no authentication. */
   readonly chap?: IscsiChap;
 }
 
-/** Settings of iscsiadm by name; none: that step is without authentication. */
+/** Settings of iscsiadm by name. An empty record means no authentication for that step. */
 export interface IscsiChap {
   readonly discovery: Readonly<Record<string, string>>;
   readonly session: Readonly<Record<string, string>>;

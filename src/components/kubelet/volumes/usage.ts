@@ -1,5 +1,5 @@
 /**
- * What volumes of claims hold, for statistics and for the condition of one that is full. Source: KEP-1432,
+ * Usage of claim volumes, for statistics and for the condition of a full volume. Source: KEP-1432,
  * pkg/kubelet/server/stats volume_stat_calculator.go.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -16,7 +16,6 @@ import type { MountRecord, MountRecords } from './records.ts';
 
 export interface VolumeUsage {
   readonly volume: string;
-  /** `namespace/name`. */
   readonly claim: string;
   readonly atMs: number;
   readonly capacityBytes: number;
@@ -25,7 +24,7 @@ export interface VolumeUsage {
   readonly inodes?: number;
   readonly inodesFree?: number;
   readonly inodesUsed?: number;
-  /** Why the volume is not healthy. */
+  /** Reason why the volume is unhealthy. */
   readonly abnormal?: string;
 }
 
@@ -42,7 +41,7 @@ export interface VolumeUsagesOptions {
 }
 
 const MEASURE_MS = 10_000;
-/** On the claim: the requested size is used up. */
+/** Condition of a claim whose requested size is used up. */
 const FULL = 'hyperedge.dev/VolumeFull';
 const ABNORMAL = 'VolumeConditionAbnormal';
 
@@ -59,7 +58,7 @@ export class VolumeUsages {
     this.#client = client;
   }
 
-  /** As measured last. */
+  /** Last measured usage. */
   ofPod(uid: string): VolumeUsage[] {
     return [...this.#known].flatMap(([key, usage]) => (key.startsWith(`${uid}/`) ? [usage] : []));
   }

@@ -1,6 +1,6 @@
 /**
- * Keeps the limits of drivers in the CSINode current: at `nodeAllocatableUpdatePeriodSeconds` of the CSIDriver the
- * driver's NodeGetInfo is called. Source: KEP-4876, pkg/volume/csi csi_node_updater.go.
+ * Keeps the volume limits of drivers in the CSINode current: calls NodeGetInfo every
+ * `nodeAllocatableUpdatePeriodSeconds` of the CSIDriver. Source: KEP-4876, pkg/volume/csi csi_node_updater.go.
  */
 import type { CSIDriver } from 'kubernetes-types/storage/v1';
 import { resources } from '../../../../api/resources.ts';
@@ -18,14 +18,14 @@ export interface AllocatableUpdatesOptions {
   readonly log: Log;
 }
 
-/** Undefined: the limit that the driver has named when it registered stays. */
+/** Returns undefined when the limit from the driver's registration does not change. */
 export function updatePeriodMs(object: CSIDriver | undefined): number | undefined {
   const spec = object?.spec as { readonly nodeAllocatableUpdatePeriodSeconds?: number } | undefined;
   const seconds = spec?.nodeAllocatableUpdatePeriodSeconds;
   return seconds === undefined ? undefined : Math.min(seconds * 1_000, MAX_PERIOD_MS);
 }
 
-/** A day: timers have no room for every number of seconds. */
+/** One day: timers do not support every number of seconds. */
 const MAX_PERIOD_MS = 86_400_000;
 
 export class AllocatableUpdates {
@@ -43,7 +43,7 @@ export class AllocatableUpdates {
     this.#client = client;
   }
 
-  /** A driver has registered. CSIDriver objects are watched from the first one on. */
+  /** Handles a registered driver. The first one starts the watch of CSIDriver objects. */
   registered(driver: string): void {
     this.#watch();
     this.#arm(driver);

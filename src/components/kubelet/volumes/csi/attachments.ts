@@ -14,20 +14,20 @@ import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
-/** Then the pod's start fails with an event, and is tried again. */
+/** After this timeout the pod's start fails with an event and is retried. */
 const WAIT_MS = 10_000;
 
-/** Upstream's podAttachAndMountTimeout: so long a pod waits for room on the node. */
+/** Upstream's podAttachAndMountTimeout: how long a pod waits for attach capacity of the node. */
 const LIMIT_WAIT_MS = 123_000;
-/** Of gRPC. */
+/** gRPC status code. */
 const RESOURCE_EXHAUSTED = 8;
 
 type Attachment = Pick<VolumeAttachment, 'metadata' | 'status'>;
 
-/** The attachment of an in-tree volume: the entry in `volumesAttached` is all there is. */
+/** Attachment of an in-tree volume, which is recorded only in `volumesAttached`. */
 const RECORDED: Attachment = { status: { attached: true } };
 
-/** The driver has no room for another volume on this node; the message is that of the pod's status. */
+/** The driver cannot attach another volume to this node. The message becomes that of the pod's status. */
 export class AttachLimitError extends Error {
   constructor(volume: string, cause: Error) {
     const lists = `unmounted volumes=[${volume}], unattached volumes=[${volume}], failed to process volumes=[]`;
@@ -42,10 +42,10 @@ export class Attachments {
   readonly #records: Pick<MountRecords, 'all'>;
   readonly #staged: Pick<StagedRecords, 'all'>;
   readonly #clock: Clock;
-  /** By pod and volume: when the pod began to wait. */
+  /** Start of the wait, by pod and volume. */
   readonly #sinceMs = new Map<string, number>();
   #client: ApiClient | undefined;
-  /** The last report, and the UID of the Node that it was written to. */
+  /** The last report and the UID of the Node to which it was written. */
   #reported: { readonly text: string; readonly uid: string | undefined } | undefined;
   #reporting: Promise<void> = Promise.resolve();
 
@@ -67,7 +67,7 @@ export class Attachments {
     this.#client = client;
   }
 
-  /** Context that the driver's controller published for the node. Rejects with upstream's words after ten seconds. */
+  /** Returns the publish context of the driver's controller. Rejects with upstream's text after ten seconds. */
   async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
     const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
     const unique = uniqueVolumeName(driver, volumeId);
@@ -75,7 +75,7 @@ export class Attachments {
     return attachment.status?.attachmentMetadata ?? {};
   }
 
-  /** As `wait`, for a volume without a driver, which the controller only records for the node. */
+  /** Like `wait`, for a volume without a driver, which the controller only records on the Node. */
   async waitInTree(volume: Pick<IscsiMount, 'uid' | 'volume'>, unique: string): Promise<void> {
     await this.#wait(volume, unique, async () => RECORDED);
   }
@@ -96,7 +96,7 @@ export class Attachments {
       const mayBeListed = isListed(this.#node());
       const attachment = mayBeListed || isLate ? await read() : undefined;
       const isAttached = attachment?.status?.attached === true && attachment.metadata?.deletionTimestamp === undefined;
-      // The local copy of the Node may be older than a detachment.
+      // The local copy of the Node may be older than a detach.
       if (mayBeListed && isAttached && isListed(await this.#liveNode())) {
         this.#sinceMs.delete(key);
         return attachment;
@@ -123,14 +123,14 @@ export class Attachments {
     this.#sinceMs.delete(`${uid}/${volume}`);
   }
 
-  /** Publishes what the node still uses: nothing of it is detached. One at a time, so that the last one counts. */
+  /** Publishes the volumes in use, which are then not detached. Runs are serialized, so the last one wins. */
   report(): Promise<void> {
     const mine = this.#reporting.then(() => this.#report());
     this.#reporting = mine.catch(() => {});
     return mine;
   }
 
-  /** Unique names of what the node uses, for the Node that it registers. */
+  /** Unique names of the volumes in use, for the Node at registration. */
   async inUse(): Promise<string[]> {
     const used = new Set<string>();
     const records = await this.#records.all();
@@ -145,7 +145,7 @@ export class Attachments {
     return [...used].sort();
   }
 
-  /** Whether the Node, as it is now, lacks what the node uses or lists more. */
+  /** Whether `volumesInUse` of the current Node differs from the actual set. */
   async isOutdated(): Promise<boolean> {
     const node = this.#node();
     return node !== undefined && textOf(node.status?.volumesInUse) !== textOf(await this.inUse());
@@ -157,7 +157,7 @@ export class Attachments {
     const node = this.#node();
     if (this.#reported === undefined && node === undefined) throw new Error('the Node object was not read yet');
     const uid = node?.metadata?.uid;
-    // The local copy may lag behind the last report, and a Node that was created again has none.
+    // The local copy may be older than the last report, and a re-created Node has none.
     const isCurrent = this.#reported === undefined || (this.#reported.text === text && this.#reported.uid === uid);
     if (node !== undefined && isCurrent && textOf(node.status?.volumesInUse) === text) return;
     const written = await this.#api()
@@ -185,7 +185,7 @@ export class Attachments {
   }
 }
 
-/** Releases before this one recorded no name, but the unit is part of the paths. */
+/** Older releases recorded no name, but their paths contain the LUN. */
 function uniqueOf({ unique, portals: [targetPortal = ''], iqn, staging, path }: IscsiMount): string | undefined {
   const unit = /-lun-(\d+)$/.exec(staging === '' ? path : staging)?.[1];
   return unique ?? (unit === undefined ? undefined : uniqueIscsiName({ targetPortal, iqn, lun: Number(unit) }));

@@ -1,4 +1,4 @@
-/** How a volume is to be used, in CSI's terms. Source: pkg/volume/csi csi_client.go, csi_mounter.go. */
+/** Volume capability in CSI terms. Source: pkg/volume/csi csi_client.go, csi_mounter.go. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { CSIDriver } from 'kubernetes-types/storage/v1';
 import type { VolumeRequest } from '../request.ts';
@@ -41,7 +41,7 @@ function accessModeOf(mode: string, capabilities: Capabilities): CsiAccessMode {
   }
 }
 
-/** Whether the kubelet gives the files to the pod's fsGroup, by the driver's fsGroupPolicy. */
+/** Whether the kubelet changes the files' group to the pod's fsGroup, according to the driver's fsGroupPolicy. */
 export function isOwnedByGroup(
   { persistent, volume }: Pick<VolumeRequest, 'persistent' | 'volume'>,
   capabilities: Capabilities,

@@ -1,4 +1,4 @@
-/** What a driver gets to know beside the volume: secrets, the pod, tokens. Source: pkg/volume/csi csi_mounter.go. */
+/** Additional data for driver calls: secrets, pod information and tokens. Source: pkg/volume/csi csi_mounter.go. */
 import type { Pod, SecretReference } from 'kubernetes-types/core/v1';
 import type { CSIDriver } from 'kubernetes-types/storage/v1';
 import { resources } from '../../../../api/resources.ts';
@@ -55,7 +55,7 @@ export class CsiContext {
   }
 }
 
-/** Whether tokens are secrets of a call instead of volume context, which drivers may log. Source: KEP-5538. */
+/** Whether tokens are passed as secrets instead of volume context, which drivers may log. Source: KEP-5538. */
 export const hasTokensInSecrets = (object: CSIDriver | undefined): boolean =>
   (object?.spec as { readonly serviceAccountTokenInSecrets?: boolean } | undefined)?.serviceAccountTokenInSecrets ===
   true;

@@ -1,4 +1,4 @@
-/** CSI drivers that have registered on this node, and its CSINode object. Source: pkg/volume/csi/nodeinfomanager. */
+/** CSI drivers registered on this node, and its CSINode object. Source: pkg/volume/csi/nodeinfomanager. */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { CSIDriver, CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
 import { isApiError } from '../../../../api/meta/status.ts';
@@ -18,7 +18,7 @@ export interface RegisteredDriver {
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 const CONFLICTS = 5;
-/** Of the container storage interface: names are domains of at most 63 characters; IDs of nodes have at most 256. */
+/** CSI limits: a driver name is a domain name of at most 63 characters, a node ID has at most 256 bytes. */
 const MAX_NAME = 63;
 const MAX_NODE_ID = 256;
 const MAX_TOPOLOGY = 32;
@@ -49,7 +49,7 @@ export class CsiDrivers implements PluginHandler {
     this.#client = client;
   }
 
-  /** Throws with upstream's words. */
+  /** Throws with upstream's text. */
   get(name: string): RegisteredDriver {
     const driver = this.#drivers.get(name);
     if (driver === undefined) throw new Error(`driver name ${name} not found in the list of registered CSI drivers`);
@@ -60,7 +60,7 @@ export class CsiDrivers implements PluginHandler {
     return this.#drivers.has(name);
   }
 
-  /** Reads again how many volumes the node may have of the driver, and writes that to the CSINode. */
+  /** Reads the driver's volume limit again and writes it to the CSINode. */
   async refresh(name: string): Promise<void> {
     const info = await this.get(name).node.info();
     checkInfo(name, info);
@@ -69,7 +69,7 @@ export class CsiDrivers implements PluginHandler {
     );
   }
 
-  /** The cluster's object about the driver; undefined: it has none. */
+  /** CSIDriver object of the driver. Undefined when it does not exist. */
   async object(name: string): Promise<CSIDriver | undefined> {
     try {
       return await this.#api().resource(resources.csiDrivers).get(name);
@@ -96,14 +96,14 @@ export class CsiDrivers implements PluginHandler {
   }
 
   async deregister({ name, socket }: RegisteredPlugin): Promise<void> {
-    // A newer plug-in of the driver, as during its update, stays.
+    // A newer plug-in of the driver, as during its update, stays registered.
     if (this.#drivers.get(name)?.socket !== socket) return;
     this.#drivers.delete(name);
     this.#log.info('CSI driver deregistered', { driver: name });
     await this.#changeCsiNode((drivers) => drivers.filter((driver) => driver.name !== name));
   }
 
-  /** One after the other: the identities of all drivers are one annotation. */
+  /** Serializes the updates, because all driver node IDs share one annotation. */
   #inOrder(work: () => Promise<void>): Promise<void> {
     const mine = this.#announcing.then(work);
     this.#announcing = mine.catch(() => {});
@@ -123,7 +123,7 @@ export class CsiDrivers implements PluginHandler {
     await this.#changeCsiNode((drivers) => [...drivers.filter((each) => each.name !== name), driver], node);
   }
 
-  /** Reads and writes until no other writer comes between. */
+  /** Reads and writes with a retry on conflicts. */
   async #changeCsiNode(change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[], node?: Node): Promise<void> {
     const client = this.#api().resource(resources.csiNodes);
     for (let attempt = 1; ; attempt++) {
@@ -196,7 +196,7 @@ function checkInfo(driver: string, { nodeId, topology }: CsiNodeInfo): void {
       throw new Error(`CSI driver ${driver}: topology segment ${JSON.stringify(key.slice(0, 64))} is no valid label`);
 }
 
-/** As upstream's updateTopologyLabels: no driver changes a label that the node has. */
+/** Like upstream's updateTopologyLabels: a driver must not change an existing label of the node. */
 function checkTopology(driver: string, { topology }: CsiNodeInfo, { metadata }: Node): void {
   for (const [key, value] of Object.entries(topology)) {
     const existing = metadata?.labels?.[key];

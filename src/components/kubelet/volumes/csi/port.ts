@@ -1,6 +1,6 @@
-/** The part of a CSI driver that a node calls. Source: container-storage-interface/spec, csi.proto v1. */
+/** Node service of a CSI driver. Source: container-storage-interface/spec, csi.proto v1. */
 
-/** Upstream's name of the gRPC status, or its number. */
+/** Error with upstream's name of the gRPC status, or its number. */
 export class CsiError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -10,7 +10,7 @@ export class CsiError extends Error {
   }
 }
 
-/** After other errors the call may still be under way in the driver. Source: pkg/volume/csi isFinalError. */
+/** After these errors the call may still be in progress in the driver. Source: pkg/volume/csi isFinalError. */
 const UNCERTAIN = ['Canceled', 'DeadlineExceeded', 'Unavailable', 'ResourceExhausted', 'Aborted'];
 
 /** Whether the driver has ended the call without effect. */
@@ -18,7 +18,7 @@ export const isFinal = (error: unknown): boolean => error instanceof CsiError &&
 
 const INFEASIBLE = ['InvalidArgument', 'OutOfRange', 'NotFound'];
 
-/** Whether the call fails again however often it is tried. Source: pkg/volume/csi isInfeasibleError. */
+/** Whether a retry can never succeed. Source: pkg/volume/csi isInfeasibleError. */
 export const isInfeasible = (error: unknown): boolean => error instanceof CsiError && INFEASIBLE.includes(error.code);
 
 export type CsiNodeCapability =
@@ -38,7 +38,7 @@ export type CsiAccessMode =
 
 export interface CsiNodeInfo {
   readonly nodeId: string;
-  /** 0: the driver names no limit. */
+  /** 0 means that the driver reports no limit. */
   readonly maxVolumes: number;
   readonly topology: Readonly<Record<string, string>>;
 }
@@ -50,7 +50,7 @@ export interface CsiVolumeCapability {
         readonly type: 'mount';
         readonly fsType: string;
         readonly mountFlags: readonly string[];
-        /** Only for drivers with VOLUME_MOUNT_GROUP; '' otherwise. */
+        /** Only for drivers with VOLUME_MOUNT_GROUP, otherwise ''. */
         readonly group: string;
       };
   readonly mode: CsiAccessMode;
@@ -90,11 +90,11 @@ export interface CsiUsage {
 
 export interface CsiVolumeStats {
   readonly usage: readonly CsiUsage[];
-  /** Set when the driver reports the volume's condition. */
+  /** Message of an abnormal volume condition reported by the driver. */
   readonly abnormal?: string;
 }
 
-/** Calls reject with CsiError; 'Unavailable' at once where no driver listens on the socket. */
+/** Calls reject with CsiError, and with 'Unavailable' immediately when no driver listens on the socket. */
 export interface CsiNode {
   info(): Promise<CsiNodeInfo>;
   capabilities(): Promise<ReadonlySet<CsiNodeCapability>>;
@@ -103,7 +103,7 @@ export interface CsiNode {
   publish(request: CsiPublishRequest): Promise<void>;
   unpublish(volumeId: string, targetPath: string): Promise<void>;
   stats(volumeId: string, volumePath: string, stagingPath: string): Promise<CsiVolumeStats>;
-  /** The size that the volume has now, in bytes; 0: the driver does not report it. */
+  /** Returns the new size in bytes, or 0 when the driver does not report it. */
   expand(request: CsiExpandRequest): Promise<number>;
 }
 

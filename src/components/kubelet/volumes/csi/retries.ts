@@ -1,4 +1,4 @@
-/** Work in the background that is tried until it succeeds. Source: pkg/util/goroutinemap/exponentialbackoff. */
+/** Background work that is retried until it succeeds. Source: pkg/util/goroutinemap/exponentialbackoff. */
 import type { Clock, Timer } from '../../../../base/clock.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
@@ -23,7 +23,7 @@ export class Retries {
     this.#log = log;
   }
 
-  /** Runs `work` now and after each failure again, with delays from the shortest on; replaces what `key` had. */
+  /** Runs `work` now and again after each failure, with exponential back-off. Replaces earlier work of `key`. */
   start(key: string, work: () => Promise<void>): void {
     this.cancel(key);
     if (this.#isStopped) return;
@@ -32,7 +32,7 @@ export class Retries {
     this.#run(key, attempts, work);
   }
 
-  /** What is under way ends, and is not tried again. */
+  /** Cancels retries. A run in progress completes. */
   cancel(key: string): void {
     this.#attempts.get(key)?.timer?.cancel();
     this.#attempts.delete(key);

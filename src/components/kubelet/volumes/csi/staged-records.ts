@@ -1,6 +1,7 @@
 /**
- * What is staged on this node for its pods, on disk before the first call and until the driver has unstaged it: a
- * kubelet that is started again unstages what no pod uses. Source: vol_data.json of pkg/volume/csi csi_attacher.go.
+ * Records of volumes staged on this node. A record exists from before the first driver call until the driver has
+ * unstaged the volume, so that a restarted kubelet unstages unused volumes. Source: vol_data.json of pkg/volume/csi
+ * csi_attacher.go.
  */
 import { join } from 'node:path';
 import type { PodFiles } from '../../files-port.ts';
@@ -12,9 +13,8 @@ import { sha256 } from './attachments.ts';
 export interface StagedVolume {
   readonly driver: string;
   readonly volumeId: string;
-  /** The PersistentVolume's name. */
   readonly name: string;
-  /** Where the driver stages it for all pods of the node; it identifies the record. */
+  /** Staging path for all pods of the node. It identifies the record. */
   readonly staging: string;
   readonly attachable: boolean;
 }
@@ -45,7 +45,7 @@ export class StagedRecords {
     return this.#records.get(staging);
   }
 
-  /** Whether a pod on this node beside `exceptUid` has it, or begins to have it. */
+  /** Whether another pod on this node than `exceptUid` uses the volume or is starting to. */
   async isUsed(staging: string, exceptUid?: string): Promise<boolean> {
     const mounts = await this.#options.mounts.all();
     return mounts.some((each) => each.kind === 'csi' && each.staging === staging && each.uid !== exceptUid);
@@ -72,7 +72,7 @@ export class StagedRecords {
 
   #load(): Promise<void> {
     this.#loaded ??= this.#readAll().catch((error: unknown) => {
-      // Records that could not be read may exist: the next call reads again.
+      // Unreadable records may exist, so the next call reads again.
       this.#loaded = undefined;
       throw error;
     });
@@ -86,7 +86,7 @@ export class StagedRecords {
       const volume = text === undefined ? undefined : parse(text);
       if (volume !== undefined && sha256(volume.staging) === file) this.#records.set(volume.staging, volume);
     }
-    // Releases before this one recorded the staging of a volume with its pods only.
+    // Older releases recorded the staging path only with the pods.
     for (const each of await mounts.all()) {
       if (each.kind !== 'csi' || each.staging === '' || this.#records.has(each.staging)) continue;
       await this.#write(stagedOf(each));
@@ -94,12 +94,12 @@ export class StagedRecords {
   }
 }
 
-/** Of a pod's record, which has more. */
+/** Reduces a pod's record, which has more fields. */
 const stagedOf = ({ driver, volumeId, name, staging, attachable }: StagedVolume): StagedVolume => ({
   ...{ driver, volumeId, name, staging, attachable },
 });
 
-/** The kubelet's own file, replaced at once; one that a full disk has emptied counts as none. */
+/** Parses the kubelet's own file, which is replaced atomically. A file emptied by a full disk is ignored. */
 function parse(text: string): StagedVolume | undefined {
   try {
     return JSON.parse(text) as StagedVolume;

@@ -1,6 +1,6 @@
 /**
- * Stages a volume once for all pods of the node, and unstages it in the background when no pod has it any more: a
- * driver that fails to unstage holds up no pod's deletion. Source: pkg/kubelet/volumemanager/reconciler,
+ * Stages a volume once for all pods of the node, and unstages it in the background after the last pod. A driver that
+ * fails to unstage does not block the deletion of a pod. Source: pkg/kubelet/volumemanager/reconciler,
  * pkg/volume/util/operationexecutor operation_generator.go.
  */
 import { dirname } from 'node:path';
@@ -29,9 +29,9 @@ export interface CsiStagingOptions {
 export class CsiStaging {
   readonly #options: CsiStagingOptions;
   readonly #retries: Retries;
-  /** Staged by this process, and not called to be unstaged since: the driver need not be called for the next pod. */
+  /** Volumes staged by this process. The driver is not called again for the next pod until an unstage call. */
   readonly #mounted = new Set<string>();
-  /** One call at a time for each volume of a driver: a pod that ends must not unstage what the next one stages. */
+  /** Serializes calls per volume, so that an ending pod does not unstage a volume that the next pod stages. */
   readonly #turns = new Turns();
 
   constructor(options: CsiStagingOptions) {
@@ -39,7 +39,7 @@ export class CsiStaging {
     this.#retries = new Retries(options.clock, options.log);
   }
 
-  /** Continues what the kubelet had not finished when it ended, or what waits for a driver that has registered now. */
+  /** Continues unfinished work of an earlier kubelet, or work that waits for a driver that has just registered. */
   async resume(driver?: string): Promise<void> {
     try {
       for (const volume of await this.#options.staged.all()) {
@@ -55,7 +55,7 @@ export class CsiStaging {
     this.#retries.stop();
   }
 
-  /** For a pod, in turn of the volume. After a final error of the driver's `call` there is nothing to unstage. */
+  /** Stages the volume for a pod, serialized per volume. After a final error of `call` there is nothing to unstage. */
   async stage(volume: StagedVolume, uid: string, call: () => Promise<void>): Promise<void> {
     this.#retries.cancel(operationOf(volume));
     if (this.#mounted.has(volume.staging)) return;
@@ -70,19 +70,19 @@ export class CsiStaging {
     this.#mounted.add(volume.staging);
   }
 
-  /** After the record of a pod that had the volume was removed. */
+  /** Called after the record of a pod that used the volume was removed. */
   async released(staging: string): Promise<void> {
     const volume = await this.#options.staged.get(staging);
     if (volume !== undefined) this.#unstageUnused(volume);
   }
 
-  /** Publishes `volumesInUse`, now or when the API server answers again. */
+  /** Publishes `volumesInUse` now, or when the API server responds again. */
   reportSoon(): void {
     this.#retries.start('report volumesInUse', () => this.#options.attachments.report());
   }
 
   async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
-    // Before the first record of a pod that is made now, which says nothing yet of what is staged.
+    // Load the old records before this pod's first record is written, because that record does not show what is staged.
     await this.#options.staged.all();
     return this.#turns.inTurn(`${driver}/${volumeId}`, work);
   }
@@ -96,7 +96,7 @@ export class CsiStaging {
     const { driver, volumeId, staging, attachable } = volume;
     if ((await staged.get(staging)) === undefined || (await staged.isUsed(staging))) return;
     const { node } = drivers.get(driver);
-    // Also after an error: the next pod's volume is staged by a call.
+    // Also after an error, so that the next pod stages the volume with a call.
     this.#mounted.delete(staging);
     await node.unstage(volumeId, directories.asDriversKnow(staging));
     await tools.unmount(staging);

@@ -1,5 +1,5 @@
 /**
- * Volumes of CSI drivers on this node: staged once, published for each pod, and unstaged after the last pod has ended.
+ * Volumes of CSI drivers on this node: staged once, published for each pod and unstaged after the last pod has ended.
  * Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
  */
 import { dirname, join } from 'node:path';
@@ -28,13 +28,13 @@ export interface CsiVolumesOptions {
   readonly context: CsiContext;
   readonly directories: PodDirectories;
   readonly files: VolumeFiles;
-  /** For what lies in a volume. */
+  /** File operations on the content of volumes. */
   readonly foreign: ForeignFiles;
   readonly mounts: Mounter;
   readonly tools: Pick<VolumeTools, 'unmount' | 'removeEmptyDirectory' | 'removeFile'>;
 }
 
-/** A call of a driver failed; the message begins as upstream's events do. */
+/** A driver call failed. The message begins as in upstream's events. */
 export class CsiStepError extends Error {
   constructor(step: 'MountDevice' | 'SetUp' | 'MapVolume', volume: string, cause: unknown) {
     const operation = step === 'MapVolume' ? 'MapVolume.SetUpDevice' : `MountVolume.${step}`;
@@ -50,7 +50,7 @@ export class CsiVolumes {
     this.#options = options;
   }
 
-  /** Idempotent. What was published stays, unless its driver wants to be called again. */
+  /** Idempotent. A published volume is kept, unless its driver requires republishing. */
   async setUp(request: VolumeRequest): Promise<void> {
     const known = await this.#options.records.get(request.pod.metadata?.uid ?? '', request.volume.name);
     const isThere = known?.kind === 'csi' && (await this.#isPublished(known));
@@ -90,7 +90,7 @@ export class CsiVolumes {
     };
     const before = await records.get(record.uid, record.volume);
     await records.put(record);
-    // The CSIDriver was replaced by one that attaches nothing: the attachment may go.
+    // The CSIDriver was replaced by one without attachment, so the volume may be detached.
     if (before?.kind === 'csi' && before.attachable && !attachable) this.#options.staging.reportSoon();
     let publishContext: Readonly<Record<string, string>> = {};
     if (attachable) {
@@ -111,7 +111,7 @@ export class CsiVolumes {
         const secrets = await this.#options.context.secretOf(source.csi?.nodeStageSecretRef);
         await this.#options.staging.stage(record, record.uid, () => driver.node.stage({ ...shared, secrets }));
       } catch (error) {
-        // The driver is not staging in the background: there is nothing to undo.
+        // The driver is not staging in the background, so there is nothing to undo.
         if (isFinal(error)) await records.put({ ...record, staging: '' });
         throw fail(error);
       }
@@ -119,7 +119,7 @@ export class CsiVolumes {
     await this.#publish(request, record, driver, object, shared, isThere);
   }
 
-  /** A node that has no room for the volume may have another limit than its driver has reported. */
+  /** When the node has no room for the volume, refreshes the driver's limit, which may have changed. */
   async #attached(record: CsiMount, object: CSIDriver | undefined): ReturnType<Attachments['wait']> {
     try {
       return await this.#options.attachments.wait(record);
@@ -166,8 +166,8 @@ export class CsiVolumes {
   }
 
   /**
-   * Rejects while the driver does not unpublish: the record stays, and the next call begins where this one ended. The
-   * volume is unstaged later.
+   * Rejects while the driver fails to unpublish. The record is kept, and the next call continues from there. The volume
+   * is unstaged later.
    */
   async tearDown(record: CsiMount): Promise<void> {
     const { drivers, directories, records, files, tools, staging, attachments } = this.#options;
@@ -185,7 +185,7 @@ export class CsiVolumes {
     if (record.attachable) staging.reportSoon();
   }
 
-  /** Grows the file system on this node, where the driver does that. */
+  /** Expands the file system on this node, if the driver supports it. */
   async expand(record: CsiMount, request: Pick<VolumeRequest, 'persistent'>, bytes: number): Promise<void> {
     const { drivers, context, directories } = this.#options;
     const driver = drivers.get(record.driver);
@@ -203,7 +203,7 @@ export class CsiVolumes {
     );
   }
 
-  /** Undefined: the driver reports none. */
+  /** Returns undefined when the driver reports no statistics. */
   async stats(record: CsiMount): Promise<CsiVolumeStats | undefined> {
     const { drivers, directories } = this.#options;
     const driver = drivers.get(record.driver);
@@ -237,11 +237,11 @@ export class CsiVolumes {
 interface CsiSource {
   readonly driver: string;
   readonly volumeId: string;
-  /** Of a PersistentVolume. */
+  /** Source of a PersistentVolume. */
   readonly csi: CSIPersistentVolumeSource | undefined;
 }
 
-/** The handle of an inline volume is made from its pod, as upstream does: it is the same at each try. */
+/** The handle of an inline volume is derived from its pod, as upstream does, so it is the same at each attempt. */
 function sourceOf({ pod, volume, persistent }: VolumeRequest): CsiSource {
   const csi = persistent?.spec?.csi;
   if (csi !== undefined) return { driver: csi.driver, volumeId: csi.volumeHandle, csi };
