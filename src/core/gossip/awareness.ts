@@ -1,7 +1,7 @@
 /**
- * Lifeguard's local health multiplier (LHM): how much this member doubts itself. 0 is healthy; each sign of its own
- * slowness (missed nacks, having to refute, waking late) adds one, each answered probe takes one away. Probe intervals
- * and timeouts stretch with it, so a slow member accuses others later instead of wrongly.
+ * Lifeguard's local health multiplier (LHM): a score for how slow this member itself appears to be. 0 is healthy. Each
+ * sign of its own slowness (a missed nack, a refutation, a late wake-up) adds one; each answered probe subtracts one.
+ * Probe intervals and timeouts grow with the score, so a slow member suspects other members later instead of wrongly.
  */
 export class Awareness {
   readonly #limit: number;

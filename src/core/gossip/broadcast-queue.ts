@@ -1,13 +1,18 @@
 /**
- * What is waiting to be spread, each message a bounded number of times (SWIM §4.1, "infection-style dissemination").
- * News about a subject replaces older news about the same subject. The least transmitted broadcast is sent first, then
- * the newest.
+ * A message that waits to be piggybacked on outgoing packets, each a bounded number of times (SWIM §4.1,
+ * "infection-style dissemination"). A message about a subject replaces the queued message about the same subject. The
+ * queue sends the least transmitted message first, then the newest.
  */
 export interface Broadcast {
-  /** News with the same subject invalidates what is queued; undefined never does. */
+  /**
+   * A later broadcast with the same subject replaces the queued one. Broadcasts without a subject are never replaced.
+   */
   readonly subject: string | undefined;
   readonly bytes: Uint8Array;
-  /** Called once: when it has been sent often enough (`sent`), or when newer news or a full queue pushed it out. */
+  /**
+   * Called once: with `true` after the last transmission, with `false` when a newer broadcast or a full queue displaced
+   * it.
+   */
   readonly done?: (sent: boolean) => void;
 }
 
@@ -40,7 +45,7 @@ export class BroadcastQueue {
     return this.#bytes;
   }
 
-  /** Queues news. Where there is no room, what has been sent most often, and of those the oldest, gives way. */
+  /** Queues a broadcast. A full queue drops its most transmitted broadcast; among equals, the oldest. */
   push(broadcast: Broadcast): void {
     if (broadcast.subject !== undefined) {
       const older = this.#bySubject.get(broadcast.subject);
@@ -62,8 +67,8 @@ export class BroadcastQueue {
   }
 
   /**
-   * Takes what fits into `budget` bytes, `overhead` bytes being lost per message; each taken message counts as sent
-   * once and leaves the queue at its `transmitLimit`-th time.
+   * Takes the broadcasts that fit into `budget` bytes, where each message costs `overhead` bytes more than its length.
+   * Every taken broadcast counts as transmitted once and leaves the queue after `transmitLimit` transmissions.
    */
   take(overhead: number, budget: number, transmitLimit: number, maxMessages: number): Uint8Array[] {
     if (this.#entries.length === 0) return [];
@@ -112,7 +117,7 @@ export class BroadcastQueue {
   }
 }
 
-/** How often each message is sent in a ring of `members` (memberlist's `retransmitLimit`). */
+/** Number of transmissions of each broadcast in a ring of `members` (memberlist's `retransmitLimit`). */
 export function transmitLimit(multiplier: number, members: number): number {
   return multiplier * Math.ceil(Math.log10(members + 1));
 }

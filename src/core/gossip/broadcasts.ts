@@ -12,9 +12,9 @@ import {
 import { Suspicion, suspicionTimes } from './suspicion.ts';
 
 /**
- * What is believed of whom, and why: the order of claims in SWIM §4.2. A higher incarnation wins; at equal incarnations
- * dead beats suspect beats alive; only a member itself raises its incarnation, which is how it contradicts what is said
- * of it.
+ * Applies claims about members in the order of SWIM §4.2. A higher incarnation wins. At equal incarnations, dead
+ * overrides suspect and suspect overrides alive. Only the member itself raises its incarnation; it does so to refute an
+ * accusation.
  */
 export class Broadcasts {
   readonly #config: GossipConfig;
@@ -63,11 +63,12 @@ export class Broadcasts {
       const reclaimable =
         member.state === 'left' || (member.state === 'dead' && nowMs - member.sinceMs >= this.#config.deadReclaimMs);
       if (!reclaimable) {
-        // Not answered with a refutation: two members of one name would outbid each other for ever.
+        // A name conflict is not refuted: two members with the same name would raise their incarnations against each
+        // other without end.
         this.#outbox.event({ kind: 'conflict', name: claim.node, address: claim.address });
         return;
       }
-      // A new member of a dead member's name starts at its own incarnation, which need not be higher.
+      // A new member with the name of a dead member starts with its own incarnation, which need not be higher.
       this.#table.move(member, claim.address);
       member.rttMs = undefined;
     } else if (self) {
@@ -97,7 +98,7 @@ export class Broadcasts {
     }
   }
 
-  /** An accusation from the wire. */
+  /** Applies a suspect or dead message received from another member. */
   accuse(claim: AccusationMessage, nowMs: number): void {
     // An accusation at the ceiling could not be refuted; see MAX_INCARNATION.
     if (claim.incarnation >= MAX_INCARNATION) return;
@@ -111,7 +112,7 @@ export class Broadcasts {
     const current = this.#suspicions.get(claim.node);
     if (current !== undefined) {
       member.incarnation = claim.incarnation;
-      // The first few independent voices are passed on: they shorten the wait everywhere.
+      // Independent confirmations are broadcast because they shorten the suspicion timeout at every member.
       if (current.confirm(claim.from)) this.#outbox.spread(claim);
       return;
     }
@@ -133,8 +134,8 @@ export class Broadcasts {
     const member = this.#table.get(claim.node);
     if (member === undefined || claim.incarnation < member.incarnation) return;
     if (isGone(member)) {
-      // Remembered, so that the order in which claims arrive does not matter: an older sign of life must not wake the
-      // dead.
+      // The incarnation is recorded so that the result does not depend on the order of arrival: an older alive message
+      // must not revive a dead member.
       member.incarnation = claim.incarnation;
       return;
     }
@@ -151,7 +152,10 @@ export class Broadcasts {
     this.#outbox.event({ kind: member.state === 'left' ? 'left' : 'failed', member: viewOf(member) });
   }
 
-  /** One row of somebody's table. Second-hand death is only suspicion: the accused may object. */
+  /**
+   * Applies one row of another member's table. A row that reports a dead member only causes suspicion, so the member
+   * can refute it.
+   */
   row(row: StateRow, nowMs: number, random: () => number): void {
     const { name, incarnation } = row;
     if (row.state === 'alive') {
@@ -189,7 +193,7 @@ export class Broadcasts {
     this.dead({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
   }
 
-  /** A member that others suspect and that this one has not found silent itself. */
+  /** A suspected member that this member has not itself probed without success. */
   suspectToCheck(): Member | undefined {
     for (const [name, suspicion] of this.#suspicions) {
       if (suspicion.accusedBy(this.#self.name)) continue;
@@ -199,7 +203,7 @@ export class Broadcasts {
     return undefined;
   }
 
-  /** Declares dead whose time is up. */
+  /** Declares members dead whose suspicion timeout has passed. */
   expire(nowMs: number): void {
     for (const [name, suspicion] of this.#suspicions) {
       if (suspicion.deadlineMs() > nowMs) continue;
@@ -231,7 +235,10 @@ export class Broadcasts {
     this.#outbox.spread({ kind: 'alive', incarnation, node: name, address, meta, versions });
   }
 
-  /** Somebody repeats, or invents, what we are. Only a claim that outbids us with other contents has to be outbid. */
+  /**
+   * Handles an alive message about this member. Only a message with at least our incarnation and different contents is
+   * refuted.
+   */
   #hearOfSelf(claim: AliveMessage): void {
     const self = this.#self;
     if (claim.incarnation < self.incarnation) return;
@@ -240,7 +247,7 @@ export class Broadcasts {
     this.#refute(claim.incarnation);
   }
 
-  /** Contradicts an accusation by a higher incarnation. Being accused is a sign of one's own slowness. */
+  /** Refutes an accusation with a higher incarnation. Being accused also worsens this member's local health. */
   #refute(accusedIncarnation: number): void {
     const self = this.#self;
     self.incarnation = Math.min(MAX_INCARNATION, Math.max(self.incarnation, accusedIncarnation) + 1);
@@ -249,7 +256,10 @@ export class Broadcasts {
     this.#outbox.event({ kind: 'refuted', incarnation: self.incarnation });
   }
 
-  /** A full table evicts the member that has been dead longest; a table full of living members accepts no new one. */
+  /**
+   * Makes room for a new member: a full table drops the member that has been dead longest. A table full of living
+   * members accepts no new member.
+   */
   #makeRoom(): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;
     let oldest: Member | undefined;
@@ -267,7 +277,7 @@ export class Broadcasts {
   }
 }
 
-/** Whether both sides speak the version that the other one uses. */
+/** Reports whether each side supports the protocol version that the other side uses. */
 function compatible(theirs: ProtocolVersions, ours: ProtocolVersions): boolean {
   return theirs[0] <= ours[2] && ours[2] <= theirs[1] && ours[0] <= theirs[2] && theirs[2] <= ours[1];
 }

@@ -1,50 +1,55 @@
 import type { ProtocolVersions } from './port.ts';
 
-/** How a ring behaves. All durations in milliseconds. Members of one ring should share the timing settings. */
+/** Settings of a ring. All durations are in milliseconds. Members of one ring should share the timing settings. */
 export interface GossipConfig {
-  /** One member is probed this often. */
   readonly probeIntervalMs: number;
-  /** How long a direct probe may take before others are asked to try; at most half the interval. */
+  /** Timeout of a direct probe, after which indirect probes start. At most half the probe interval. */
   readonly probeTimeoutMs: number;
-  /** How many others are asked to probe a silent member. */
+  /** Number of members that are requested to probe a silent member. */
   readonly indirectChecks: number;
-  /** Broadcasts waiting are sent this often … */
+  /** Interval between rounds of gossip, in which queued broadcasts are sent. */
   readonly gossipIntervalMs: number;
-  /** … to this many members … */
+  /** Number of members that receive each round of gossip. */
   readonly gossipNodes: number;
-  /** … each `retransmitMult × log10(members + 1)` times. */
+  /** Each broadcast is sent `retransmitMult × log10(members + 1)` times. */
   readonly retransmitMult: number;
-  /** The dead hear gossip for this long, so that one declared dead by mistake learns of it and can object. */
+  /** Dead members still receive gossip for this long, so that a member declared dead by mistake can refute it. */
   readonly gossipToTheDeadMs: number;
-  /** Whole tables are exchanged with a random member this often, less often in rings of more than 32. */
+  /** Interval of full table exchanges with a random member. It grows in rings of more than 32 members. */
   readonly pushPullIntervalMs: number;
   /**
-   * A random dead member is asked for its table this often, so that the halves of a healed partition find each other.
+   * Interval of table exchanges with a random dead member, so that the two sides of a healed partition find each other.
    */
   readonly reconnectIntervalMs: number;
-  /** Shortest suspicion is `suspicionMult × max(1, log10(members)) × probeIntervalMs` … */
+  /** The shortest suspicion timeout is `suspicionMult × max(1, log10(members)) × probeIntervalMs`. */
   readonly suspicionMult: number;
-  /** … and the longest this many times that. */
+  /** The longest suspicion timeout is the shortest one times this factor. */
   readonly suspicionMaxMult: number;
   /** One more than the highest local health score. */
   readonly awarenessLimit: number;
-  /** A dead member's name may be taken by another address after this; one that left may be taken at once. */
+  /**
+   * Age of a death after which another address may take the dead member's name. A member that left loses its name at
+   * once.
+   */
   readonly deadReclaimMs: number;
-  /** Dead and departed members are forgotten after this. */
+  /** Age at which rows of dead and departed members are deleted from the table. */
   readonly reapAfterMs: number;
-  /** Waking this much later than asked means that it was this member that stood still. */
+  /** A wake-up that is this much late means that this member itself was paused. */
   readonly stallMs: number;
-  /** Room for messages in one datagram, after encryption, checksum and label. */
+  /** Bytes for messages in one datagram, after encryption, checksum and label. */
   readonly packetBytes: number;
   readonly maxMembers: number;
   readonly maxQueuedBroadcasts: number;
   readonly maxQueuedBytes: number;
-  /** Probes under way on behalf of others. */
+  /** Limit of concurrent probes on behalf of other members. */
   readonly maxRelays: number;
   readonly versions: ProtocolVersions;
 }
 
-/** What memberlist calls `DefaultLANConfig`, so that stock agents and ours agree on when somebody is dead. */
+/**
+ * memberlist's `DefaultLANConfig`, so that stock agents and this implementation declare a member dead after the same
+ * time.
+ */
 export const lanConfig: GossipConfig = {
   probeIntervalMs: 1000,
   probeTimeoutMs: 500,
@@ -69,7 +74,7 @@ export const lanConfig: GossipConfig = {
   versions: [1, 5, 2, 2, 5, 4],
 };
 
-/** Members within one machine or one switch: a failure is settled within about a second. */
+/** Settings for members within one machine or one switch: a failure is confirmed within about a second. */
 export const promptConfig: GossipConfig = {
   ...lanConfig,
   probeIntervalMs: 250,
@@ -82,9 +87,9 @@ export const promptConfig: GossipConfig = {
 };
 
 /**
- * What a host runs with: rings of a few hosts in one site. Half of `lanConfig`'s probe interval, and three of them as
- * the shortest suspicion: a killed member is confirmed dead after two to three seconds, and one that stands still for a
- * second and a half (a slow card, a starved process) still has the time to object.
+ * Settings of a host: rings of a few hosts at one site. The probe interval is half of `lanConfig`'s and the shortest
+ * suspicion is three intervals. A killed member is confirmed dead after two to three seconds. A member that is paused
+ * for one and a half seconds (a slow disk, a starved process) still has time to refute.
  */
 export const edgeConfig: GossipConfig = {
   ...lanConfig,

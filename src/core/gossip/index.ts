@@ -1,6 +1,6 @@
 /**
- * SWIM gossip with Lifeguard as a pure machine: who is in the ring, who is suspected, who is dead. Speaks memberlist's
- * vocabulary (see `port.ts`); the encoding is the caller's.
+ * SWIM gossip with Lifeguard as a pure state machine: the members of the ring and their state (alive, suspect, dead).
+ * The messages are memberlist's (see `port.ts`); the caller encodes them.
  */
 export { edgeConfig, type GossipConfig, lanConfig, promptConfig } from './config.ts';
 export { SerfIntents } from './intents.ts';

@@ -1,22 +1,25 @@
 import type { SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
 
-/** How many messages are remembered so that each is passed on and reported once. */
+/** Number of message identities kept to detect duplicates, so that each message is passed on and reported once. */
 const REMEMBERED = 512;
-/** Lamport times above this are refused: beyond it numbers are no longer exact. */
+/** Lamport times above this are rejected because larger numbers are no longer exact. */
 const MAX_LTIME = 2 ** 52;
-/** A forged far future would make every later honest message look stale; honest rings do not jump like this. */
+/**
+ * A forged Lamport time far in the future would make every later message look stale. A correct ring never jumps this
+ * far.
+ */
 const MAX_LTIME_JUMP = 2 ** 32;
 
-/** What to do about a message of the layer above. */
+/** Work that follows from a Serf message. */
 export interface IntentWork {
-  /** Pass the message on unchanged: it was news. */
+  /** The message was new, so it is passed on unchanged. */
   readonly rebroadcast: boolean;
-  /** A member announced that it leaves (true) or is here to stay (false). */
+  /** A member announced that it leaves (true) or that it stays (false). */
   readonly intent?: { readonly node: string; readonly leaving: boolean };
-  /** To be encoded and broadcast: refutes an announcement that this member leaves. */
+  /** Join message to encode and broadcast. It refutes a forged or outdated leave of this member. */
   readonly reply?: Extract<SerfMessage, { kind: 'join' }>;
   readonly event?: { readonly name: string; readonly payload: Uint8Array; readonly ltime: number };
-  /** A question that has not been seen before. */
+  /** A query received for the first time. */
   readonly query?: SerfQuery;
   readonly response?: SerfResponse;
 }
@@ -24,8 +27,8 @@ export interface IntentWork {
 const NOTHING: IntentWork = { rebroadcast: false };
 
 /**
- * The part of Serf above memberlist that a member must play for stock agents to tell leaving from failing:
- * Lamport-timed join and leave intents, and events passed on once. Pure.
+ * The Serf layer that stock agents need to distinguish a leave from a failure: Lamport-timed join and leave intents,
+ * and events that are passed on once. Pure.
  */
 export class SerfIntents {
   readonly #self: string;
@@ -44,7 +47,7 @@ export class SerfIntents {
     this.#maxMembers = maxMembers;
   }
 
-  /** The announcement to make after joining. */
+  /** Returns the join intent to broadcast after joining. */
   join(): Extract<SerfMessage, { kind: 'join' }> {
     this.#leaving = false;
     const ltime = this.#advance();
@@ -52,7 +55,7 @@ export class SerfIntents {
     return { kind: 'join', ltime, node: this.#self };
   }
 
-  /** The announcement to make before leaving. */
+  /** Returns the leave intent to broadcast before leaving. */
   leave(): Extract<SerfMessage, { kind: 'leave' }> {
     this.#leaving = true;
     const ltime = this.#advance();
@@ -66,7 +69,7 @@ export class SerfIntents {
     return { kind: 'user-event', ltime, name, payload, coalesce };
   }
 
-  /** A question of ours, with the time that makes it one of its own. */
+  /** Assigns the next Lamport time to a query of this member. */
   query(question: Omit<SerfQuery, 'ltime'>): SerfQuery {
     const ltime = this.#queryClock++;
     this.#remember(`query ${ltime} ${question.id}`);
@@ -99,7 +102,7 @@ export class SerfIntents {
     }
   }
 
-  /** Our part of a table exchange. */
+  /** Returns this member's Serf state for a table exchange. */
   state(): SerfState {
     return {
       ltime: this.#clock,
@@ -111,8 +114,8 @@ export class SerfIntents {
   }
 
   /**
-   * The other side's part of a table exchange. What is to be done, one entry per intent that was news; nothing is
-   * passed on.
+   * Merges the other side's Serf state from a table exchange. Returns one entry per new intent. Merged intents are not
+   * rebroadcast.
    */
   merge(state: SerfState): IntentWork[] {
     if (state.ltime > 0) this.#witness(state.ltime - 1);
@@ -127,7 +130,7 @@ export class SerfIntents {
     return works;
   }
 
-  /** The ring no longer knows this member. */
+  /** Deletes the state of a member that was removed from the table. */
   forget(node: string): void {
     this.#statusTimes.delete(node);
     this.#left.delete(node);
@@ -139,7 +142,7 @@ export class SerfIntents {
     if (known !== undefined ? ltime <= known : this.#statusTimes.size >= this.#maxMembers) return NOTHING;
     if (node === this.#self) {
       this.#statusTimes.set(node, ltime);
-      // Left over from a former life, or a lie.
+      // A leave intent about this member while it stays is left over from an earlier run, or forged.
       return leaving && !this.#leaving ? { rebroadcast: false, reply: this.join() } : { rebroadcast: false };
     }
     this.#statusTimes.set(node, ltime);
@@ -173,7 +176,10 @@ function plausible(ltime: number, clock: number): boolean {
   return Number.isSafeInteger(ltime) && ltime >= 0 && ltime < MAX_LTIME && ltime - clock < MAX_LTIME_JUMP;
 }
 
-/** Older than the remembered window, so duplicates cannot be detected: treated as a replay, as Serf's buffer does. */
+/**
+ * Reports whether the time is older than the remembered window. Duplicates cannot be detected there, so the message
+ * counts as a replay, as in Serf's buffer.
+ */
 function forgotten(ltime: number, clock: number): boolean {
   return ltime + REMEMBERED < clock;
 }

@@ -11,17 +11,17 @@ import type { GossipInput, MemberView, Work } from './work.ts';
 export interface GossipSettings {
   readonly config: GossipConfig;
   readonly name: string;
-  /** Where others reach this member. */
+  /** Address at which other members reach this member. */
   readonly address: PeerAddress;
   readonly meta: Uint8Array;
   readonly encode: EncodeMessage;
 }
 
 /**
- * One member of a gossip ring. It does nothing itself: every call returns the {@link Work} to be done. Time
- * (milliseconds, any monotonic origin) and randomness are arguments, so equal calls give equal work.
+ * One member of a gossip ring. It performs no I/O: every call returns the {@link Work} to perform. Time (milliseconds
+ * from any monotonic origin) and randomness are arguments, so equal calls return equal work.
  *
- * Call `start` once, `step` for whatever happens, and `tick` when `nextTickMs()` has come.
+ * Call `start` once, `step` for each input, and `tick` at `nextTickMs()`.
  */
 export class Gossip {
   readonly #config: GossipConfig;
@@ -32,7 +32,7 @@ export class Gossip {
   readonly #broadcasts: Broadcasts;
   readonly #prober: Prober;
   #gossipMs = Number.POSITIVE_INFINITY;
-  /** When waiting news was last sent. */
+  /** Time of the last round of gossip. */
   #gossipedMs = Number.NEGATIVE_INFINITY;
   #pushPullMs = Number.POSITIVE_INFINITY;
   #reconnectMs = Number.POSITIVE_INFINITY;
@@ -58,7 +58,7 @@ export class Gossip {
     this.#prober = new Prober(config, this.#table, this.#outbox, this.#awareness, this.#broadcasts, this.#self);
   }
 
-  /** Lifeguard's local health score: 0 is well. */
+  /** Lifeguard's local health score: 0 is healthy. */
   get health(): number {
     return this.#awareness.score;
   }
@@ -67,12 +67,12 @@ export class Gossip {
     return viewOf(this.#self);
   }
 
-  /** Broadcasts waiting to be sent. */
+  /** Number of queued broadcasts. */
   get waiting(): number {
     return this.#outbox.waiting;
   }
 
-  /** Longest payload that {@link GossipInput} `broadcast` spreads; a longer one is reported as not sent. */
+  /** Longest payload accepted by the `broadcast` input. A longer payload is reported as not sent. */
   get maxUserPayloadBytes(): number {
     return this.#outbox.maxMessageBytes - 1;
   }
@@ -86,7 +86,7 @@ export class Gossip {
     return member === undefined ? undefined : viewOf(member);
   }
 
-  /** The living member at an address, else the member last seen there. */
+  /** The living member at an address; otherwise the member last seen there. */
   at(address: PeerAddress): MemberView | undefined {
     const member = this.#table.at(address);
     return member === undefined ? undefined : viewOf(member);
@@ -147,7 +147,7 @@ export class Gossip {
     return this.#finish(nowMs);
   }
 
-  /** When `tick` wants to be called next. A ring of one has nothing to look after and asks for no wake-up. */
+  /** Time of the next required `tick`. Infinite while the ring has no other member and no work is pending. */
   nextTickMs(): number {
     const upkeep =
       this.#broadcasts.leaving || this.#alone
@@ -160,7 +160,7 @@ export class Gossip {
     return this.#table.size <= 1;
   }
 
-  /** This member's table, for an exchange. */
+  /** Returns this member's table for an exchange. */
   state(userState: Uint8Array, join: boolean): RingState {
     const rows = Array.from(this.#table.all(), (member) => ({
       name: member.name,
@@ -174,14 +174,14 @@ export class Gossip {
   }
 
   #packet(from: PeerAddress, messages: readonly GossipMessage[], nowMs: number, random: () => number): void {
-    // One datagram asks one thing; more questions in one would make an amplifier of us.
+    // Only the first request in a datagram is answered; otherwise this member could be used as a traffic amplifier.
     let asked = false;
     for (const message of messages) {
       switch (message.kind) {
         case 'ping':
           if (asked || (message.node !== '' && message.node !== this.#self.name) || this.#broadcasts.leaving) break;
           asked = true;
-          // Answered to where it came from, never to where it claims to come from.
+          // The ack goes to the datagram's source address, never to an address in its contents.
           this.#outbox.send(from, this.#table.at(from), { kind: 'ack', seq: message.seq });
           break;
         case 'indirect-ping':
@@ -221,7 +221,7 @@ export class Gossip {
       random,
     );
     for (const target of targets) if (!this.#outbox.gossipTo(target)) break;
-    // A joining member receives the whole table, so nothing is queued for it.
+    // A joining member receives the whole table, so no broadcast is queued for it.
     if (targets.length === 0) this.#outbox.discard();
   }
 
@@ -244,12 +244,12 @@ export class Gossip {
   }
 
   /**
-   * A late call means that this member was paused or starved, not that the other members were silent. No member is
-   * suspected for that time (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back
-   * exactly).
+   * Detects that this member was paused. A late call means that this member was paused or starved, not that the other
+   * members were silent. The delay is known exactly, so every deadline is extended by exactly that time (an extension
+   * of Lifeguard).
    */
   #noticeStall(nowMs: number): void {
-    // What a ring of one left undone is not late.
+    // A member alone in its ring schedules no wake-ups, so its next call is never late.
     if (this.#alone) this.#notBefore(nowMs);
     const lateMs = nowMs - this.nextTickMs();
     if (lateMs < this.#config.stallMs) return;
@@ -268,7 +268,7 @@ export class Gossip {
   }
 
   #finish(nowMs: number): Work {
-    // The first news after a silence leaves at once; only what follows waits for company.
+    // The first broadcast after a silence is sent at once; later ones wait for the next gossip interval.
     if (this.#outbox.waiting > 0 && this.#gossipMs === Number.POSITIVE_INFINITY)
       this.#gossipMs = Math.max(nowMs, this.#gossipedMs + this.#config.gossipIntervalMs);
     return this.#outbox.flush();

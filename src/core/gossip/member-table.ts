@@ -1,7 +1,7 @@
 import type { MemberState, PeerAddress, ProtocolVersions } from './port.ts';
 import type { MemberView } from './work.ts';
 
-/** One row of the table; owned and changed by the machine only. */
+/** One row of the table. Only the machine changes it. */
 export interface Member {
   readonly name: string;
   address: PeerAddress;
@@ -11,7 +11,7 @@ export interface Member {
   state: MemberState;
   sinceMs: number;
   rttMs: number | undefined;
-  /** It said that it means to leave. */
+  /** The member announced that it is about to leave. */
   leaving: boolean;
 }
 
@@ -28,7 +28,7 @@ export function viewOf(member: Member): MemberView {
   return { name, address, state, incarnation, meta, versions, sinceMs, rttMs };
 }
 
-/** Everybody known, findable by name and by address, with a random round-robin order for probing (SWIM §4.3). */
+/** All known members, indexed by name and by address, with a random round-robin order for probing (SWIM §4.3). */
 export class MemberTable {
   readonly #byName = new Map<string, Member>();
   readonly #byAddress = new Map<string, Member>();
@@ -43,7 +43,7 @@ export class MemberTable {
     return this.#byName.get(name);
   }
 
-  /** The living member at an address, else the member last seen there. */
+  /** The living member at an address; otherwise the member last seen there. */
   at(address: PeerAddress): Member | undefined {
     return this.#byAddress.get(keyOf(address));
   }
@@ -52,7 +52,7 @@ export class MemberTable {
     return this.#byName.values();
   }
 
-  /** Members that are neither dead nor gone: the ring's size for every formula. */
+  /** Number of members that are neither dead nor departed. Every formula uses it as the ring's size. */
   present(): number {
     let count = 0;
     for (const member of this.#byName.values()) if (!isGone(member)) count++;
@@ -60,7 +60,8 @@ export class MemberTable {
   }
 
   /**
-   * A new member enters the order at a random place, so that the time until its first probe is the same for everybody.
+   * Adds a member at a random position of the probe order, so that the time until its first probe is the same for every
+   * prober.
    */
   add(member: Member, random: () => number): void {
     this.#byName.set(member.name, member);
@@ -75,7 +76,7 @@ export class MemberTable {
     }
   }
 
-  /** Makes the member findable at its address, unless a living one is already there. */
+  /** Indexes the member by its address, unless a living member already has that address. */
   index(member: Member): void {
     const key = keyOf(member.address);
     const present = this.#byAddress.get(key);
@@ -98,7 +99,7 @@ export class MemberTable {
     if (at >= 0 && at < this.#cursor) this.#cursor--;
   }
 
-  /** The next member to probe; the order is shuffled for each pass. */
+  /** Returns the next member to probe. The order is shuffled after each full pass. */
   nextToProbe(eligible: (member: Member) => boolean, random: () => number): Member | undefined {
     for (let tried = 0; tried <= this.#order.length; tried++) {
       if (this.#cursor >= this.#order.length) {
@@ -111,7 +112,7 @@ export class MemberTable {
     return undefined;
   }
 
-  /** Up to `count` different members that qualify, at random. */
+  /** Returns up to `count` distinct random members that satisfy `eligible`. */
   pick(count: number, eligible: (member: Member) => boolean, random: () => number): Member[] {
     const candidates: Member[] = [];
     for (const member of this.#byName.values()) if (eligible(member)) candidates.push(member);

@@ -1,13 +1,13 @@
 /**
- * What a member tells about itself, as Serf tags (short text to short text), so that `serf members` shows it and any
- * reader may ignore what it does not know. It informs elections and placement; it never decides anything.
+ * Metadata that a member publishes as Serf tags (short text to short text), so that `serf members` shows them and any
+ * reader can ignore unknown ones. Elections and placement use them as hints; no decision depends on their truth.
  */
 export interface MemberMetadata {
   readonly roles: readonly string[];
-  /** Where the member's services listen, by service: `{ peer: '10.0.0.1:2380' }`. */
+  /** Listen addresses by service: `{ peer: '10.0.0.1:2380' }`. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly version: string;
-  /** The store's member on this host, once there has been one. */
+  /** Store member on this host. Absent if there has never been one. */
   readonly store?: StoreMetadata;
   /** Highest store revision or log index applied; absent on members without a store. */
   readonly appliedIndex?: number;
@@ -15,32 +15,32 @@ export interface MemberMetadata {
   readonly fsyncMicros?: number;
   /** Wall clock minus the ring's median clock, milliseconds. */
   readonly clockOffsetMs?: number;
-  /** Lifeguard's local health; 0 is well. */
+  /** Lifeguard's local health; 0 is healthy. */
   readonly health?: number;
   /** Wall clock when the metadata was published, milliseconds since the epoch. */
   readonly toldAtMs?: number;
 }
 
 export interface StoreMetadata {
-  /** Of the store's own cluster, 16 hexadecimal digits. */
+  /** ID of the member in the store's cluster: 16 hexadecimal digits. */
   readonly memberId: string;
-  /** `down` has ended without saying so, `stopped` said so before. */
+  /** `down`: the store ended unexpectedly. `stopped`: the store was stopped in order. */
   readonly state: StoreState;
-  /** Member id of the leader that it hears from at present. */
+  /** Member ID of the leader from which the store receives heartbeats at present. */
   readonly leaderSeen?: string;
 }
 
 export type StoreState = 'up' | 'down' | 'stopped';
 
 const ADDRESS_PREFIX = 'addr.';
-/** Not a comma: Serf prints tags with commas between them. */
+/** Differs from a comma because Serf prints tags separated by commas. */
 const ROLE_SEPARATOR = '+';
 const STORE_STATES: readonly StoreState[] = ['up', 'down', 'stopped'];
 
 export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   const tags = new Map<string, string>();
   const { roles, addresses, version, store } = metadata;
-  // Serf's own name for this tag is singular; tools that filter by role know it.
+  // Serf's own tag name is singular; tools filter by it.
   if (roles.length > 0) tags.set('role', roles.join(ROLE_SEPARATOR));
   if (version !== '') tags.set('version', version);
   for (const [service, address] of addresses) tags.set(ADDRESS_PREFIX + service, address);
@@ -57,7 +57,7 @@ export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   return tags;
 }
 
-/** Reads tags that may be anybody's: what is missing or malformed is left out. */
+/** Parses tags from any agent. Missing and malformed tags are omitted. */
 export function metadataOf(tags: ReadonlyMap<string, string>): MemberMetadata {
   const addresses = new Map<string, string>();
   for (const [key, value] of tags)
@@ -77,7 +77,7 @@ export function metadataOf(tags: ReadonlyMap<string, string>): MemberMetadata {
   };
 }
 
-/** A member id of a store as it is written everywhere here: 16 lower-case hexadecimal digits. */
+/** Reports whether the text is a store member ID: 16 lower-case hexadecimal digits. */
 export function isStoreMemberId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

@@ -4,13 +4,13 @@ import type { Member, MemberTable } from './member-table.ts';
 import type { EncodeMessage, GossipMessage, PeerAddress } from './port.ts';
 import { emptyWork, type MembershipEvent, type Work } from './work.ts';
 
-/** Bytes that joining messages into one datagram costs: once, and per message (memberlist's compound message). */
+/** Overhead of joining messages into one datagram: once, and per message (memberlist's compound message). */
 const COMPOUND_HEADER = 2;
 const COMPOUND_PER_MESSAGE = 2;
-/** A compound message counts its parts in one byte. */
+/** A compound message stores its number of parts in one byte. */
 const MAX_PARTS = 255;
 
-/** Collects what a step asks for, and fills the room left in every datagram with what is waiting to be spread. */
+/** Collects the work of a step and fills the free space of every datagram with queued broadcasts. */
 export class Outbox {
   readonly #config: GossipConfig;
   readonly #table: MemberTable;
@@ -41,7 +41,7 @@ export class Outbox {
     return this.#work;
   }
 
-  /** Hands over what has been collected and starts afresh. */
+  /** Returns the collected work and starts a new collection. */
   flush(): Work {
     const work = this.#work;
     this.#work = emptyWork();
@@ -52,7 +52,7 @@ export class Outbox {
     this.#work.events.push(event);
   }
 
-  /** Queues news about `message.node`. */
+  /** Queues a broadcast about `message.node`. */
   spread(message: GossipMessage & { readonly node: string }, token?: number): void {
     this.#news.push({
       subject: message.node,
@@ -72,8 +72,8 @@ export class Outbox {
   }
 
   /**
-   * Sends messages at once. Only a member gets more than what it asked for: a stranger's (or forger's) small question
-   * never yields a large answer.
+   * Sends messages at once. Queued broadcasts are added only for known members, so that a small request from an unknown
+   * or forged address never causes a large response.
    */
   send(to: PeerAddress, member: Member | undefined, ...messages: readonly GossipMessage[]): void {
     const parts = messages.map((message) => this.#encode(message));
@@ -85,7 +85,7 @@ export class Outbox {
     this.#work.packets.push({ to, parts, peerProtocol: member?.versions[1] ?? 0 });
   }
 
-  /** Sends what is waiting to `member`; false when nothing is. */
+  /** Sends queued broadcasts to `member`. Returns false if the queue is empty. */
   gossipTo(member: Member): boolean {
     const parts = this.#take(this.#config.packetBytes - COMPOUND_HEADER, MAX_PARTS);
     if (parts.length === 0) return false;
@@ -93,7 +93,7 @@ export class Outbox {
     return true;
   }
 
-  /** Drops queued broadcasts: the ring has no other member. */
+  /** Drops queued broadcasts, because the ring has no other member. */
   discard(): void {
     this.#news.clear();
     this.#user.clear();

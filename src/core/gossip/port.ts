@@ -1,21 +1,21 @@
 /**
- * The words members of a gossip ring say to each other, free of any encoding. The vocabulary is that of HashiCorp's
+ * Messages that members of a gossip ring exchange, independent of their encoding. They are those of HashiCorp's
  * memberlist (protocol 1–5), which is SWIM (Das, Gupta, Motivala 2002) with Lifeguard (Dadgar, Phillips, Currey 2018).
  */
 
-/** Where a member listens, for datagrams and streams alike. `ip` is a literal in its shortest text form. */
+/** Address at which a member listens for datagrams and streams. `ip` is a literal in its shortest text form. */
 export interface PeerAddress {
   readonly ip: string;
   readonly port: number;
 }
 
 /**
- * Which protocol versions a member speaks: lowest, highest and current, of the ring's protocol and of the layer above
- * it (memberlist's `Vsn`, in that order).
+ * Lowest, highest and current protocol version that a member supports, for the ring's protocol and then for the layer
+ * above it (memberlist's `Vsn`, in that order).
  */
 export type ProtocolVersions = readonly [number, number, number, number, number, number];
 
-/** Asks the receiver for an `ack`. `node` names who is meant: another at that address stays silent. */
+/** Requests an `ack`. Only the member named `node` responds, so another member at that address stays silent. */
 export interface PingMessage {
   readonly kind: 'ping';
   readonly seq: number;
@@ -24,8 +24,8 @@ export interface PingMessage {
 }
 
 /**
- * Asks the receiver to ping `target` on the sender's behalf and to forward the answer; `nack` asks to hear of silence,
- * too.
+ * Requests that the receiver pings `target` and forwards the response. With `nack` set, the receiver also reports
+ * silence of the target.
  */
 export interface IndirectPingMessage {
   readonly kind: 'indirect-ping';
@@ -41,7 +41,10 @@ export interface AckMessage {
   readonly seq: number;
 }
 
-/** The intermediary is well, but heard nothing from the target (Lifeguard, "local health aware probe"). */
+/**
+ * Report of an intermediary that the target did not respond (Lifeguard, "local health aware probe"). It proves that the
+ * intermediary is reachable.
+ */
 export interface NackMessage {
   readonly kind: 'nack';
   readonly seq: number;
@@ -52,12 +55,12 @@ export interface AliveMessage {
   readonly incarnation: number;
   readonly node: string;
   readonly address: PeerAddress;
-  /** Opaque here, at most {@link MAX_META_BYTES}. */
+  /** Opaque to the ring, at most {@link MAX_META_BYTES}. */
   readonly meta: Uint8Array;
   readonly versions: ProtocolVersions;
 }
 
-/** `from` is the accuser. A `dead` whose accuser is the node itself is its farewell. */
+/** `from` is the accuser. A `dead` message whose accuser is the node itself announces its leave. */
 export interface AccusationMessage {
   readonly kind: 'suspect' | 'dead';
   readonly incarnation: number;
@@ -92,17 +95,17 @@ export interface StateRow {
   readonly versions: ProtocolVersions;
 }
 
-/** Everything one member knows, as sent in a push/pull exchange. */
+/** The full table of one member, as sent in a push/pull exchange. */
 export interface RingState {
   readonly rows: readonly StateRow[];
-  /** State of the layer above; empty when there is none. */
+  /** State of the layer above; empty if there is none. */
   readonly userState: Uint8Array;
   readonly join: boolean;
 }
 
 /**
- * Turns a message into the bytes that travel in a datagram. Pure; the machine asks once per message, however often it
- * is sent.
+ * Encodes a message for a datagram. Pure. The machine calls it once per message, even if the message is sent several
+ * times.
  */
 export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 
@@ -110,19 +113,16 @@ export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 export const MAX_META_BYTES = 512;
 
 /**
- * Incarnations above this are refused from the wire. They count up by one per refutation, so a correct member never
- * reaches it, and the ceiling keeps a forged accusation at the end of the number range from being one that cannot be
- * answered with a higher number.
+ * Incarnations above this are rejected when received. Incarnations grow by one per refutation, so a correct member
+ * never reaches the limit. Without it, a forged accusation with the highest number could not be refuted with a higher
+ * one.
  */
 export const MAX_INCARNATION = 0xffff_fff0;
 
-/** Longest member name accepted, in UTF-16 units. Host names end at 253. */
+/** Longest accepted member name, in UTF-16 units. Host names have at most 253. */
 export const MAX_NAME_LENGTH = 255;
 
-/**
- * Messages of the layer above as Serf has them (serf/messages.go); only those that matter to membership, events and
- * queries.
- */
+/** Messages of the Serf layer (serf/messages.go), limited to those for membership, events and queries. */
 export type SerfMessage =
   | { readonly kind: 'leave'; readonly ltime: number; readonly node: string; readonly prune: boolean }
   | { readonly kind: 'join'; readonly ltime: number; readonly node: string }
@@ -137,20 +137,20 @@ export type SerfMessage =
   | SerfResponse
   | { readonly kind: 'other'; readonly type: number };
 
-/** A query to the whole ring, broadcast like an event; each member responds to the requester by datagram. */
+/** A query to the whole ring, broadcast like an event. Each member responds to the requester by datagram. */
 export interface SerfQuery {
   readonly kind: 'query';
   readonly ltime: number;
   readonly id: number;
-  /** Who asked; undefined when what was said is no address. */
+  /** Address of the requester; undefined if the message contains no valid address. */
   readonly from: PeerAddress | undefined;
-  /** Only these members are meant; undefined: all. */
+  /** Names of the members that should respond; undefined means all. */
   readonly nodes: readonly string[] | undefined;
-  /** It carries a filter of an unknown kind, so this member does not match. */
+  /** The query has a filter of an unknown kind, so this member must not respond. */
   readonly otherFilters: boolean;
   /** Each recipient acknowledges at once, whether or not it responds. */
   readonly ack: boolean;
-  /** Not to be passed on. */
+  /** The query must not be passed on. */
   readonly noBroadcast: boolean;
   readonly timeoutMs: number;
   readonly name: string;
@@ -162,22 +162,22 @@ export interface SerfResponse {
   readonly ltime: number;
   readonly id: number;
   readonly node: string;
-  /** It heard; the answer, if there is one, comes by itself. */
+  /** True for an acknowledgement; a response follows separately, if there is one. */
   readonly ack: boolean;
   readonly payload: Uint8Array;
 }
 
-/** One member's answer to a question about keys (Serf's `nodeKeyResponse`). Keys are in base64. */
+/** One member's response to a key query (Serf's `nodeKeyResponse`). Keys are in base64. */
 export interface KeyAnswer {
   readonly done: boolean;
-  /** Why not, or a remark. */
+  /** Reason of a failure, or a remark. */
   readonly message: string;
   readonly keys: readonly string[];
-  /** The one that encrypts; empty where the member does not say. */
+  /** Key that encrypts; empty if the member does not report it. */
   readonly primary: string;
 }
 
-/** Serf's part of a push/pull exchange: Lamport times of joins and leaves, and who left. */
+/** Serf's part of a push/pull exchange: Lamport times of joins and leaves, and the departed members. */
 export interface SerfState {
   readonly ltime: number;
   readonly statusTimes: ReadonlyMap<string, number>;
@@ -186,16 +186,19 @@ export interface SerfState {
   readonly queryTime: number;
 }
 
-/** Encodes and decodes the layer above. Decoding returns undefined for anything malformed and never throws. */
+/** Encodes and decodes messages of the Serf layer. Decoding returns undefined for malformed input and never throws. */
 export interface SerfCodec {
   encode(message: Exclude<SerfMessage, { kind: 'other' }>): Uint8Array;
   decode(payload: Uint8Array): SerfMessage | undefined;
   encodeState(state: SerfState): Uint8Array;
   decodeState(payload: Uint8Array): SerfState | undefined;
-  /** Member tags in Serf's encoding, at most {@link MAX_META_BYTES} bytes or a `CodedError` `metadata-too-large`. */
+  /**
+   * Encodes member tags as Serf does. Throws a `CodedError` `metadata-too-large` if the result exceeds {@link
+   * MAX_META_BYTES} bytes.
+   */
   encodeTags(tags: ReadonlyMap<string, string>): Uint8Array;
   decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined;
-  /** Questions about keys carry the key that they are about. */
+  /** Payload of key queries: the key to install, use or remove. */
   encodeKey(key: Uint8Array): Uint8Array;
   decodeKey(payload: Uint8Array): Uint8Array | undefined;
   encodeKeyAnswer(answer: KeyAnswer): Uint8Array;

@@ -5,11 +5,10 @@ import { isGone, type Member, type MemberTable, sameAddress } from './member-tab
 import type { Outbox } from './outbox.ts';
 import type { GossipMessage, IndirectPingMessage, PeerAddress } from './port.ts';
 
-/** First protocol version whose members understand nacks. */
+/** First protocol version that supports nacks. */
 const NACK_PROTOCOL = 4;
 /**
- * Share of the probe timeout after which an intermediary reports silence, so that the report is back in time
- * (Lifeguard).
+ * Share of the probe timeout after which an intermediary sends its nack, so that the nack arrives in time (Lifeguard).
  */
 const NACK_SHARE = 0.8;
 const RTT_WEIGHT = 0.2;
@@ -35,8 +34,9 @@ interface Relay {
 }
 
 /**
- * Failure detection: one member at a time is pinged; if it stays silent, others are asked to ping it and a stream is
- * tried, too; if all that fails it is suspected. Also does the same favour for others.
+ * Failure detector. It pings one member at a time. If the member stays silent, other members are requested to ping it
+ * and a stream connection is tried. If all of these fail, the member is suspected. The prober also pings members on
+ * behalf of other probers.
  */
 export class Prober {
   readonly #config: GossipConfig;
@@ -72,7 +72,7 @@ export class Prober {
 
   nextMs(): number {
     const probe = this.#probe;
-    // One probe at a time: with a stretched one under way the next is not due before it ends.
+    // Only one probe runs at a time, so the next one is due after the current one ends.
     let next = this.#nextProbeMs;
     if (probe !== undefined) next = probe.indirectSent ? probe.deadlineMs : probe.indirectMs;
     for (const relay of this.#relays.values()) next = Math.min(next, relay.nack ? relay.nackMs : relay.deadlineMs);
@@ -90,7 +90,7 @@ export class Prober {
     if (this.#probe === undefined && nowMs >= this.#nextProbeMs) this.#begin(nowMs, random);
   }
 
-  /** After this member stood still, its outstanding questions prove nothing. */
+  /** Abandons outstanding probes: after a pause of this member, missing responses prove nothing. */
   abandon(nowMs: number): void {
     this.#probe = undefined;
     this.#relays.clear();
@@ -123,7 +123,7 @@ export class Prober {
     if (this.#probe?.seq === seq) this.#probe.nacks++;
   }
 
-  /** The stream could be opened and was answered: the member lives, only datagrams do not get through. */
+  /** Ends a probe that succeeded over a stream: the member is alive, only datagrams do not get through. */
   streamAnswered(seq: number): void {
     if (this.#probe?.seq !== seq) return;
     this.#probe = undefined;
@@ -131,7 +131,7 @@ export class Prober {
   }
 
   /**
-   * Pings on behalf of `requester`; only members of the ring, so that a requester cannot aim our pings at other
+   * Pings on behalf of `requester`. Only known members are pinged, so that a requester cannot direct pings at arbitrary
    * addresses.
    */
   relay(request: IndirectPingMessage, requester: PeerAddress, nowMs: number, random: () => number): void {
@@ -152,7 +152,7 @@ export class Prober {
   }
 
   #begin(nowMs: number, random: () => number): void {
-    // No probe is pending between two passes over the table: reap members that have been dead for long.
+    // No probe is pending between two passes over the table: delete members that have been dead for long.
     this.#broadcasts.reap(nowMs);
     this.#nextProbeMs = nowMs + this.#config.probeIntervalMs;
     const member = this.#next(random);
@@ -183,9 +183,9 @@ export class Prober {
   }
 
   /**
-   * A member that another member suspects is probed out of turn: an independent confirmation shortens the suspicion,
-   * and an ack ends it for this member. Not twice in a row, so that broadcast suspicions cannot keep it from probing
-   * the other members.
+   * Selects the next member to probe. A member that another member suspects is probed out of turn: an independent
+   * confirmation shortens the suspicion, and an ack ends it for this member. This never happens twice in a row, so that
+   * broadcast suspicions cannot keep it from probing the other members.
    */
   #next(random: () => number): Member | undefined {
     const suspect = this.#outOfTurn ? undefined : this.#broadcasts.suspectToCheck();
@@ -219,7 +219,7 @@ export class Prober {
 
   #fail(probe: Probe, nowMs: number): void {
     this.#probe = undefined;
-    // Helpers that said "no answer" show that we are well; helpers that said nothing at all hint that we are not.
+    // Nacks prove that this member's network works. Missing nacks hint that this member is the slow one.
     this.#awareness.apply(probe.expectedNacks > 0 ? Math.max(0, probe.expectedNacks - probe.nacks) : 1);
     const { name, incarnation } = probe.member;
     this.#broadcasts.suspect({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);
@@ -240,7 +240,7 @@ export class Prober {
     return { kind: 'ping', seq, node: member.name, from: { name, address } };
   }
 
-  /** Unpredictable, so that an answer proves that the question was seen. */
+  /** Random sequence number, so that an ack proves that the ping was received. */
   #sequence(random: () => number): number {
     for (;;) {
       const seq = Math.floor(random() * 0x1_0000_0000) >>> 0;

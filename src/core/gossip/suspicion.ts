@@ -1,10 +1,10 @@
 /**
- * The wait between suspecting a member and declaring it dead (Lifeguard, "suspicion timeouts"): starts long and shrinks
- * as independent members confirm, so that one confused accuser has to wait for the accused while a real failure is
- * settled quickly.
+ * Timeout between suspecting a member and declaring it dead (Lifeguard, "suspicion timeouts"). It starts long and
+ * shrinks as independent members confirm. A single wrong accuser therefore waits long for the refutation, while a real
+ * failure is confirmed quickly.
  */
 export interface SuspicionTimes {
-  /** Confirmations after which the wait is at its shortest. With 0 it is at its shortest from the start. */
+  /** Confirmations after which the timeout reaches its minimum. With 0 it starts at the minimum. */
   readonly expected: number;
   readonly minMs: number;
   readonly maxMs: number;
@@ -21,7 +21,7 @@ export class Suspicion {
     this.#sinceMs = nowMs;
   }
 
-  /** Confirmations so far, not counting the first accusation. */
+  /** Confirmations so far, without the first accusation. */
   get confirmations(): number {
     return this.#accusers.size - 1;
   }
@@ -31,7 +31,8 @@ export class Suspicion {
   }
 
   /**
-   * Counts a further accuser; true when it was news, and so worth passing on. At most `expected` are ever remembered.
+   * Records a further accuser. Returns true if it is new and the accusation should be passed on. At most `expected`
+   * accusers are recorded.
    */
   confirm(accuser: string): boolean {
     if (this.confirmations >= this.#times.expected || this.#accusers.has(accuser)) return false;
@@ -39,7 +40,7 @@ export class Suspicion {
     return true;
   }
 
-  /** When the accused is to be declared dead. */
+  /** Time at which the suspected member is declared dead. */
   deadlineMs(): number {
     const { expected, minMs, maxMs } = this.#times;
     if (expected < 1) return this.#sinceMs + minMs;
@@ -47,20 +48,20 @@ export class Suspicion {
     return this.#sinceMs + Math.max(minMs, Math.floor(maxMs - share * (maxMs - minMs)));
   }
 
-  /** Time that this member slept through does not count against the accused. */
+  /** Extends the timeout by time in which this member was paused. */
   postpone(byMs: number): void {
     this.#sinceMs += byMs;
   }
 }
 
-/** The waits for a ring of `members` (memberlist's `suspicionTimeout` and `suspicionMaxTimeout`). */
+/** Suspicion timeouts for a ring of `members` (memberlist's `suspicionTimeout` and `suspicionMaxTimeout`). */
 export function suspicionTimes(
   members: number,
   settings: { readonly suspicionMult: number; readonly suspicionMaxMult: number; readonly probeIntervalMs: number },
 ): SuspicionTimes {
   const scale = Math.max(1, Math.log10(Math.max(1, members)));
   const minMs = settings.suspicionMult * scale * settings.probeIntervalMs;
-  // The accuser and the accused cannot confirm; where too few others remain, waiting for them would be in vain.
+  // The accuser and the suspected member cannot confirm. If too few other members remain, no confirmation is expected.
   const wanted = settings.suspicionMult - 2;
   const expected = members - 2 < wanted ? 0 : wanted;
   return { expected, minMs, maxMs: minMs * settings.suspicionMaxMult };

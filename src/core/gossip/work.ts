@@ -1,16 +1,16 @@
 import type { GossipMessage, MemberState, PeerAddress, ProtocolVersions, RingState } from './port.ts';
 
-/** A datagram to send: messages already encoded, to be joined into one packet. */
+/** A datagram to send: encoded messages to be joined into one packet. */
 export interface Packet {
   readonly to: PeerAddress;
   readonly parts: readonly Uint8Array[];
-  /** Highest protocol version of the receiver, 0 when unknown: decides whether it understands checksums. */
+  /** Highest protocol version of the receiver; 0 if unknown. It decides whether a checksum is added. */
   readonly peerProtocol: number;
 }
 
 /**
- * A ping to try over a stream, for networks that lose datagrams only. Answered by a `stream-ping` step with the same
- * `seq`.
+ * A ping to try over a stream, for networks that lose only datagrams. The caller responds with a `stream-ping` step
+ * with the same `seq`.
  */
 export interface StreamPing {
   readonly seq: number;
@@ -19,13 +19,15 @@ export interface StreamPing {
   readonly timeoutMs: number;
 }
 
-/** A table exchange to make over a stream. A success comes back as a `state` step; a failure needs no answer. */
+/**
+ * A table exchange over a stream. The caller passes the received table as a `state` step. A failure needs no report.
+ */
 export interface Exchange {
   readonly node: string;
   readonly to: PeerAddress;
 }
 
-/** A member as others see it. A snapshot: it does not change later. */
+/** Immutable snapshot of a member's row. */
 export interface MemberView {
   readonly name: string;
   readonly address: PeerAddress;
@@ -33,32 +35,32 @@ export interface MemberView {
   readonly incarnation: number;
   readonly meta: Uint8Array;
   readonly versions: ProtocolVersions;
-  /** When it came into this state, on the clock given to the machine. */
+  /** Time of the last change of `state`, on the clock passed to the machine. */
   readonly sinceMs: number;
-  /** Smoothed round-trip time of our own probes. */
+  /** Smoothed round-trip time of this member's probes. */
   readonly rttMs: number | undefined;
 }
 
 export type MembershipEvent =
   /**
-   * `failed` is death without farewell; `recovered` is a suspect found alive; `forgotten` is a dead row leaving the
-   * table.
+   * `failed`: the member died without a leave. `recovered`: a suspected member is alive. `forgotten`: a dead member's
+   * row was deleted from the table.
    */
   | {
       readonly kind: 'joined' | 'updated' | 'suspected' | 'recovered' | 'failed' | 'left' | 'forgotten';
       readonly member: MemberView;
     }
-  /** Somebody claims the name of a living member from another address. */
+  /** Another address claims the name of a living member. */
   | { readonly kind: 'conflict'; readonly name: string; readonly address: PeerAddress }
   | { readonly kind: 'user'; readonly payload: Uint8Array }
-  /** Somebody accused us, and was contradicted. */
+  /** This member was accused and refuted it. */
   | { readonly kind: 'refuted'; readonly incarnation: number }
-  /** This member stood still for `byMs` (a pause, an overloaded host) and gave everybody that much more time. */
+  /** This member was paused for `byMs` (suspended or overloaded host); all deadlines were extended by that time. */
   | { readonly kind: 'stalled'; readonly byMs: number }
-  /** A broadcast with this token is out as often as it should be, or was pushed out of the queue (`sent` false). */
+  /** The broadcast with this token was sent as often as required, or was displaced from the queue (`sent` false). */
   | { readonly kind: 'broadcast-done'; readonly token: number; readonly sent: boolean };
 
-/** What a step asks its caller to do. The machine itself does nothing. */
+/** Work that the caller performs after a step. */
 export interface Work {
   readonly packets: Packet[];
   readonly streamPings: StreamPing[];
@@ -69,12 +71,12 @@ export interface Work {
 export type GossipInput =
   /** All messages of one datagram. */
   | { readonly kind: 'packet'; readonly from: PeerAddress; readonly messages: readonly GossipMessage[] }
-  /** The other side's table, from an exchange that either side began. */
+  /** The other side's table, from an exchange that either side started. */
   | { readonly kind: 'state'; readonly state: RingState }
   | { readonly kind: 'stream-ping'; readonly seq: number; readonly answered: boolean }
-  /** Our own metadata changed. */
+  /** This member's own metadata changed. */
   | { readonly kind: 'meta'; readonly meta: Uint8Array }
-  /** A message of the layer above to spread; newer ones of the same `subject` replace older ones. */
+  /** A message of the layer above to broadcast. A newer one with the same `subject` replaces an older one. */
   | {
       readonly kind: 'broadcast';
       readonly payload: Uint8Array;
@@ -82,10 +84,11 @@ export type GossipInput =
       readonly token?: number;
     }
   /**
-   * The layer above heard that `node` means to leave (or no longer does): its end will count as `left`, not `failed`.
+   * The Serf layer received that `node` is about to leave (or no longer is). Its end then counts as `left`, not
+   * `failed`.
    */
   | { readonly kind: 'intent'; readonly node: string; readonly leaving: boolean }
-  /** Say farewell; `broadcast-done` with `token` says that enough members heard. */
+  /** Announces the leave of this member. `broadcast-done` with `token` reports that it was sent often enough. */
   | { readonly kind: 'leave'; readonly token: number };
 
 export function emptyWork(): Work {

@@ -36,7 +36,7 @@ class Bench {
     return this.gossip.step({ kind: 'packet', from: address(from), messages }, this.now, this.random);
   }
 
-  /** Ticks until `untilMs`; answers nothing. */
+  /** Ticks until `untilMs` without responding to any work. */
   run(untilMs: number): Work[] {
     const works: Work[] = [];
     while (this.gossip.nextTickMs() <= untilMs) {
@@ -55,7 +55,7 @@ const sent = (works: Work[]): GossipMessage[] =>
     ),
   );
 
-test('a spoofed death is refuted with a higher incarnation', () => {
+test('refutes a spoofed death with a higher incarnation', () => {
   for (const kind of ['suspect', 'dead'] as const)
     for (const incarnation of [1, 7, 1_000_000]) {
       const bench = new Bench();
@@ -70,7 +70,7 @@ test('a spoofed death is refuted with a higher incarnation', () => {
     }
 });
 
-test('a replayed accusation is stale and causes nothing', () => {
+test('ignores a replayed accusation', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const accusation: GossipMessage = { kind: 'dead', incarnation: 1, node: 'me', from: 'b' };
@@ -81,7 +81,7 @@ test('a replayed accusation is stale and causes nothing', () => {
   assert.equal(bench.gossip.self.incarnation, before);
 });
 
-test('an accusation at the end of the number range cannot silence anybody', () => {
+test('ignores an accusation at the incarnation ceiling, which could not be refuted', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   for (const incarnation of [0xffff_ffff, MAX_INCARNATION]) {
@@ -92,7 +92,7 @@ test('an accusation at the end of the number range cannot silence anybody', () =
   assert.equal(bench.gossip.self.incarnation, 1);
 });
 
-test('which claim wins', () => {
+test('resolves conflicting claims by incarnation and state', () => {
   const cases: readonly (readonly [GossipMessage[], string, number])[] = [
     [[{ kind: 'suspect', incarnation: 5, node: 'b', from: 'c' }], 'suspect', 5],
     [[{ kind: 'suspect', incarnation: 4, node: 'b', from: 'c' }], 'alive', 5],
@@ -121,13 +121,13 @@ test('which claim wins', () => {
   }
 });
 
-test('the same claims in any order end in the same belief', () => {
+test('reaches the same state for the same claims in any order', () => {
   const random = seeded(99);
   for (let round = 0; round < 200; round++) {
     const claims: GossipMessage[] = [];
     for (let i = 0; i < 6; i++) {
       const incarnation = 1 + Math.floor(random() * 3) * 2;
-      // An honest member answers an accusation with a higher number, so alive and accusations never tie at the top.
+      // A correct member answers an accusation with a higher number, so alive and accusations never tie at the top.
       claims.push(
         random() < 0.5
           ? alive('b', 2, incarnation)
@@ -146,7 +146,7 @@ test('the same claims in any order end in the same belief', () => {
   }
 });
 
-test('a silent member is asked for through others and a stream, then suspected, then dead; the suspect is told first', () => {
+test('probes a silent member indirectly and over a stream, then suspects it and declares it dead; the suspect is informed first', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const works = bench.run(bench.now + 30_000);
@@ -165,12 +165,12 @@ test('a silent member is asked for through others and a stream, then suspected, 
   assert.ok(warned, 'a ping to a suspect carries the accusation');
 });
 
-test('whoever others suspect is looked at out of turn, but rumours do not keep this member from the others', () => {
+test('probes a member suspected by others out of turn, without starving the other members', () => {
   const bench = new Bench();
   for (const port of [2, 3, 4, 5, 6, 7, 8, 9]) bench.hear(port, alive(`m${port}`, port));
   const probed: string[] = [];
   for (let round = 0; round < 20; round++) {
-    // A suspicion that its subject never answers, refreshed so that it does not end.
+    // A suspicion that its subject never refutes, refreshed so that it does not expire.
     bench.hear(3, { kind: 'suspect', incarnation: 1, node: 'm2', from: 'm3' });
     for (const work of bench.run(bench.now + lanConfig.probeIntervalMs))
       for (const packet of work.packets) {
@@ -184,7 +184,7 @@ test('whoever others suspect is looked at out of turn, but rumours do not keep t
   assert.ok(new Set(probed).size === 8, probed.join(' '));
 });
 
-test('a ring of one asks for no wake-up, and what comes then is not late', () => {
+test('schedules no wake-up in a ring of one, and does not count the next call as late', () => {
   const bench = new Bench();
   bench.run(bench.now + 1000);
   assert.equal(bench.gossip.nextTickMs(), Number.POSITIVE_INFINITY);
@@ -195,7 +195,7 @@ test('a ring of one asks for no wake-up, and what comes then is not late', () =>
   assert.ok(sent(works).some((each) => each.kind === 'ping' && each.node === 'b'));
 });
 
-test('the first news after a silence leaves at once, what follows in company', () => {
+test('sends the first broadcast after a silence at once and batches the following ones', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   bench.run(bench.now + 500);
@@ -211,7 +211,7 @@ test('the first news after a silence leaves at once, what follows in company', (
   assert.ok(bench.gossip.nextTickMs() > bench.now);
 });
 
-test('an answer over a stream, or through another, saves the silent', () => {
+test('clears a probe after an ack over a stream or through an intermediary', () => {
   for (const path of ['stream', 'relay'] as const) {
     const bench = new Bench();
     bench.hear(2, alive('b', 2));
@@ -235,7 +235,7 @@ test('an answer over a stream, or through another, saves the silent', () => {
   }
 });
 
-test('a small question never yields a large answer to a stranger', () => {
+test('sends no large response to a small request from an unknown address', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2, 1, new Uint8Array(400)), alive('c', 3, 1, new Uint8Array(400)));
   const ping: GossipMessage = { kind: 'ping', seq: 9, node: 'me' };
@@ -247,7 +247,7 @@ test('a small question never yields a large answer to a stranger', () => {
   assert.deepEqual(relayed.packets, [], 'pings go to members only');
 });
 
-test('a living name cannot be taken, a departed one can at once, a dead one after a while', () => {
+test("rejects a living member's name, frees a departed one at once and a dead one after a delay", () => {
   const bench = new Bench({ deadReclaimMs: 5000 });
   bench.hear(2, alive('b', 2), alive('c', 3));
   const conflict = bench.hear(9, alive('b', 9, 50));
@@ -264,7 +264,7 @@ test('a living name cannot be taken, a departed one can at once, a dead one afte
   assert.deepEqual([bench.gossip.member('c')?.state, bench.gossip.member('c')?.address.port], ['alive', 8]);
 });
 
-test('a flood of invented members is bounded, and does not push out the living', () => {
+test('bounds the table under a flood of forged members and keeps the living ones', () => {
   const bench = new Bench({ maxMembers: 10, maxQueuedBroadcasts: 20 });
   bench.hear(2, alive('b', 2));
   for (let i = 0; i < 500; i++) bench.hear(2, alive(`x${i}`, 100 + i));
@@ -273,7 +273,7 @@ test('a flood of invented members is bounded, and does not push out the living',
   assert.equal(bench.gossip.member('b')?.state, 'alive');
 });
 
-test('who slept does not blame the others for it', () => {
+test('suspects no member for the time in which it was paused itself', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2), { kind: 'suspect', incarnation: 1, node: 'b', from: 'c' });
   bench.now += 60_000;
@@ -285,7 +285,7 @@ test('who slept does not blame the others for it', () => {
   assert.deepEqual(again.events, [], 'one sleep is noticed once');
 });
 
-test('a change of metadata is spread and raises the incarnation; repeating it does not', () => {
+test('broadcasts changed metadata with a higher incarnation and ignores a repeated value', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const meta = Uint8Array.of(1, 2, 3);
@@ -296,7 +296,7 @@ test('a change of metadata is spread and raises the incarnation; repeating it do
   assert.ok(news.length > 0 && news.every((each) => each.kind === 'alive' && each.meta.length === 3));
 });
 
-test('metadata survives its tags', () => {
+test('restores metadata from its tags', () => {
   const metadata = {
     roles: ['etcd', 'api'],
     addresses: new Map([['peer', '10.0.0.1:2380']]),

@@ -6,7 +6,7 @@ import { SerfIntents } from '../../../src/core/gossip/index.ts';
 import { Suspicion, suspicionTimes } from '../../../src/core/gossip/suspicion.ts';
 import { seeded } from '../../sim/gossip/simulation.ts';
 
-test('suspicion shrinks with every independent voice, down to its shortest', () => {
+test('shortens the suspicion timeout with every independent confirmation, down to the minimum', () => {
   const times = { expected: 3, minMs: 2000, maxMs: 30_000 };
   const suspicion = new Suspicion(times, 'a', 0);
   const expected = [30_000, 16_000, 7810, 2000];
@@ -22,14 +22,14 @@ test('suspicion shrinks with every independent voice, down to its shortest', () 
   assert.equal(suspicion.deadlineMs(), 2500);
 });
 
-test('small rings do not wait for voices that cannot come', () => {
+test('starts at the shortest suspicion timeout in rings too small for confirmations', () => {
   const settings = { suspicionMult: 4, suspicionMaxMult: 6, probeIntervalMs: 1000 };
   assert.deepEqual(suspicionTimes(3, settings), { expected: 0, minMs: 4000, maxMs: 24_000 });
   assert.deepEqual(suspicionTimes(100, settings), { expected: 2, minMs: 8000, maxMs: 48_000 });
   assert.equal(new Suspicion(suspicionTimes(3, settings), 'a', 0).deadlineMs(), 4000);
 });
 
-test('local health stays within its bounds', () => {
+test('keeps local health within its bounds', () => {
   const awareness = new Awareness(8);
   awareness.apply(-3);
   assert.equal(awareness.scale(100), 100);
@@ -38,7 +38,7 @@ test('local health stays within its bounds', () => {
   assert.equal(awareness.scale(100), 800);
 });
 
-test('the broadcast queue: news replaces news, least sent first, each so often, always bounded', () => {
+test('replaces queued broadcasts by subject, sends the least sent first, and bounds transmissions and length', () => {
   const random = seeded(4);
   const finished: [number, boolean][] = [];
   const limits = { maxCount: 12, maxBytes: 400 };
@@ -65,14 +65,14 @@ test('the broadcast queue: news replaces news, least sent first, each so often, 
   for (const times of sentTimes.values()) assert.ok(times <= 3);
 });
 
-test('retransmissions grow with the logarithm of the ring', () => {
+test('scales retransmissions with the logarithm of the ring size', () => {
   assert.deepEqual(
     [1, 2, 9, 10, 99, 100].map((members) => transmitLimit(4, members)),
     [4, 4, 4, 8, 8, 12],
   );
 });
 
-test('intents: newer wins, each passed on once, a false farewell of ours is contradicted', () => {
+test('applies the newer intent, passes each on once, and refutes a forged leave of this member', () => {
   const intents = new SerfIntents('me', 100);
   const ours = intents.join();
   assert.deepEqual(intents.receive({ kind: 'leave', ltime: 10, node: 'b', prune: false }), {
@@ -89,13 +89,13 @@ test('intents: newer wins, each passed on once, a false farewell of ours is cont
   assert.deepEqual([intents.receive(event).rebroadcast, intents.receive(event).rebroadcast], [true, false]);
 });
 
-test('a clock from the far future is not believed', () => {
+test('rejects a Lamport time in the far future', () => {
   const intents = new SerfIntents('me', 100);
   assert.equal(intents.receive({ kind: 'join', ltime: Number.MAX_SAFE_INTEGER, node: 'b' }).rebroadcast, false);
   assert.ok(intents.join().ltime < 10);
 });
 
-test('what is remembered of strangers is bounded', () => {
+test('bounds the state kept about unknown members', () => {
   const intents = new SerfIntents('me', 10);
   for (let i = 0; i < 100; i++) intents.receive({ kind: 'join', ltime: i + 2, node: `x${i}` });
   assert.equal(intents.state().statusTimes.size, 10);
