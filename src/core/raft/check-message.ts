@@ -2,15 +2,12 @@ import { RaftError } from './errors.ts';
 import type { Entry, Message } from './types.ts';
 
 /**
- * A term that leaps further ahead is not the work of elections: at ten a second this takes years. Keeps one bad peer
- * from using terms up.
+ * Largest accepted increase of the term. Elections cannot reach it: at ten per second that takes years. It keeps one
+ * faulty peer from exhausting the terms.
  */
 const MAX_TERM_LEAP = 2 ** 32;
 
-/**
- * Throws `BadMessage` for what no correct member sends; the caller has made sure who it is from and that the shape is
- * right.
- */
+/** Throws `BadMessage` for a message that no correct member sends. The caller has verified the sender and the shape. */
 export function checkMessage(message: Message, self: string, term: number): void {
   if (message.to !== self) throw bad(message, `it is addressed to ${message.to}`);
   if (message.from === self || message.from === '') throw bad(message, 'its sender makes no sense');

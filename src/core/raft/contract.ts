@@ -1,4 +1,4 @@
-/** What the shell of a member uses of its consensus machine. */
+/** Interface of the consensus machine that a member's shell uses. */
 import type { ProgressState } from './progress.ts';
 import type {
   ConfChange,
@@ -14,8 +14,8 @@ import type {
 } from './types.ts';
 
 /**
- * Where proposals went: into this leader's log, to be committed or lost; or to the leader, where anything may become of
- * them.
+ * Destination of proposals. `appended`: they are in this leader's log, to be committed or lost. `forwarded`: they were
+ * sent to the leader and may be lost or appended there.
  */
 export type Proposed =
   | { readonly kind: 'appended'; readonly term: number; readonly first: number; readonly last: number }
@@ -42,68 +42,74 @@ export interface RaftStatus {
   readonly lastIndex: number;
   readonly conf: ConfState;
   readonly transferTarget: NodeId | undefined;
-  /** Leader only; empty elsewhere. */
+  /** Replication progress by member. Empty unless this member is the leader. */
   readonly progress: ReadonlyMap<NodeId, MemberProgress>;
 }
 
 /**
- * One member's consensus machine (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation, "the thesis"). It never
- * does anything: inputs change its state, `ready()` returns the work that follows, `advance()` says that it is done.
- * See `Ready` for the order of that work. Operating failures are `RaftError`s: what was asked has not happened, and the
- * machine goes on (after `LogLost` it must not: see there). Anything else that is thrown is a bug, and the member must
- * not go on.
+ * One member's consensus machine (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation, "the thesis"). It
+ * performs no I/O: inputs change its state, `ready()` returns the work to perform, `advance()` confirms that the work
+ * is done. See `Ready` for the order of the work. Operating failures are `RaftError`s: the request had no effect and
+ * the machine remains usable, except after `LogLost`. Any other exception is a bug, and the member must stop.
  */
 export interface Raft {
-  /** A message from a peer whose name the transport has proven. */
+  /** Handles a message from a peer whose identity the transport has verified. */
   step(message: Message): void;
-  /** A fixed amount of time has passed. */
+  /** Advances the clock by one fixed interval. */
   tick(): void;
-  /** Asks for an election now, whatever gossip or the clock say. */
+  /** Starts an election now, regardless of gossip and timeouts. */
   campaign(): void;
   /** Throws `NoLeader`, `NotLeader`, `Transferring`, `Overloaded`, `Removed`. */
   propose(data: readonly Uint8Array[]): Proposed;
   /**
-   * Leader only; one that is to be removed had better hand leadership over first, or the others wait for their
-   * timeouts. Throws `NotLeader`, `Transferring`, `ConfChangePending`, `BadConfChange`.
+   * Proposes a change of the configuration; only the leader can. A leader that is to be removed should first transfer
+   * leadership; otherwise the other members wait for their election timeouts. Throws `NotLeader`, `Transferring`,
+   * `ConfChangePending`, `BadConfChange`.
    */
   proposeConfChange(change: ConfChange): { readonly index: number; readonly term: number };
   /**
-   * Answered by `Ready.readStates` or `Ready.abortedReads`, or, at a restart, by nothing. Throws `NoLeader`,
-   * `Overloaded`.
+   * Requests a linearizable read. The result appears in `Ready.readStates` or `Ready.abortedReads`; after a restart it
+   * never appears. Throws `NoLeader`, `Overloaded`.
    */
   readIndex(context: ReadContext): void;
-  /** Throws `NoLeader`, `BadTarget`. Success shows in `status().leader`. */
+  /** Starts a transfer of leadership. Success is visible in `status().leader`. Throws `NoLeader`, `BadTarget`. */
   transferLeadership(to: NodeId): void;
   hasReady(): boolean;
   ready(): Ready;
-  /** The oldest Ready that is not done is done. */
+  /** Confirms that the work of the oldest outstanding Ready is done. */
   advance(ready: Ready): void;
   status(): RaftStatus;
-  /** As in `status`, for those who ask often. */
+  /** Same values as in `status()`, for frequent callers. */
   readonly term: number;
   readonly lastIndex: number;
 
   /** The term of the entry at `index`; undefined outside the log. */
   termAt(index: number): number | undefined;
-  /** Forgets the log up to `index`, which must be applied and in the state machine's durable state. */
+  /** Discards the log up to `index`, which must be applied and part of the durable state machine. */
   compact(index: number): void;
-  /** The answer to `Ready.entryReads`. */
+  /** Delivers the entries requested in `Ready.entryReads`. */
   entriesRead(from: number, entries: readonly Entry[]): void;
-  /** What to step into `to` once it has the whole snapshot; undefined if this member no longer leads. */
+  /**
+   * Message that the shell steps into `to` once `to` has the whole snapshot. Undefined if this member is no longer the
+   * leader.
+   */
   snapshotMessage(to: NodeId, snapshot: SnapshotMeta): Message | undefined;
-  /** A stream of a snapshot of `index` has begun or has moved on. Reported more often than every election timeout. */
+  /**
+   * Reports that the stream of a snapshot of `index` has started or made progress. Must be called more often than every
+   * election timeout.
+   */
   snapshotProgress(to: NodeId, index: number): void;
-  /** The stream has ended; if it has not delivered, another request follows. */
+  /** Reports the end of the stream. If the snapshot was not delivered, another request follows. */
   snapshotDone(to: NodeId, delivered: boolean): void;
-  /** The transport could not deliver something to `to`. */
+  /** Reports that the transport could not deliver a message to `to`. */
   unreachable(to: NodeId): void;
 
-  /** Gossip has confirmed that `leader` is dead. */
+  /** Reports that gossip has confirmed the death of `leader`. */
   leaderConfirmedDead(leader: NodeId): void;
-  /** Gossip: others have seen `leader` alive just now. Holds for `ticks`. */
+  /** Reports that, according to gossip, other members currently reach `leader`. Valid for `ticks`. */
   othersSeeLeader(leader: NodeId, ticks: number): void;
-  /** Gossip: who is how far and how well; itself included. */
+  /** Sets the log positions and health that gossip reports, including this member's own. */
   setPeerHints(peers: readonly PeerHint[]): void;
-  /** New times, from measured flushes and round trips. Both ends of a cluster should use about the same. */
+  /** Sets new timeouts, derived from measured flushes and round trips. All members should use similar values. */
   setTiming(electionTicks: number, heartbeatTicks: number): void;
 }

@@ -2,7 +2,7 @@ import { lead } from './leader.ts';
 import type { RaftNode } from './node.ts';
 import type { MessageOf, NodeId } from './types.ts';
 
-/** Followers and candidates: time passes. */
+/** Advances the election timeout of a follower or candidate. */
 export function tickElection(node: RaftNode): void {
   node.electionElapsed++;
   if (!node.promotable) return;
@@ -12,7 +12,8 @@ export function tickElection(node: RaftNode): void {
   }
   if (node.electionElapsed < node.electionTimeout) return;
   if (node.hints.veto(node.leader)) {
-    // Calm: only this member has lost sight of the leader. Votes for others are not held back by this.
+    // Gossip reports that other members still reach the leader, so the election is postponed. Votes for other
+    // candidates are not delayed.
     node.electionTimeout += node.electionTicks;
     return;
   }
@@ -20,26 +21,25 @@ export function tickElection(node: RaftNode): void {
 }
 
 /**
- * Prompt and orderly: a confirmed-dead leader is replaced without waiting, by the best candidate first, the others a
- * little later each.
+ * Whether to campaign before the election timeout. A leader that gossip has confirmed dead is replaced at once: the
+ * best candidate campaigns first, each further one a little later.
  */
 function hurried(node: RaftNode): boolean {
   const dead = node.hints.deadLeader;
   if (dead === undefined || (node.leader !== undefined && node.leader !== dead)) return false;
   if (node.role === 'candidate') {
-    // No candidate has won: two peers ranked themselves first on stale hints of each other. Ranking by name alone
-    // cannot be stale.
+    // No candidate has won: two peers ranked themselves first because their hints of each other were stale. Ranking by
+    // name alone cannot be stale.
     const turn = node.hints.turn(node.id, node.membership);
     return node.electionElapsed >= (turn * 2 + 3) * node.heartbeatTicks;
   }
   const rank = node.hints.rank(node.id, node.log.last, node.membership);
-  // A first attempt by the best at once; later ones when the votes have had time to come back, and before the next best
-  // begins.
+  // The best candidate campaigns at once. Later attempts leave time for the votes to return before the next best
+  // candidate starts.
   const wait = node.role === 'follower' && node.leader === dead ? rank * 2 : rank * 2 + 1;
   return node.electionElapsed >= wait * node.heartbeatTicks;
 }
 
-/** Gossip has confirmed the leader's death. */
 export function leaderConfirmedDead(node: RaftNode, leader: NodeId): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader)) return;
   // A repeated hint only extends the hold: the delay of the lower-ranked peers starts once.
@@ -49,9 +49,9 @@ export function leaderConfirmedDead(node: RaftNode, leader: NodeId): void {
 }
 
 /**
- * Asks for votes. `pre`: whether it would win, changing nothing; `real`; or `transfer`, when the leader has asked for
- * it. A vote is asked for only when term and own vote are on disk, together with the entries that the request boasts
- * of.
+ * Requests votes. `pre`: checks whether this member would win, without changing state. `real`: starts an election.
+ * `transfer`: starts the election that the leader requested. Vote requests are sent only after the term, the own vote
+ * and the entries they refer to are on disk.
  */
 export function campaign(node: RaftNode, kind: 'pre' | 'real' | 'transfer'): void {
   if (node.role === 'leader' || !node.promotable) return;
@@ -69,7 +69,7 @@ export function campaign(node: RaftNode, kind: 'pre' | 'real' | 'transfer'): voi
   for (const to of others) node.promise({ type: 'vote', to, lastIndex, lastTerm, transfer, leaderDead });
 }
 
-/** Counts a vote. */
+/** Records a vote and acts on the result of the election. */
 export function poll(node: RaftNode, from: NodeId, granted: boolean): void {
   if (!node.votes.has(from)) node.votes.set(from, granted);
   const result = node.membership.voteResult(node.votes);
@@ -81,10 +81,10 @@ export function poll(node: RaftNode, from: NodeId, granted: boolean): void {
 }
 
 /**
- * Whether a request for votes is to be ignored because this member has a leader (thesis §4.2.3, §9.6): a member that
- * was cut off or removed cannot disturb a working cluster. When gossip has confirmed the leader's death to this member
- * the leader is not defended at all; when only the candidate says so, it is defended for as long as heartbeats would
- * still be on their way.
+ * Whether to ignore a vote request because this member has a leader (thesis §4.2.3, §9.6), so that a partitioned or
+ * removed member cannot disturb a working cluster. If gossip has confirmed the leader's death to this member, the
+ * request is not ignored. If only the candidate reports the death, it is ignored for as long as heartbeats could still
+ * be in flight.
  */
 export function defendsLeader(node: RaftNode, message: MessageOf<'preVote'> | MessageOf<'vote'>): boolean {
   if (message.type === 'vote' && message.transfer) return false;
@@ -95,7 +95,7 @@ export function defendsLeader(node: RaftNode, message: MessageOf<'preVote'> | Me
   return node.electionElapsed < lease;
 }
 
-/** A request for votes of this term, or a question about a later one. */
+/** Responds to a vote request of this term or to a pre-vote of a later term. */
 export function answerVote(node: RaftNode, message: MessageOf<'preVote'> | MessageOf<'vote'>): void {
   const free =
     node.vote === message.from ||
@@ -104,8 +104,8 @@ export function answerVote(node: RaftNode, message: MessageOf<'preVote'> | Messa
   const granted = free && node.log.upToDate(message.lastIndex, message.lastTerm);
   const to = message.from;
   if (message.type === 'preVote') {
-    // The answer to a question about a later term carries that term; a refusal carries this member's own, so that the
-    // asker catches up.
+    // A granted pre-vote carries the term of the request. A refusal carries this member's own term, so that the
+    // candidate catches up.
     if (granted) node.promise({ type: 'preVoteResp', to, term: message.term, granted });
     else node.promise({ type: 'preVoteResp', to, granted, ...node.known() });
     return;

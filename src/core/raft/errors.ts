@@ -1,18 +1,19 @@
 import { CodedError } from '../../base/errors.ts';
 
 /**
- * What can go wrong without anybody having made a programming error.
+ * Operating errors of the consensus machine.
  *
- * - `NoLeader`, `NotLeader`: ask again later, or ask the leader that `status().leader` names.
- * - `Transferring`: leadership is on its way to another member; ask again shortly.
- * - `Overloaded`: a bound on uncommitted bytes or pending reads is reached; back off.
+ * - `NoLeader`, `NotLeader`: retry later, or send the request to the leader in `status().leader`.
+ * - `Transferring`: leadership is being transferred to another member; retry shortly.
+ * - `Overloaded`: the limit of uncommitted bytes or pending reads is reached; back off.
  * - `Removed`: this member is not in the configuration.
- * - `BadConfChange`, `ConfChangePending`: the change makes no sense now, or another one has not been applied yet.
- * - `BadTarget`: leadership cannot go to that member.
- * - `BadMessage`: a peer sent something that no correct member sends. Nothing has changed.
- * - `Diverged`: a peer contradicts what this member knows to be committed: another cluster's member, or a damaged log.
- * - `LogLost`: the leader knows of entries that this member acknowledged and no longer has. It must not go on under
- *   this id.
+ * - `BadConfChange`: the change is not valid for the current configuration.
+ * - `ConfChangePending`: an earlier change has not been applied yet.
+ * - `BadTarget`: leadership cannot be transferred to that member.
+ * - `BadMessage`: a peer sent a message that no correct member sends. No state has changed.
+ * - `Diverged`: a peer contradicts an entry that is committed here: it belongs to another cluster, or a log is damaged.
+ * - `LogLost`: the leader has proof that this member acknowledged entries that it no longer has. The member must not
+ *   continue with this ID.
  */
 export type RaftErrorCode =
   | 'NoLeader'

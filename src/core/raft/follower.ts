@@ -3,7 +3,7 @@ import { Membership } from './membership.ts';
 import type { RaftNode } from './node.ts';
 import type { MessageOf } from './types.ts';
 
-/** The leader of this term has spoken. */
+/** Records a message from the leader of this term. Throws `Diverged` if this member has another leader in this term. */
 export function heardLeader(node: RaftNode, leader: string): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader))
     throw new RaftError('Diverged', `${leader} and ${node.leader} both claim to lead in term ${node.term}`);
@@ -24,7 +24,7 @@ export function onAppend(node: RaftNode, message: MessageOf<'append'>): void {
       `entry ${foreign?.index ?? prevIndex} is committed here with another term than ${to} has`,
     );
   if (prevIndex < log.committed) {
-    // Old news. What is committed agrees with every later leader's log.
+    // The message is outdated. Committed entries are in the log of every later leader, so they match.
     if (!message.quiet) accept(node, to, log.committed);
     return;
   }
@@ -55,7 +55,7 @@ export function onHeartbeat(node: RaftNode, message: MessageOf<'heartbeat'>): vo
   node.promise({ type: 'heartbeatResp', to: message.from, round: message.round });
 }
 
-/** A snapshot has arrived, complete. It replaces everything, unless this member has moved on by other means. */
+/** Installs a complete snapshot. It replaces the whole log, unless the log already extends beyond it. */
 export function onSnapshot(node: RaftNode, message: MessageOf<'snapshot'>): void {
   const { log } = node;
   const { snapshot, from: to } = message;

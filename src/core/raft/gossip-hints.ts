@@ -2,15 +2,15 @@ import type { Membership } from './membership.ts';
 import type { NodeId, PeerHint } from './types.ts';
 
 /**
- * Hints from gossip. They inform and never decide: hints make an election start sooner, later or elsewhere, and a
- * member that receives false hints still needs a quorum's votes. So every hint wears off by itself, counted in ticks.
+ * Hints from gossip. They never decide an election: they make it start earlier, later or at another member. A member
+ * with wrong hints still needs the votes of a quorum, and every hint expires after a number of ticks.
  */
 export class GossipHints {
   #now = 0;
   #dead: { readonly leader: NodeId; readonly until: number } | undefined;
   #seen: { readonly leader: NodeId; readonly until: number } | undefined;
   #peers: readonly PeerHint[] = [];
-  /** Elections put off in a row because others see the leader. */
+  /** Number of consecutive elections postponed because other members see the leader. */
   #vetoes = 0;
 
   tick(): void {
@@ -30,18 +30,21 @@ export class GossipHints {
     this.#peers = peers;
   }
 
-  /** Word from the leader itself overrules all hearsay. */
+  /** A message from the leader itself overrides all gossip about it. */
   heardFrom(leader: NodeId): void {
     this.#vetoes = 0;
     if (this.#dead?.leader === leader) this.#dead = undefined;
   }
 
-  /** The leader that is confirmed dead; as long as it is, elections are in a hurry. */
+  /** Leader that is confirmed dead. While it is set, elections start early. */
   get deadLeader(): NodeId | undefined {
     return this.#dead !== undefined && this.#now < this.#dead.until ? this.#dead.leader : undefined;
   }
 
-  /** Whether to put an election off because others still see `leader`. Says so a few times in a row at most. */
+  /**
+   * Whether to postpone an election because other members still see `leader`. The number of consecutive postponements
+   * is limited.
+   */
   veto(leader: NodeId | undefined): boolean {
     if (leader === undefined || this.#seen?.leader !== leader || this.#now >= this.#seen.until) return false;
     if (this.#vetoes >= MAX_VETOES) return false;
@@ -49,14 +52,14 @@ export class GossipHints {
     return true;
   }
 
-  /** How many voters are before `self` by their names alone, the dead leader aside. */
+  /** Number of voters whose names sort before `self`, without the dead leader. */
   turn(self: NodeId, membership: Membership): number {
     return membership.ids().filter((id) => id < self && id !== this.deadLeader && membership.isVoter(id)).length;
   }
 
   /**
-   * How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there
-   * is one first.
+   * Number of voters that should campaign before `self`: alive, healthier or with a longer log. Names break ties, so
+   * exactly one is first.
    */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
     // Without hints, rank by name alone: two peers that campaign at the same time split the votes.

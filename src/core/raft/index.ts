@@ -1,6 +1,6 @@
 /**
- * Consensus: raft as a pure machine. Pre-vote, check-quorum, read-index without clocks, learners, joint configurations,
- * gossip as hints.
+ * Raft consensus as a pure state machine, with pre-vote, check-quorum, read-index without clocks, learners, joint
+ * configurations and gossip hints.
  */
 export type { Raft } from './contract.ts';
 export { RaftError } from './errors.ts';

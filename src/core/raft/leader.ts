@@ -5,28 +5,30 @@ import type { RaftNode } from './node.ts';
 import type { Progress } from './progress.ts';
 import type { ConfChange, Entry, MessageOf, NodeId } from './types.ts';
 
-/** A candidate has won. */
+/** Turns a candidate that won its election into the leader. */
 export function lead(node: RaftNode): void {
   node.becomeLeader();
-  // Nothing of earlier terms can be committed, and no read served, before something of this one is (paper §5.4.2, §8).
+  // Commit an entry of the current term first (paper §5.4.2, §8); until then no earlier entry is committed and no read
+  // is served.
   appendOwn(node, [{ ...node.position(), kind: 'noop' }]);
   broadcastAppend(node);
 }
 
-/** Puts entries into the leader's own log. They count as its own once they are on disk. */
+/** Appends entries to the leader's own log. They count towards the quorum once they are on disk. */
 export function appendOwn(node: RaftNode, entries: readonly Entry[]): void {
   for (const entry of entries) node.uncommittedBytes += entryBytes(entry);
   node.log.append(entries);
 }
 
-/** The leader's log is on disk up to here. */
+/** Handles a completed write of the leader's own log. */
 export function leaderWritten(node: RaftNode): void {
   const own = node.progress.get(node.id);
   if (own?.accept(node.log.stable) && advanceCommit(node)) broadcastAppend(node);
 }
 
 /**
- * Commits what a quorum has on disk, if it is of this term (paper §5.4.2, figure 8). True if that is more than before.
+ * Advances the commit index to the highest index that a quorum has on disk, if its entry is of this term (paper §5.4.2,
+ * figure 8). Returns true if it advanced.
  */
 export function advanceCommit(node: RaftNode): boolean {
   const { log } = node;
@@ -47,7 +49,7 @@ export function tickLeader(node: RaftNode): void {
   node.heartbeatElapsed++;
   if (node.electionElapsed >= node.electionTicks) {
     node.electionElapsed = 0;
-    // A transfer that has not worked by now has failed; write again.
+    // The transfer did not complete within an election timeout, so it is cancelled and writes are accepted again.
     node.transferTarget = undefined;
     if (!quorumActive(node)) {
       node.becomeFollower(node.term, undefined);
@@ -65,10 +67,13 @@ export function tickLeader(node: RaftNode): void {
   if (node.heartbeatElapsed >= node.heartbeatTicks) broadcastHeartbeat(node);
 }
 
-/** Election timeouts without progress after which a snapshot's stream is taken for dead. */
+/** Election timeouts without progress after which a snapshot stream counts as failed. */
 const SNAPSHOT_PATIENCE = 3;
 
-/** A leader that hears from no quorum cannot commit and must not make anybody wait (thesis §6.2). */
+/**
+ * Whether a quorum is active. A leader without an active quorum cannot commit and steps down, so that clients do not
+ * wait (thesis §6.2).
+ */
 function quorumActive(node: RaftNode): boolean {
   const heard = new Map<NodeId, boolean>();
   for (const [id, progress] of node.progress) heard.set(id, id === node.id || progress.active);
@@ -83,7 +88,7 @@ export function broadcastHeartbeat(node: RaftNode): void {
     node.send({
       type: 'heartbeat',
       to,
-      // Never more than the member is known to have.
+      // The commit index sent never exceeds the entries that the member is known to have.
       commit: Math.min(progress.match, node.log.committed),
       round: node.reads.round,
     });
@@ -96,9 +101,9 @@ export function broadcastAppend(node: RaftNode): void {
 }
 
 /**
- * Sends what `id` needs next: entries, or, if `evenEmpty`, the news of the commit index; or asks the shell to read
- * entries or to stream a snapshot. True if entries were sent. `news`: without entries it only informs; a follower that
- * is probed for liveness, or for its log position, has to respond.
+ * Sends the entries that `id` needs next. Without entries, it sends the commit index if `evenEmpty` is set. If the
+ * entries are not in memory, it requests a disk read or a snapshot stream from the shell. Returns true if entries were
+ * sent. With `news`, a message without entries needs no response; a probe for liveness or for the log position does.
  */
 function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
   if (progress.paused) return false;
@@ -115,7 +120,7 @@ function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: b
       readEntries(node, progress);
       return false;
     }
-    // A probe without entries finds out where the logs part as well, and costs no read.
+    // A probe without entries also finds where the logs diverge, and needs no disk read.
   }
   if (entries.length === 0 && !evenEmpty && progress.state !== 'probe') return false;
   const quiet = news && entries.length === 0 && progress.state === 'replicate';
@@ -149,7 +154,7 @@ function transmit(
   return last !== undefined;
 }
 
-/** Sends as much as may be in flight. */
+/** Sends entries until the in-flight limit is reached. */
 function sendAll(node: RaftNode, id: NodeId, progress: Progress): void {
   while (progress.state === 'replicate' && sendAppend(node, id, progress, false));
 }
@@ -160,7 +165,7 @@ function readEntries(node: RaftNode, progress: Progress): void {
     node.entryReads.push({ from: progress.next, maxBytes: node.config.maxAppendBytes });
 }
 
-/** The shell has read entries, or none if they have been compacted meanwhile. */
+/** Handles entries that the shell has read from disk. The list is empty if they were compacted meanwhile. */
 export function entriesRead(node: RaftNode, from: number, entries: readonly Entry[]): void {
   if (node.role !== 'leader') return;
   for (const [id, progress] of node.peers()) {
@@ -173,7 +178,7 @@ export function entriesRead(node: RaftNode, from: number, entries: readonly Entr
       continue;
     }
     assert(entries.length > 0, 'entries that are not compacted can be read');
-    // What was read may have been overwritten since, if leadership was lost and won again; then it is read again.
+    // The entries may have been overwritten since, if leadership was lost and won again. Then they are read again.
     const good = entries.every((entry, i) => entry.index === from + i && node.log.term(entry.index) === entry.term);
     if (good) transmit(node, id, progress, prevTerm, entries);
     sendAll(node, id, progress);
@@ -181,13 +186,13 @@ export function entriesRead(node: RaftNode, from: number, entries: readonly Entr
 }
 
 function sendSnapshot(node: RaftNode, to: NodeId, progress: Progress): void {
-  // A stream to somebody who is not there only costs.
+  // An inactive member gets no snapshot stream.
   if (!progress.active) return;
   progress.becomeSnapshot(node.log.emitted);
   node.snapshotsToSend.push({ to, index: Math.max(node.log.base.index, progress.match + 1) });
 }
 
-/** The stream of a snapshot of `index` to `id` moves. */
+/** Records progress of the snapshot stream to `id`. */
 export function snapshotProgress(node: RaftNode, id: NodeId, index: number): void {
   const progress = node.progress.get(id);
   if (progress?.state !== 'snapshot') return;
@@ -195,7 +200,10 @@ export function snapshotProgress(node: RaftNode, id: NodeId, index: number): voi
   progress.snapshotIdle = 0;
 }
 
-/** The stream to `id` has ended. Either way its next sign of life says where it stands. */
+/**
+ * Ends the snapshot state of `id`. Its next response reports its log position, whether or not the snapshot was
+ * delivered.
+ */
 export function snapshotDone(node: RaftNode, id: NodeId, delivered: boolean): void {
   const progress = node.progress.get(id);
   if (progress?.state !== 'snapshot') return;
@@ -204,7 +212,7 @@ export function snapshotDone(node: RaftNode, id: NodeId, delivered: boolean): vo
   progress.probing = true;
 }
 
-/** The transport could not deliver to `id`: what was sent on trust may be lost. */
+/** Returns `id` to the probe state, because messages in flight may be lost. */
 export function unreachable(node: RaftNode, id: NodeId): void {
   const progress = node.progress.get(id);
   if (progress?.state === 'replicate') progress.becomeProbe();
@@ -217,7 +225,7 @@ export function onAppendResp(node: RaftNode, message: MessageOf<'appendResp'>): 
     throw new RaftError('BadMessage', `appendResp from ${message.from}: index ${message.index} was never sent`);
   progress.active = true;
   if (message.rejected) {
-    // Whole terms are skipped instead of single entries (paper §5.3, end).
+    // Skip whole terms instead of single entries (paper §5.3, end).
     const { index } = node.log.agreement(message.hintIndex, message.hintTerm);
     if (progress.reject(message.index, index)) sendAppend(node, message.from, progress, true);
     return;
@@ -243,7 +251,7 @@ export function onHeartbeatResp(node: RaftNode, message: MessageOf<'heartbeatRes
   confirmReads(node);
 }
 
-/** A read asked of the leader. */
+/** Registers a read at the leader. */
 export function registerRead(node: RaftNode, context: string, from: NodeId | undefined): void {
   if (node.log.term(node.log.committed) !== node.term) node.reads.postpone({ context, from });
   else node.reads.add({ context, from }, node.log.committed);
@@ -257,7 +265,10 @@ function confirmReads(node: RaftNode): void {
     node.ackRead(read.context, read.from, read.index);
 }
 
-/** Proposes a change of the configuration. One at a time: the next only after this one has been applied here. */
+/**
+ * Proposes a change of the configuration. Only one can be pending: the next one is accepted after this one has been
+ * applied here.
+ */
 export function proposeConf(node: RaftNode, change: ConfChange): Entry {
   if (node.confIndex > node.log.emitted)
     throw new RaftError('ConfChangePending', `the change at index ${node.confIndex} has not been applied yet`);
@@ -269,7 +280,7 @@ export function proposeConf(node: RaftNode, change: ConfChange): Entry {
   return entry;
 }
 
-/** The configuration has changed under the leader. */
+/** Updates the leader's state after its configuration changed. */
 export function leaderReconfigured(node: RaftNode): void {
   node.trackMembers();
   if (node.transferTarget !== undefined && !node.membership.isVoter(node.transferTarget))
@@ -280,13 +291,15 @@ export function leaderReconfigured(node: RaftNode): void {
   if (!node.membership.isVoter(node.id)) node.becomeFollower(node.term, undefined);
 }
 
-/** A joint configuration is left as soon as it has been applied. */
+/** Proposes to leave a joint configuration as soon as it has been applied. */
 export function leaveJoint(node: RaftNode): void {
   if (node.role === 'leader' && node.membership.joint && node.confIndex <= node.log.emitted)
     proposeConf(node, { steps: [] });
 }
 
-/** Hands leadership to `target` (thesis §3.10): brings it up to date, then has it campaign at once. */
+/**
+ * Transfers leadership to `target` (thesis §3.10): brings its log up to date, then requests that it campaigns at once.
+ */
 export function transfer(node: RaftNode, target: NodeId): void {
   const progress = node.progress.get(target);
   if (target === node.id) return;
@@ -294,7 +307,7 @@ export function transfer(node: RaftNode, target: NodeId): void {
     throw new RaftError('BadTarget', `member ${target} does not vote`);
   if (node.transferTarget === target) return;
   node.transferTarget = target;
-  // It has one election timeout.
+  // The transfer has one election timeout to complete.
   node.electionElapsed = 0;
   if (progress.match === node.log.last) sendTimeoutNow(node);
   else sendAppend(node, target, progress, true);

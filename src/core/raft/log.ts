@@ -3,8 +3,8 @@ import { TermRuns } from './term-runs.ts';
 import type { Entry, SnapshotMeta, StoredState } from './types.ts';
 
 /**
- * What an entry counts for in every bound on bytes: its payload and a little for its frame, so that empty entries count
- * too.
+ * Bytes that an entry counts for in every limit: its payload plus a constant for its frame, so that empty entries count
+ * as well.
  */
 export function entryBytes(entry: Entry): number {
   if (entry.kind === 'data') return entry.data.length + 16;
@@ -13,9 +13,9 @@ export function entryBytes(entry: Entry): number {
 }
 
 /**
- * The log. From left to right: `base` (compacted up to here), `applied` (reported by the shell), `emitted` (handed out
- * to be applied), `committed`, and beside those `stable` (on this member's disk), `handed` (handed out to be written),
- * `last`. Entries before `memoryFrom` are on disk only.
+ * The log. Its positions in ascending order: `base` (compacted up to here), `applied` (reported by the shell),
+ * `emitted` (returned to the shell to be applied), `committed`, `last`. Independent of those: `stable` (on this
+ * member's disk) and `handed` (returned to the shell to be written). Entries before `memoryFrom` are only on disk.
  */
 export class RaftLog {
   #base: { readonly index: number; readonly term: number };
@@ -53,7 +53,7 @@ export class RaftLog {
     assert(applied >= base.index, 'what was compacted has been applied');
     assert(this.#memoryFrom <= applied + 1, 'entries that are not applied are given at start');
     assert(this.committed <= this.last, 'a stored commit index lies inside the log');
-    // Throws when the terms of entries that are only on disk were not given.
+    // Throws if the terms of entries that are only on disk are missing.
     if (base.index + 1 < this.#memoryFrom) this.#terms.at(base.index + 1);
   }
 
@@ -69,7 +69,7 @@ export class RaftLog {
     return this.term(this.last) ?? 0;
   }
 
-  /** A snapshot has arrived and is not on disk yet: the state machine is not to be touched. */
+  /** A received snapshot is not on disk yet, so the state machine must not be used. */
   get installing(): boolean {
     return this.#installing !== undefined;
   }
@@ -81,12 +81,12 @@ export class RaftLog {
     return this.#terms.at(index);
   }
 
-  /** Whether a log that ends so has at least everything that this one has (paper §5.4.1). */
+  /** Whether a log that ends with this index and term is at least as up to date as this one (paper §5.4.1). */
   upToDate(lastIndex: number, lastTerm: number): boolean {
     return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.last);
   }
 
-  /** The last index up to `index` whose term is at most `term`: where two logs can agree at best. */
+  /** The last index up to `index` whose term is at most `term`: the highest index at which the two logs can agree. */
   agreement(index: number, term: number): { readonly index: number; readonly term: number } {
     let at = Math.min(index, this.last);
     for (; at > this.#base.index; at--) {
@@ -100,7 +100,7 @@ export class RaftLog {
     return index >= this.#memoryFrom && index <= this.last;
   }
 
-  /** Entries from `from`, at least one if there is one, up to `maxBytes`. They must be in memory. */
+  /** Entries `from` to `to`, limited to `maxBytes` but at least one. They must be in memory. */
   slice(from: number, to: number, maxBytes: number): Entry[] {
     if (from > to) return [];
     assert(from >= this.#memoryFrom && to <= this.last, 'entries are in memory');
@@ -115,14 +115,14 @@ export class RaftLog {
     return taken;
   }
 
-  /** A follower's append after the check of what lies before it. Returns the index up to which the logs now agree. */
+  /** Appends entries at a follower after the consistency check. Returns the index up to which the logs now agree. */
   merge(prevIndex: number, entries: readonly Entry[]): number {
     const fresh = entries.findIndex((entry) => this.term(entry.index) !== entry.term);
     if (fresh >= 0) this.append(entries.slice(fresh));
     return prevIndex + entries.length;
   }
 
-  /** Puts `entries` where their index says, dropping whatever was there and after. */
+  /** Writes `entries` at their index and drops all later entries. */
   append(entries: readonly Entry[]): void {
     const first = entries[0];
     if (first === undefined) return;
@@ -143,7 +143,7 @@ export class RaftLog {
     this.#handed = Math.min(this.#handed, index - 1);
   }
 
-  /** Starts over behind a snapshot. */
+  /** Replaces the log with a snapshot. */
   restore(snapshot: SnapshotMeta): void {
     assert(snapshot.index > this.committed, 'a snapshot does not take back what is committed');
     this.#base = { index: snapshot.index, term: snapshot.term };
@@ -159,7 +159,7 @@ export class RaftLog {
     this.#installing = snapshot.index;
   }
 
-  /** Forgets the log up to `index`, which has been applied. */
+  /** Discards the log up to `index`, which has been applied. */
   compact(index: number): void {
     if (index <= this.#base.index) return;
     assert(index <= this.applied && index <= this.stable, 'only what is applied and on disk is compacted');
@@ -168,9 +168,7 @@ export class RaftLog {
     if (index >= this.#memoryFrom) this.#forget(index);
   }
 
-  /**
-   * Keeps the memory of applied entries bounded; a quarter is freed at a time so that it is not done for every entry.
-   */
+  /** Limits the memory of applied entries. A quarter is freed at a time, so that not every entry triggers it. */
   evict(maxBytes: number): void {
     if (this.#bytes <= maxBytes) return;
     const limit = Math.min(this.applied, this.stable);
@@ -189,7 +187,7 @@ export class RaftLog {
     return this.#handed < this.last || this.#snapshot !== undefined;
   }
 
-  /** What has to be written and has not been handed out. */
+  /** Returns the entries and the snapshot that still have to be written. */
   takeUnwritten(): { readonly entries: Entry[]; readonly snapshot: SnapshotMeta | undefined } {
     const entries = this.slice(this.#handed + 1, this.last, Number.POSITIVE_INFINITY);
     const snapshot = this.#snapshot;
@@ -198,7 +196,10 @@ export class RaftLog {
     return { entries, snapshot };
   }
 
-  /** A write is on disk. One that has been overwritten since does not count: its successor will. */
+  /**
+   * Records a completed write. A written entry that was overwritten meanwhile does not count; the write of its
+   * successor does.
+   */
   written(last: Entry | undefined, snapshot: SnapshotMeta | undefined): void {
     if (snapshot !== undefined && snapshot.index === this.#installing) {
       this.#installing = undefined;
@@ -212,8 +213,8 @@ export class RaftLog {
   }
 
   /**
-   * The next entries to apply: committed, and on this member's disk, because the rows of the log are the rows of the
-   * store.
+   * The next entries to apply: committed and on this member's disk, because the rows of the log are also the rows of
+   * the store.
    */
   nextCommitted(maxBytes: number): Entry[] {
     if (!this.hasCommitted) return [];

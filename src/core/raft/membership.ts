@@ -2,18 +2,17 @@ import { RaftError } from './errors.ts';
 import { jointReached, jointVote, type VoteResult } from './quorum.ts';
 import type { ConfChange, ConfState, ConfStep, NodeId } from './types.ts';
 
-/** More voters make writes slower without making them noticeably safer. */
+/** More voters slow down writes without a noticeable gain in safety. */
 export const MAX_VOTERS = 7;
 const MAX_LEARNERS = 16;
 
 /**
- * A configuration: who votes and who only listens. Immutable; `after` gives the next one. Neighbours in the chain of
- * configurations always share a voter in any two of their quorums, which is what makes changing them safe (thesis §4.1,
- * §4.3).
+ * An immutable configuration: voters and learners. `after` returns the next one. Any quorum of a configuration and any
+ * quorum of the next one share a voter, which makes the change safe (thesis §4.1, §4.3).
  */
 export class Membership {
   readonly incoming: ReadonlySet<NodeId>;
-  /** Not empty in a joint configuration only. */
+  /** Empty unless the configuration is joint. */
   readonly outgoing: ReadonlySet<NodeId>;
   readonly learners: ReadonlySet<NodeId>;
   readonly learnersNext: ReadonlySet<NodeId>;
@@ -37,7 +36,7 @@ export class Membership {
     return this.isVoter(id) || this.learners.has(id);
   }
 
-  /** Everybody, sorted: whatever is done to all of them is done in the same order everywhere. */
+  /** All member IDs, sorted, so that actions on all members have the same order everywhere. */
   ids(): NodeId[] {
     return [...new Set([...this.incoming, ...this.outgoing, ...this.learners])].sort();
   }
@@ -59,7 +58,9 @@ export class Membership {
     };
   }
 
-  /** The configuration after `change`. Throws `BadConfChange` when it does not follow from this one. */
+  /**
+   * Returns the configuration after `change`. Throws `BadConfChange` if the change is not valid for this configuration.
+   */
   after(change: ConfChange): Membership {
     const next = change.steps.length === 0 ? this.#left() : this.#stepped(change.steps);
     const voters = next.voters.length;
@@ -92,7 +93,7 @@ export class Membership {
       const wasVoter = voters.delete(id);
       const wasLearner = learners.delete(id);
       if (op === 'addVoter') voters.add(id);
-      // Somebody who still votes in the outgoing half cannot be a learner yet.
+      // A voter of the outgoing half cannot become a learner before the joint configuration is left.
       else if (op === 'addLearner') (wasVoter && joint ? learnersNext : learners).add(id);
       else if (!wasVoter && !wasLearner) throw refused(`member ${id} is not in the configuration`);
     }

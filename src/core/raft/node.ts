@@ -17,15 +17,12 @@ import type {
   StoredState,
 } from './types.ts';
 
-/** A message without its sender, and without its term if that is the sender's own. */
+/** A message without its sender, and without its term if that is the sender's current term. */
 type Outgoing<T = Message> = T extends { readonly term: number }
   ? Omit<T, 'from' | 'term'> & { readonly term?: number }
   : Omit<T, 'from'>;
 
-/**
- * A member's state and the few moves that everything else is made of. The rules live in `election`, `leader` and
- * `follower`.
- */
+/** State of a member and its basic transitions. The rules are in `election`, `leader` and `follower`. */
 export class RaftNode {
   readonly id: NodeId;
   readonly config: RaftConfig;
@@ -42,26 +39,26 @@ export class RaftNode {
   readonly reads = new PendingReads();
   readonly hints = new GossipHints();
 
-  /** Ticks in all; for deadlines. */
+  /** Total ticks, used for deadlines. */
   now = 0;
   /**
-   * Ticks since the leader was heard of, a vote given, an election begun; at the leader since the last check of its
-   * quorum.
+   * At a follower or candidate: ticks since the last message from the leader, granted vote or started election. At the
+   * leader: ticks since the last quorum check.
    */
   electionElapsed = 0;
   heartbeatElapsed = 0;
   electionTimeout = 0;
-  /** Leader: where leadership is going. */
+  /** At the leader: target of a transfer in progress. */
   transferTarget: NodeId | undefined;
-  /** Leader: no other change of the configuration before this index has been applied. */
+  /** At the leader: no other change of the configuration is accepted before this index has been applied. */
   confIndex = 0;
-  /** Leader: bytes proposed and not committed. */
+  /** At the leader: bytes proposed and not yet committed. */
   uncommittedBytes = 0;
 
   messages: Message[] = [];
-  /** Promises: they go out once what they promise is on disk. */
+  /** Messages that acknowledge durable state. They are sent after that state is on disk. */
   messagesAfterPersist: Message[] = [];
-  /** A vote for itself counts once it is on disk, like everybody's. */
+  /** The own vote counts once it is on disk, as at every other voter. */
   ownVote = false;
   readStates: ReadState[] = [];
   abortedReads: ReadContext[] = [];
@@ -88,8 +85,8 @@ export class RaftNode {
   }
 
   /**
-   * Whether this member may ask for votes. A change of the configuration that is known to be committed has to be
-   * applied first.
+   * Whether this member may campaign. It must be a voter, and every committed change of the configuration must be
+   * applied.
    */
   get promotable(): boolean {
     return this.membership.isVoter(this.id) && !this.log.installing && !this.log.hasCommittedConfChange();
@@ -110,7 +107,7 @@ export class RaftNode {
     return { term: this.term, ...message, from: this.id } as Message;
   }
 
-  /** Whatever belonged to the role that ends here goes. */
+  /** Clears the state of the role that ends. */
   #leaveRole(term: number): void {
     assert(term >= this.term && Number.isSafeInteger(term), 'terms only grow');
     if (term !== this.term) {
@@ -136,7 +133,7 @@ export class RaftNode {
     this.leader = leader;
   }
 
-  /** Asks without changing its term: nothing is disturbed if the answer is no (thesis §9.6). */
+  /** Starts a pre-vote without a new term, so that a lost pre-vote has no effect on other members (thesis §9.6). */
   becomePreCandidate(): void {
     assert(this.role !== 'leader', 'a leader does not campaign');
     this.#leaveRole(this.term);
@@ -158,18 +155,18 @@ export class RaftNode {
     this.leader = this.id;
     this.trackMembers();
     for (const progress of this.progress.values()) progress.active = true;
-    // There may be a change of the configuration among the entries that are not applied yet.
+    // The entries that are not applied yet may contain a change of the configuration.
     this.confIndex = this.log.last;
   }
 
-  /** Leader: one record of progress for each member of the configuration. */
+  /** At the leader: keeps one progress record for each member of the configuration. */
   trackMembers(): void {
     for (const id of [...this.progress.keys()]) if (!this.membership.has(id)) this.progress.delete(id);
     for (const id of this.membership.ids()) {
       if (this.progress.has(id)) continue;
       const { maxInflightMessages, maxInflightBytes } = this.config;
       const progress = new Progress(this.log.last + 1, maxInflightMessages, maxInflightBytes);
-      // A newcomer gets one election timeout to be heard of before it counts against the quorum.
+      // A new member gets one election timeout to respond before it counts as inactive.
       progress.active = true;
       if (id === this.id) {
         progress.match = this.log.stable;
@@ -179,12 +176,12 @@ export class RaftNode {
     }
   }
 
-  /** What is committed as far as this member knows. */
+  /** Commit index of this member and its term. */
   known(): { readonly commit: number; readonly commitTerm: number } {
     return { commit: this.log.committed, commitTerm: this.log.term(this.log.committed) ?? 0 };
   }
 
-  /** Somebody else knows that an entry is committed: if it is here too, then everything before it is as well. */
+  /** Applies a commit index from another member. If this log has the same entry, all entries up to it are committed. */
   learnCommit({ commit = 0, commitTerm = 0 }: { readonly commit?: number; readonly commitTerm?: number }): void {
     if (this.role !== 'leader' && commit > this.log.committed && this.log.term(commit) === commitTerm)
       this.log.committed = commit;
@@ -195,7 +192,7 @@ export class RaftNode {
     return [...this.progress].filter(([id]) => id !== this.id).sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
-  /** Where an entry proposed now would go. */
+  /** Index and term of the next proposed entry. */
   position(): Pick<Entry, 'index' | 'term'> {
     return { index: this.log.last + 1, term: this.term };
   }

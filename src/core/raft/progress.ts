@@ -3,26 +3,27 @@ import { assert } from '../../base/errors.ts';
 export type ProgressState = 'probe' | 'replicate' | 'snapshot';
 
 /**
- * What the leader knows of a member's log. Everything up to `match` is known to agree; `next` is sent next. `probe`:
- * where the logs part is not known; one message at a time. `replicate`: messages are sent without waiting for answers,
- * within the bounds of what may be in flight. `snapshot`: the member is too far behind for the log; nothing is appended
- * until it has a snapshot.
+ * The leader's view of a member's log. Entries up to `match` are known to agree; `next` is sent next.
+ *
+ * - `probe`: the index at which the logs diverge is unknown; one message is sent at a time.
+ * - `replicate`: messages are sent without waiting for responses, up to the in-flight limits.
+ * - `snapshot`: the log no longer has the entries that the member needs; no entries are sent until it has a snapshot.
  */
 export class Progress {
   match = 0;
   next: number;
   state: ProgressState = 'probe';
-  /** Heard of since the last check of the quorum. */
+  /** A message arrived since the last quorum check. */
   active = false;
-  /** It was in the period before: right after a quorum check no peer has been heard yet. */
+  /** Value of `active` in the previous period: directly after a quorum check `active` is false for every peer. */
   wasActive = false;
-  /** The last heartbeat round that was answered. */
+  /** Last heartbeat round that the member answered. */
   round = 0;
-  /** The commit index that was last sent along. */
+  /** Commit index last sent to the member. */
   toldCommit = 0;
-  /** A probe is out: wait for its answer or for a heartbeat's. */
+  /** A probe is in flight; no further message is sent before its response or a heartbeat response. */
   probing = false;
-  /** The index from which entries are being read from disk for this member. */
+  /** Index from which entries are being read from disk for this member. */
   reading: number | undefined;
   snapshotIndex = 0;
   /** Ticks since the snapshot last made progress. */
@@ -76,7 +77,7 @@ export class Progress {
     this.#inflightBytes = 0;
   }
 
-  /** An append with entries up to `last` has been sent. */
+  /** Records that an append with entries up to `last` was sent. */
   sent(last: number, bytes: number): void {
     if (this.state === 'replicate') {
       assert(!this.#full, 'a paused member is sent nothing');
@@ -86,7 +87,7 @@ export class Progress {
     } else this.probing = true;
   }
 
-  /** The member agrees up to `index`. False if that is no news. */
+  /** Records that the logs agree up to `index`. Returns false if that was already known. */
   accept(index: number): boolean {
     this.#free(index);
     if (index <= this.match) return false;
@@ -97,8 +98,8 @@ export class Progress {
   }
 
   /**
-   * The member refused an append after `refused`; the logs can agree at `agreement` at best. False if the refusal is
-   * stale.
+   * Records that the member rejected the append after `refused`. The logs can agree up to `agreement` at most. Returns
+   * false if the rejection is outdated.
    */
   reject(refused: number, agreement: number): boolean {
     if (this.state === 'snapshot') return false;
@@ -107,14 +108,14 @@ export class Progress {
       this.becomeProbe();
       return true;
     }
-    // Only the answer to the probe that is out says something new.
+    // Only a response to the outstanding probe carries new information.
     if (this.next - 1 !== refused) return false;
     this.next = Math.max(Math.min(refused, agreement + 1), this.match + 1);
     this.probing = false;
     return true;
   }
 
-  /** The member is alive: what was lost on the way may be sent again, and a full window lets one message through. */
+  /** Records a sign of life: lost messages may be sent again, and a full window lets one message through. */
   alive(): void {
     this.active = true;
     this.probing = false;

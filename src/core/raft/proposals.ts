@@ -5,7 +5,7 @@ import * as leader from './leader.ts';
 import type { RaftNode } from './node.ts';
 import type { ConfChange, Entry } from './types.ts';
 
-/** As `Raft.propose`. */
+/** Implements `Raft.propose`. */
 export function propose(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   assert(data.length > 0, 'something is proposed');
   if (node.role !== 'leader') {
@@ -19,7 +19,7 @@ export function propose(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   return append(node, data);
 }
 
-/** Why this leader does not take the proposal; undefined when it does. */
+/** Reason why this leader rejects the proposal; undefined if it accepts it. */
 export function refusal(node: RaftNode, data: readonly Uint8Array[]): RaftError | undefined {
   if (!node.membership.isVoter(node.id)) return new RaftError('Removed', 'this member has been removed');
   if (node.transferTarget !== undefined)
@@ -27,13 +27,13 @@ export function refusal(node: RaftNode, data: readonly Uint8Array[]): RaftError 
   let bytes = 0;
   for (const each of data) bytes += each.length + 16;
   const limit = node.config.maxUncommittedBytes;
-  // One that is too large by itself passes when nothing else waits: it could never pass otherwise.
+  // A proposal that exceeds the limit by itself is accepted when no other proposal waits; otherwise it could never be
+  // accepted.
   if (node.uncommittedBytes > 0 && node.uncommittedBytes + bytes > limit)
     return new RaftError('Overloaded', `${node.uncommittedBytes} of ${limit} bytes wait to be committed`);
   return undefined;
 }
 
-/** Appends to this leader's log and sends it to the followers. */
 export function append(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   const { index: first, term } = node.position();
   leader.appendOwn(
@@ -44,7 +44,7 @@ export function append(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   return { kind: 'appended', term, first, last: first + data.length - 1 };
 }
 
-/** As `Raft.proposeConfChange`. */
+/** Implements `Raft.proposeConfChange`. */
 export function proposeConfChange(
   node: RaftNode,
   change: ConfChange,

@@ -3,7 +3,7 @@ import type { NodeId } from './types.ts';
 export type VoteResult = 'won' | 'lost' | 'pending';
 
 /**
- * The highest number that more than half of `voters` have reached. An empty set needs no agreement: it is unbounded.
+ * Highest number that more than half of `voters` have reached. Infinite for an empty set, which imposes no condition.
  */
 function majorityReached(voters: ReadonlySet<NodeId>, reached: (id: NodeId) => number): number {
   if (voters.size === 0) return Number.POSITIVE_INFINITY;
@@ -25,7 +25,7 @@ function majorityVote(voters: ReadonlySet<NodeId>, votes: ReadonlyMap<NodeId, bo
   return granted + missing >= needed ? 'pending' : 'lost';
 }
 
-/** The highest number that a majority of each of the two sets has reached (thesis §4.3). */
+/** Highest number that a majority of each set has reached (thesis §4.3). */
 export function jointReached(
   incoming: ReadonlySet<NodeId>,
   outgoing: ReadonlySet<NodeId>,
@@ -34,7 +34,7 @@ export function jointReached(
   return Math.min(majorityReached(incoming, reached), majorityReached(outgoing, reached));
 }
 
-/** Won when both majorities agree, lost when either can no longer agree. */
+/** Result of an election: won when both majorities agree, lost when either can no longer agree. */
 export function jointVote(
   incoming: ReadonlySet<NodeId>,
   outgoing: ReadonlySet<NodeId>,

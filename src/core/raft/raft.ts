@@ -23,9 +23,9 @@ import type {
 } from './types.ts';
 
 /**
- * What a new member's disk holds. The first voters of a cluster all start from the same imagined snapshot, at index 1
- * of term 1, that says who votes. A member that joins later starts with an empty log and configuration: it cannot
- * campaign, and the leader, whose log begins after that snapshot, sends it one.
+ * Initial disk state of a member. The first voters of a cluster all start from the same virtual snapshot at index 1,
+ * term 1, which contains the configuration. A member that joins later starts with an empty log and configuration: it
+ * cannot campaign, and the leader sends it a snapshot because its log begins after the virtual one.
  */
 export function emptyStorage(voters: readonly NodeId[]): StoredState {
   const first = voters.length === 0 ? 0 : 1;
@@ -39,7 +39,7 @@ export function emptyStorage(voters: readonly NodeId[]): StoredState {
   };
 }
 
-/** Starts a machine from what the disk holds. It begins as a follower. */
+/** Creates a machine from the disk state. It starts as a follower. */
 export function createRaft(config: RaftConfig, stored: StoredState): Raft {
   return new Machine(config, stored);
 }
@@ -138,7 +138,7 @@ class Machine implements Raft {
   ready(): Ready {
     const node = this.#node;
     const { committed, confState } = this.#emit();
-    // All reads asked since the last round share the next one.
+    // All reads registered since the last round share the next one.
     if (node.role === 'leader' && node.reads.roundWanted) leader.broadcastHeartbeat(node);
     const { entries, snapshot } = node.log.takeUnwritten();
     const hardState = this.#hardChange();
@@ -175,8 +175,8 @@ class Machine implements Raft {
   }
 
   /**
-   * Hands out what can be applied. A configuration takes effect here, where every member that applies the entry does
-   * it, and ends the batch.
+   * Returns the entries to apply. A change of the configuration takes effect here, at the same entry on every member,
+   * and ends the batch.
    */
   #emit(): { readonly committed: readonly Entry[]; readonly confState: ConfState | undefined } {
     const node = this.#node;
@@ -279,7 +279,7 @@ class Machine implements Raft {
   setTiming(electionTicks: number, heartbeatTicks: number): void {
     assert(heartbeatTicks >= 1 && electionTicks > heartbeatTicks, 'elections wait for heartbeats');
     const node = this.#node;
-    // A timeout that is running keeps its place between the bounds, in the new measure.
+    // A running timeout keeps its relative position between the bounds.
     node.electionTimeout = Math.round((node.electionTimeout / node.electionTicks) * electionTicks);
     node.electionTicks = electionTicks;
     node.heartbeatTicks = heartbeatTicks;

@@ -2,7 +2,7 @@ import type { NodeId, ReadContext } from './types.ts';
 
 interface PendingRead {
   readonly context: ReadContext;
-  /** The follower that asked; undefined for the leader's own shell. */
+  /** The follower that requested the read; undefined for the leader's own shell. */
   readonly from: NodeId | undefined;
 }
 interface ConfirmingRead extends PendingRead {
@@ -11,14 +11,14 @@ interface ConfirmingRead extends PendingRead {
 }
 
 /**
- * Reads that wait (thesis §6.4). At the leader: first for an entry of its own term to be committed, then for a quorum
- * to answer a heartbeat that was sent after they were asked. At a follower: for the leader's answer. No clock is
- * trusted.
+ * Pending linearizable reads (thesis §6.4). At the leader, a read first waits until an entry of the leader's term is
+ * committed, then until a quorum responds to a heartbeat sent after the read was registered. At a follower, a read
+ * waits for the leader's response. No clock is trusted.
  */
 export class PendingReads {
-  /** The last broadcast round of this term. */
+  /** Last broadcast round of this term. */
   round = 0;
-  /** Some read waits for a round that has not been sent. */
+  /** A read waits for a round that has not been sent. */
   roundWanted = false;
   #early: PendingRead[] = [];
   #confirming: ConfirmingRead[] = [];
@@ -28,7 +28,10 @@ export class PendingReads {
     return this.#early.length + this.#confirming.length + this.#forwarded.size;
   }
 
-  /** Before the leader has committed anything in its term it does not know what is committed. */
+  /**
+   * Holds a read until the leader has committed an entry of its term, because until then its commit index may be
+   * outdated.
+   */
   postpone(read: PendingRead): void {
     this.#early.push(read);
   }
@@ -42,7 +45,7 @@ export class PendingReads {
     this.roundWanted = true;
   }
 
-  /** Reads whose round a quorum has answered. */
+  /** Removes and returns the reads whose round a quorum has answered. */
   confirmed(round: number): ConfirmingRead[] {
     let count = 0;
     while ((this.#confirming[count]?.round ?? Number.POSITIVE_INFINITY) <= round) count++;
@@ -53,12 +56,12 @@ export class PendingReads {
     this.#forwarded.set(context, deadline);
   }
 
-  /** False if no read waits for that answer any more. */
+  /** Returns false if no read waits for that response any more. */
   answered(context: ReadContext): boolean {
     return this.#forwarded.delete(context);
   }
 
-  /** Reads that the leader has not answered in time. */
+  /** Removes and returns the reads that the leader did not answer in time. */
   expired(now: number): ReadContext[] {
     const gone: ReadContext[] = [];
     for (const [context, deadline] of this.#forwarded) {
@@ -69,7 +72,7 @@ export class PendingReads {
     return gone;
   }
 
-  /** Gives everything up; returns what this member's own shell had asked. */
+  /** Aborts all reads. Returns those of this member's own shell. */
   abort(): ReadContext[] {
     const own = [...this.#early, ...this.#confirming].filter((read) => read.from === undefined);
     const gone = [...own.map((read) => read.context), ...this.#forwarded.keys()];

@@ -6,7 +6,7 @@ import type { RaftNode } from './node.ts';
 import { append, refusal } from './proposals.ts';
 import type { Message, TermedMessage } from './types.ts';
 
-/** Takes in a message of a peer: its term first (the paper, §5.1), then what it says. Throws when it is malformed. */
+/** Handles a message from a peer: its term first (paper §5.1), then its content. Throws if it is malformed. */
 export function step(node: RaftNode, message: Message): void {
   checkMessage(message, node.id, node.term);
   if (!('term' in message)) {
@@ -26,8 +26,8 @@ export function step(node: RaftNode, message: Message): void {
 }
 
 /**
- * A peer at a lower term is sent the current one: a replaced leader steps down, a candidate without effect catches
- * up.
+ * Sends the current term to a peer at a lower term, so that a replaced leader steps down and an isolated candidate
+ * catches up.
  */
 function stepStale(node: RaftNode, message: TermedMessage): void {
   const to = message.from;
@@ -74,7 +74,7 @@ function stepCurrent(node: RaftNode, message: TermedMessage): void {
   }
 }
 
-/** A request to the leader. Other roles do not answer it: the sender has a deadline of its own. */
+/** Handles a request to the leader. Other roles do not respond: the sender has its own timeout. */
 function stepForwarded(node: RaftNode, message: Exclude<Message, TermedMessage>): void {
   if (message.type === 'readIndexResp') {
     if (node.reads.answered(message.context)) node.readStates.push({ context: message.context, index: message.index });

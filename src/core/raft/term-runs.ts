@@ -1,10 +1,7 @@
 import { assert } from '../../base/errors.ts';
 import type { TermRun } from './types.ts';
 
-/**
- * The terms of consecutive entries, one record per change of term: entries may leave memory, their terms are still
- * known.
- */
+/** Terms of consecutive entries, one record per change of term. The terms stay known after the entries leave memory. */
 export class TermRuns {
   #runs: TermRun[] = [];
 
@@ -30,12 +27,12 @@ export class TermRuns {
     return run.term;
   }
 
-  /** Forgets everything from `index` on. */
+  /** Deletes everything from `index` on. */
   truncate(index: number): void {
     while ((this.#runs.at(-1)?.from ?? 0) >= index && this.#runs.length > 0) this.#runs.pop();
   }
 
-  /** Forgets everything up to `index`. */
+  /** Deletes everything up to `index`. */
   compact(index: number): void {
     while ((this.#runs[1]?.from ?? Number.POSITIVE_INFINITY) <= index + 1) this.#runs.shift();
   }

@@ -1,16 +1,14 @@
-/**
- * What goes into the machine and what comes out of it. Indices, terms and ticks are safe integers; the shell encodes.
- */
+/** Inputs and outputs of the machine. Indices, terms and ticks are safe integers; the shell encodes them. */
 
 /**
- * A member's name inside the cluster: any stable text that is never given to another member (hex of etcd's member id,
- * say).
+ * ID of a member in the cluster: a stable text that is never reused for another member (for example etcd's member ID in
+ * hex).
  */
 export type NodeId = string;
 
 /**
- * Names a read request. Never repeated by a member, not even after a restart: an answer that was on its way must not
- * fit a new question.
+ * ID of a read request. A member never reuses one, not even after a restart, so that a delayed response cannot match a
+ * later request.
  */
 export type ReadContext = string;
 
@@ -22,17 +20,17 @@ export interface ConfStep {
 }
 
 /**
- * One step changes the configuration at once (thesis §4.1); several go through a joint configuration (§4.3), which the
- * leader leaves by itself as soon as it has been applied; no step at all is that leaving. `addLearner` of a voter
- * demotes it, `addVoter` of a learner promotes it.
+ * A change of the configuration. One step takes effect at once (thesis §4.1). Several steps go through a joint
+ * configuration (§4.3), which the leader leaves automatically once it has been applied, with a change without steps.
+ * `addLearner` of a voter demotes it; `addVoter` of a learner promotes it.
  */
 export interface ConfChange {
   readonly steps: readonly ConfStep[];
-  /** The shell's own: peer addresses, say. */
+  /** Opaque data of the shell, such as peer addresses. */
   readonly context?: Uint8Array;
 }
 
-/** A configuration as it is written down. Lists are sorted. `outgoing` is not empty in a joint configuration only. */
+/** Serialized form of a configuration. Lists are sorted. `outgoing` is empty unless the configuration is joint. */
 export interface ConfState {
   readonly voters: readonly NodeId[];
   readonly outgoing: readonly NodeId[];
@@ -45,7 +43,7 @@ interface EntryPosition {
   readonly index: number;
   readonly term: number;
 }
-/** `noop` is what a leader writes first in its term (thesis §6.4). */
+/** `noop` is the first entry that a leader writes in its term (thesis §6.4). */
 export type Entry = EntryPosition &
   (
     | { readonly kind: 'data'; readonly data: Uint8Array }
@@ -53,14 +51,14 @@ export type Entry = EntryPosition &
     | { readonly kind: 'noop' }
   );
 
-/** A snapshot by what it stands for. Its bytes are the shell's business. */
+/** Position and configuration of a snapshot. The shell stores and transfers its bytes. */
 export interface SnapshotMeta extends EntryPosition {
   readonly conf: ConfState;
 }
 
 /**
- * Must survive a crash. `commit` may lag after one, but is written no later than the entries that come with or after
- * it.
+ * State that must survive a crash. `commit` may be outdated after a crash; it is written no later than the entries that
+ * come with or after it.
  */
 export interface HardState {
   readonly term: number;
@@ -84,9 +82,8 @@ interface Termed extends Envelope {
 }
 
 /**
- * What the sender knows to be committed. A rejection carries it: a peer that has that entry too may continue from
- * there, and may no longer need the sender's vote, which need not be a voter itself by then. Source: raft-rs, "commit
- * by vote".
+ * Commit index known to the sender. A rejection carries it: a peer that has the same entry may continue from there, and
+ * may then no longer need the vote of the sender, which may have been removed. Source: raft-rs, "commit by vote".
  */
 interface Known {
   readonly commit?: number;
@@ -95,8 +92,8 @@ interface Known {
 
 export type Message =
   /**
-   * Would you vote for me in `term`? Changes nothing at the receiver. `leaderDead`: gossip has confirmed the leader's
-   * death to the sender.
+   * Requests the receiver's intended vote in `term`, without changing the receiver's state. `leaderDead`: gossip has confirmed the
+   * leader's death to the sender.
    */
   | (Termed & {
       readonly type: 'preVote';
@@ -105,7 +102,9 @@ export type Message =
       readonly leaderDead: boolean;
     })
   | (Termed & Known & { readonly type: 'preVoteResp'; readonly granted: boolean })
-  /** `transfer`: the leader requested this election, so voters do not protect its lease. `leaderDead` as above. */
+  /**
+   * `transfer`: the leader requested this election, so voters do not protect its lease. `leaderDead` as in `preVote`.
+   */
   | (Termed & {
       readonly type: 'vote';
       readonly lastIndex: number;
@@ -120,12 +119,12 @@ export type Message =
       readonly prevTerm: number;
       readonly entries: readonly Entry[];
       readonly commit: number;
-      /** Only tells of the commit index: nothing need be answered if all is well. */
+      /** Only carries the commit index; the receiver responds only on a mismatch. */
       readonly quiet?: boolean;
     })
   /**
-   * Accepted: the log agrees with the leader's up to `index`, on disk. Rejected: `index` is the refused `prevIndex`,
-   * and the logs can agree at `hintIndex` at best, where this one's term is `hintTerm`.
+   * Accepted: the log agrees with the leader's up to `index`, on disk. Rejected: `index` is the rejected `prevIndex`;
+   * the logs can agree up to `hintIndex` at most, where the sender's term is `hintTerm`.
    */
   | (Termed & {
       readonly type: 'appendResp';
@@ -134,10 +133,13 @@ export type Message =
       readonly hintIndex: number;
       readonly hintTerm: number;
     })
-  /** `round` counts the leader's broadcasts in its term; its echo confirms leadership to reads (thesis §6.4). */
+  /**
+   * `round` counts the leader's broadcasts in its term. The response repeats it, which confirms leadership for reads
+   * (thesis §6.4).
+   */
   | (Termed & { readonly type: 'heartbeat'; readonly commit: number; readonly round: number })
   | (Termed & { readonly type: 'heartbeatResp'; readonly round: number })
-  /** Stepped into the receiver once the shell has every byte of it. */
+  /** Stepped into the receiver once the shell has received all bytes of the snapshot. */
   | (Termed & { readonly type: 'snapshot'; readonly snapshot: SnapshotMeta })
   | (Termed & { readonly type: 'timeoutNow' })
   | (Envelope & { readonly type: 'propose'; readonly data: readonly Uint8Array[] })
@@ -148,7 +150,7 @@ export type Message =
 export type MessageOf<T extends Message['type']> = Extract<Message, { readonly type: T }>;
 export type TermedMessage = Extract<Message, { readonly term: number }>;
 
-/** Once the state machine has applied `index`, a read asked for as `context` may be served from it. */
+/** Permission for a read: once the state machine has applied `index`, the read `context` may be served from it. */
 export interface ReadState {
   readonly context: ReadContext;
   readonly index: number;
@@ -164,8 +166,8 @@ export interface SnapshotRequest {
 }
 
 /**
- * Entries that left memory are needed again. Answered, always, with `entriesRead(from, …)`: at least one entry, or none
- * if they have been compacted since.
+ * Request for entries that are no longer in memory. The shell always responds with `entriesRead(from, …)`: at least one
+ * entry, or none if they have been compacted since.
  */
 export interface EntryRead {
   readonly from: number;
@@ -173,13 +175,12 @@ export interface EntryRead {
 }
 
 /**
- * Work for the shell. The order is the contract:
- * 1. At once, in any order: send `messages`, start `snapshotsToSend` and `entryReads`, apply `committed` (they are on
- *    this member's disk
- *    already) and write `confState` down with the applied index, answer `readStates` when their index is applied.
- * 2. Write `snapshot`, `entries`, `hardState`, as one, after those of earlier Readys; flushed if `mustSync`.
- * 3. Then send `messagesAfterPersist` and call `advance(ready)`, in the order of the Readys.
- * More Readys may be taken while earlier ones are being written; one flush may serve many of them.
+ * Work for the shell. It must be performed in this order:
+ * 1. At once, in any order: send `messages`, start `snapshotsToSend` and `entryReads`, apply `committed` (already on
+ *    this member's disk), store `confState` with the applied index, serve `readStates` when their index is applied.
+ * 2. Write `snapshot`, `entries` and `hardState` atomically, after those of earlier Readys; flush if `mustSync`.
+ * 3. Send `messagesAfterPersist` and call `advance(ready)`, in the order of the Readys.
+ * Further Readys may be taken while earlier ones are being written. One flush may serve several Readys.
  */
 export interface Ready {
   readonly sequence: number;
@@ -193,56 +194,58 @@ export interface Ready {
   readonly messages: readonly Message[];
   readonly messagesAfterPersist: readonly Message[];
   readonly committed: readonly Entry[];
-  /** The configuration after the last entry of `committed`, if that changed it. */
+  /** Configuration after the last entry of `committed`, if it changed. */
   readonly confState: ConfState | undefined;
   readonly readStates: readonly ReadState[];
-  /** Reads that will not be answered: leadership was lost, or the leader did not answer. */
+  /** Reads that will not be served, because leadership was lost or the leader did not respond. */
   readonly abortedReads: readonly ReadContext[];
   readonly snapshotsToSend: readonly SnapshotRequest[];
   readonly entryReads: readonly EntryRead[];
 }
 
-/** The term from `from` on, up to the next run. */
+/** The term of the entries from `from` on, up to the next run. */
 export interface TermRun {
   readonly from: number;
   readonly term: number;
 }
 
-/** What the disk holds at start. A new member has `emptyStorage(…)`. */
+/** Disk state at start. A new member starts with `emptyStorage(…)`. */
 export interface StoredState {
   readonly hardState: HardState;
-  /** The last entry that was compacted away, or the snapshot's position; zeros if there is none. */
+  /** Last entry that was compacted away, or the snapshot's position; zeros if there is none. */
   readonly base: { readonly index: number; readonly term: number };
-  /** What the state machine has applied, durably. */
+  /** Last index that the state machine has applied durably. */
   readonly applied: number;
-  /** The configuration at `applied`. */
   readonly conf: ConfState;
-  /** The end of the log, at least everything after `applied`. */
+  /** The end of the log, at least all entries after `applied`. */
   readonly entries: readonly Entry[];
-  /** Terms of the entries between `base` and `entries`; needed only if there is a gap. */
+  /** Terms of the entries between `base` and `entries`; required only if there is a gap. */
   readonly terms: readonly TermRun[];
 }
 
 export interface RaftConfig {
   readonly id: NodeId;
-  /** Followers wait between this and twice this many ticks. */
+  /** Followers time out after a random number of ticks between this and twice this. */
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
-  /** Uniform in [0, `below`): spreads the election timeouts. */
+  /** Uniform random integer in [0, `below`), used to spread the election timeouts. */
   readonly randomTicks: (below: number) => number;
-  /** A follower passes proposals to its leader instead of refusing them. They may get lost or arrive twice. */
+  /**
+   * Whether a follower forwards proposals to its leader instead of rejecting them. Forwarded proposals may get lost or
+   * arrive twice.
+   */
   readonly forwardProposals: boolean;
   readonly maxAppendBytes: number;
   readonly maxCommittedBytes: number;
   readonly maxInflightMessages: number;
   readonly maxInflightBytes: number;
   readonly maxUncommittedBytes: number;
-  /** Applied entries are kept in memory for slow followers up to about this many bytes. */
+  /** Approximate limit of applied entries kept in memory for slow followers. */
   readonly maxCachedBytes: number;
   readonly maxPendingReads: number;
 }
 
-/** What gossip says of a member. Lower `health` is better: 0 is well. */
+/** State of a member according to gossip. Lower `health` is better; 0 is healthy. */
 export interface PeerHint {
   readonly id: NodeId;
   readonly alive: boolean;

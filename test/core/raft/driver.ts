@@ -31,9 +31,9 @@ interface Node {
   readonly id: string;
   readonly config: RaftConfig;
   raft: Raft;
-  /** What is on disk. */
+  /** State on disk. */
   stored: StoredState;
-  /** Readys taken and not written, when the disk is held. */
+  /** Readys taken but not written while the disk is held. */
   waiting: Ready[];
   diskHeld: boolean;
   down: boolean;
@@ -42,8 +42,8 @@ interface Node {
 }
 
 /**
- * Members on one table: messages lie between them until they are delivered, and every step is told in a line. A scenario is a list of commands, one a
- * line, each followed by what it did; see `run`.
+ * Simulates the members of a cluster step by step. Messages wait until they are delivered, and every step is recorded
+ * as a line. A scenario is a list of commands, one per line, each followed by its recorded effects; see `run`.
  */
 export class Driver {
   readonly nodes = new Map<string, Node>();
@@ -53,7 +53,7 @@ export class Driver {
   #contexts = 0;
 
   add(id: string, voters: readonly string[], overrides: Partial<RaftConfig> = {}): void {
-    // The first is the most impatient: elections among equals have a winner.
+    // Earlier members get shorter timeouts, so that elections between equals have a winner.
     const patience = this.nodes.size;
     const config = { ...defaults, randomTicks: () => patience, ...overrides, id };
     const stored = emptyStorage(voters);
@@ -80,7 +80,7 @@ export class Driver {
     return this.node(id).raft;
   }
 
-  /** Runs one command and returns what it did. */
+  /** Runs one command and returns its recorded effects. */
   run(command: string): string[] {
     const [verb = '', ...args] = command.trim().split(/\s+/);
     const first = this.#out.length;
@@ -103,7 +103,7 @@ export class Driver {
         for (const voter of voters) this.add(voter, voters, settings(args));
         return;
       }
-      // join ID: a member with nothing on its disk.
+      // join ID: adds a member with an empty disk.
       case 'join':
         this.add(id, [], settings(rest));
         return;
@@ -119,7 +119,7 @@ export class Driver {
       case 'propose':
         this.raft(id).propose(rest.map((each) => encoder.encode(each)));
         return;
-      // conf ID +a -b ~c: add a voter, remove, make a learner.
+      // conf ID +a -b ~c: adds voter a, removes b, makes c a learner.
       case 'conf': {
         const operations: Record<string, ConfOperation> = { '+': 'addVoter', '-': 'remove', '~': 'addLearner' };
         const steps = rest.map((each) => ({ op: operations[each.charAt(0)] ?? 'remove', id: each.slice(1) }));
@@ -153,7 +153,7 @@ export class Driver {
       case 'cut':
         for (const to of rest) this.#cut.add(`${id}>${to}`);
         return;
-      // isolate ID: both ways, from everybody.
+      // isolate ID: cuts the links to and from every other member.
       case 'isolate':
         for (const other of this.nodes.keys()) this.#cut.add(`${id}>${other}`).add(`${other}>${id}`);
         return;
@@ -167,7 +167,7 @@ export class Driver {
         this.node(id).diskHeld = false;
         this.#flush(this.node(id));
         return;
-      // crash ID: what was not written is gone.
+      // crash ID: loses everything that was not written.
       case 'crash': {
         const node = this.node(id);
         node.waiting = [];
@@ -184,7 +184,7 @@ export class Driver {
       case 'compact':
         this.compact(id, Number(rest[0]));
         return;
-      // deliver: every message that lies there now, once.
+      // deliver: delivers every message that waits now, once.
       case 'deliver':
         this.#deliver();
         return;
@@ -222,7 +222,7 @@ export class Driver {
       };
   }
 
-  /** Delivers and works until nothing moves. */
+  /** Delivers messages and performs work until no member has any left. */
   stabilize(): void {
     for (let rounds = 0; ; rounds++) {
       if (rounds > 1_000) throw new Error('this never comes to rest');
@@ -274,7 +274,7 @@ export class Driver {
     }
   }
 
-  /** A snapshot whose bytes arrive at once. */
+  /** Delivers a snapshot whose bytes arrive at once. */
   #snapshot(node: Node, to: string): void {
     const { applied } = node.raft.status();
     const index = applied;
@@ -297,7 +297,7 @@ export class Driver {
   }
 }
 
-/** The disk after a Ready. What was applied is taken to be applied durably. */
+/** The disk state after a Ready. Applied entries count as durably applied. */
 function written(stored: StoredState, ready: Ready, conf: ConfState): StoredState {
   const { snapshot, entries } = ready;
   const hardState = ready.hardState ?? stored.hardState;

@@ -1,4 +1,4 @@
-/** What the paper (Ongaro & Ousterhout 2014) and the thesis (Ongaro 2014) promise, by section. */
+/** Guarantees of the paper (Ongaro & Ousterhout 2014) and the thesis (Ongaro 2014), by section. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRaft, emptyStorage, type Raft } from '../../../src/core/raft/index.ts';
@@ -6,7 +6,7 @@ import { RaftLog } from '../../../src/core/raft/log.ts';
 import type { Entry, Message, MessageOf, RaftConfig, Ready, StoredState } from '../../../src/core/raft/types.ts';
 import { Driver, defaults } from './driver.ts';
 
-/** A log after the imagined first snapshot: entry i has `terms[i]`. */
+/** A log after the virtual first snapshot: entry i has `terms[i]`. */
 function storedWith(voters: readonly string[], terms: readonly number[], term: number): StoredState {
   const empty = emptyStorage(voters);
   const entries = terms.map((each, i): Entry => ({ index: i + 2, term: each, kind: 'data', data: new Uint8Array() }));
@@ -17,7 +17,7 @@ function machine(stored = emptyStorage(['1', '2', '3']), overrides: Partial<Raft
   return createRaft({ ...defaults, ...overrides, id: '1' }, stored);
 }
 
-/** Does all work at once; what was to be sent is returned. */
+/** Performs all pending work and returns the messages to send. */
 function work(raft: Raft): Message[] {
   const sent: Message[] = [];
   while (raft.hasReady()) {
@@ -32,7 +32,7 @@ function ofType<T extends Message['type']>(messages: readonly Message[], type: T
   return messages.filter((message): message is MessageOf<T> => message.type === type);
 }
 
-/** Makes it leader of the next term. */
+/** Makes the member leader of the next term. */
 function elect(raft: Raft): Message[] {
   raft.campaign();
   work(raft);
@@ -62,7 +62,7 @@ function accepted(from: string, term: number, index: number): Message {
 }
 
 describe('paper §5.1: terms', () => {
-  it('a later term makes anybody a follower', () => {
+  it('becomes follower on a later term', () => {
     for (const prepare of [() => {}, elect, (raft: Raft) => raft.campaign()]) {
       const raft = machine();
       prepare(raft);
@@ -73,7 +73,7 @@ describe('paper §5.1: terms', () => {
     }
   });
 
-  it('what belongs to an earlier term is refused, and the sender told the term', () => {
+  it('rejects a message of an earlier term and returns the current term', () => {
     const raft = machine(storedWith(['1', '2', '3'], [], 5));
     raft.step(append('2', 4, [1, 1], [4], 2));
     const [answer] = ofType(work(raft), 'appendResp');
@@ -82,7 +82,7 @@ describe('paper §5.1: terms', () => {
 });
 
 describe('paper §5.2: leader election', () => {
-  it('a follower that hears nothing for its timeout asks for votes', () => {
+  it('campaigns when no message arrives within the election timeout', () => {
     const raft = machine(undefined, { randomTicks: () => 3 });
     for (let i = 0; i < 12; i++) raft.tick();
     assert.equal(raft.status().role, 'follower');
@@ -90,7 +90,7 @@ describe('paper §5.2: leader election', () => {
     assert.equal(raft.status().role, 'preCandidate');
   });
 
-  it('one vote a term, first come first served', () => {
+  it('grants one vote per term, to the first candidate', () => {
     const raft = machine();
     const ask = (from: string): boolean | undefined => {
       raft.step({
@@ -108,7 +108,7 @@ describe('paper §5.2: leader election', () => {
     assert.deepEqual([ask('2'), ask('3'), ask('2')], [true, false, true]);
   });
 
-  it('elected by a majority, not by one less', () => {
+  it('needs a majority of the votes to win', () => {
     const voters = ['1', '2', '3', '4', '5'];
     const raft = machine(emptyStorage(voters));
     raft.campaign();
@@ -123,7 +123,7 @@ describe('paper §5.2: leader election', () => {
     assert.equal(raft.status().role, 'leader');
   });
 
-  it('a candidate gives way to the leader of its term', () => {
+  it("returns from candidate to follower on a message of the term's leader", () => {
     const raft = machine();
     raft.campaign();
     raft.step({ type: 'preVoteResp', from: '2', to: '1', term: 2, granted: true });
@@ -133,7 +133,7 @@ describe('paper §5.2: leader election', () => {
     assert.deepEqual([raft.status().role, raft.status().leader, raft.status().term], ['follower', '3', 2]);
   });
 
-  it('two leaders in one term are somebody else’s cluster', () => {
+  it('throws Diverged for a second leader in one term', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [], 1));
     assert.throws(() => raft.step(append('3', 2, [1, 1], [], 1)), { code: 'Diverged' });
@@ -141,7 +141,7 @@ describe('paper §5.2: leader election', () => {
 });
 
 describe('paper §5.3: log replication', () => {
-  it('an entry is committed when a majority has it, and earlier ones with it', () => {
+  it('commits an entry, and all earlier ones, when a majority has it', () => {
     const raft = machine();
     elect(raft);
     raft.propose([new Uint8Array(1), new Uint8Array(2)]);
@@ -158,7 +158,7 @@ describe('paper §5.3: log replication', () => {
     );
   });
 
-  // Figure 7: logs that a follower may have when the leader of term 8 comes to power.
+  // Figure 7: possible logs of followers when the leader of term 8 is elected.
   const leaderTerms = [1, 1, 1, 4, 4, 5, 5, 6, 6, 6];
   const followers: Record<string, readonly number[]> = {
     a: [1, 1, 1, 4, 4, 5, 5, 6, 6],
@@ -169,7 +169,7 @@ describe('paper §5.3: log replication', () => {
     f: [1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3],
   };
   for (const [name, terms] of Object.entries(followers)) {
-    it(`figure 7 (${name}): the follower's log becomes the leader's, a term for an exchange`, () => {
+    it(`figure 7 (${name}): replaces the follower's log with the leader's, with at most one rejection per term`, () => {
       const voters = ['1', '2', '3'];
       const leader = machine(storedWith(voters, leaderTerms, 7));
       const follower = createRaft({ ...defaults, id: '2' }, storedWith(voters, terms, 7));
@@ -204,7 +204,7 @@ describe('paper §5.3: log replication', () => {
 });
 
 describe('paper §5.4: safety', () => {
-  it('§5.4.1: no vote for a log that is behind', () => {
+  it('§5.4.1: rejects a candidate whose log is behind', () => {
     for (const [lastTerm, lastIndex, granted] of [
       [3, 3, true],
       [3, 4, true],
@@ -218,7 +218,7 @@ describe('paper §5.4: safety', () => {
     }
   });
 
-  it('§5.4.2, figure 8: an entry of an earlier term is committed only by one of the present term', () => {
+  it('§5.4.2, figure 8: commits entries of earlier terms only through an entry of the current term', () => {
     const raft = machine(storedWith(['1', '2', '3', '4', '5'], [2, 2], 3));
     raft.campaign();
     work(raft);
@@ -233,8 +233,8 @@ describe('paper §5.4: safety', () => {
   });
 });
 
-describe('paper §5.5, figure 2: what is promised is on disk first', () => {
-  it('votes, and acknowledgements of entries', () => {
+describe('paper §5.5, figure 2: state is durable before it is acknowledged', () => {
+  it('sends votes and acknowledgements only after the write', () => {
     const raft = machine();
     raft.step({
       type: 'vote',
@@ -255,7 +255,7 @@ describe('paper §5.5, figure 2: what is promised is on disk first', () => {
     assert.throws(() => raft.advance(entry), /order/);
   });
 
-  it('a commit index alone needs no flush', () => {
+  it('does not flush for a commit index alone', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2], 1));
     work(raft);
@@ -264,7 +264,7 @@ describe('paper §5.5, figure 2: what is promised is on disk first', () => {
     assert.deepEqual([ready.hardState?.commit, ready.mustSync], [2, false]);
   });
 
-  it('a write that has been overwritten while it was under way does not count', () => {
+  it('ignores the completion of a write that was overwritten meanwhile', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2, 2], 1));
     const first = raft.ready();
@@ -274,8 +274,8 @@ describe('paper §5.5, figure 2: what is promised is on disk first', () => {
   });
 });
 
-describe('what is under way', () => {
-  it('a committed change of the configuration is applied before votes are asked for', () => {
+describe('work in progress', () => {
+  it('applies committed configuration changes before it campaigns', () => {
     const change = { steps: [{ op: 'remove', id: '3' } as const] };
     const stored: StoredState = {
       ...emptyStorage(['1', '2', '3']),
@@ -293,7 +293,7 @@ describe('what is under way', () => {
     );
   });
 
-  it('an entry that replaces one on disk is not on disk', () => {
+  it('does not count an entry as stable while the one on disk is being replaced', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2, 2], 1));
     work(raft);
@@ -304,7 +304,7 @@ describe('what is under way', () => {
     assert.equal(raft.ready().committed.length, 1);
   });
 
-  it('its own vote counts for the term in which it was written', () => {
+  it('counts its own vote only in the term in which it was written', () => {
     const raft = machine();
     const candidate = (term: number): Ready => {
       raft.campaign();
@@ -319,7 +319,7 @@ describe('what is under way', () => {
     assert.equal(raft.status().role, 'leader');
   });
 
-  it('the hint after a refusal skips every later term', () => {
+  it('skips all later terms with the hint of a rejection', () => {
     const log = new RaftLog(storedWith(['1'], [2, 2, 3, 3, 6, 6], 6));
     assert.deepEqual(log.agreement(9, 4), { index: 5, term: 3 });
     assert.deepEqual(log.agreement(4, 9), { index: 4, term: 3 });
@@ -327,8 +327,8 @@ describe('what is under way', () => {
   });
 });
 
-describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
-  it('§4.2.3: who hears a leader ignores candidates, even of a much later term', () => {
+describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
+  it('§4.2.3: ignores candidates while it has a leader, even of a much later term', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [], 1));
     work(raft);
@@ -338,7 +338,7 @@ describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
     assert.equal(raft.status().term, 2);
   });
 
-  it('§9.6: a question about votes changes neither term nor vote', () => {
+  it('§9.6: a pre-vote changes neither term nor vote', () => {
     const raft = machine();
     raft.step({ type: 'preVote', from: '3', to: '1', term: 9, lastIndex: 1, lastTerm: 1, leaderDead: false });
     const ready = raft.ready();
@@ -346,7 +346,7 @@ describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
     assert.deepEqual(ofType(ready.messagesAfterPersist, 'preVoteResp')[0]?.granted, true);
   });
 
-  it('§6.4: an echo of an earlier round confirms no later read', () => {
+  it('§6.4: a response to an earlier round confirms no later read', () => {
     const raft = machine();
     elect(raft);
     raft.step(accepted('2', 2, 2));
@@ -362,7 +362,7 @@ describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
     assert.deepEqual(raft.ready().readStates, [{ context: 'r', index: 2 }]);
   });
 
-  it('a single voter is its own quorum', () => {
+  it('commits and reads alone as a single voter', () => {
     const raft = machine(emptyStorage(['1']));
     for (let i = 0; i < 10; i++) raft.tick();
     work(raft);
@@ -374,7 +374,7 @@ describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
   });
 });
 
-describe('what no correct member sends', () => {
+describe('messages that no correct member sends', () => {
   const hostile: Record<string, Message> = {
     'a huge term': { type: 'heartbeat', from: '2', to: '1', term: Number.MAX_SAFE_INTEGER, commit: 1, round: 1 },
     'a term that is no number': { type: 'heartbeat', from: '2', to: '1', term: Number.NaN, commit: 1, round: 1 },
@@ -393,7 +393,7 @@ describe('what no correct member sends', () => {
     },
   };
   for (const [name, message] of Object.entries(hostile)) {
-    it(`${name} is refused and changes nothing`, () => {
+    it(`rejects ${name} without changing state`, () => {
       const raft = machine();
       const before = raft.status();
       assert.throws(() => raft.step(message), { code: 'BadMessage' });
@@ -401,14 +401,14 @@ describe('what no correct member sends', () => {
     });
   }
 
-  it('an acknowledgement of what was never sent', () => {
+  it('rejects an acknowledgement of entries that were never sent', () => {
     const raft = machine();
     elect(raft);
     assert.throws(() => raft.step(accepted('2', 2, 50)), { code: 'BadMessage' });
     assert.equal(raft.status().commit, 1);
   });
 
-  it('a leader that contradicts what is committed, or knows of entries that are gone', () => {
+  it('detects a leader that contradicts committed entries or refers to lost ones', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2], 2));
     work(raft);
@@ -420,7 +420,7 @@ describe('what no correct member sends', () => {
 });
 
 describe('flow control', () => {
-  it('a follower that is silent gets no more than may be in flight, and the rest when it answers', () => {
+  it('stops at the in-flight limit of a silent follower and continues when it responds', () => {
     const raft = machine(undefined, { maxInflightMessages: 3, maxAppendBytes: 1 });
     elect(raft);
     raft.step(accepted('2', 2, 2));
@@ -438,7 +438,7 @@ describe('flow control', () => {
     assert.deepEqual(indexes(work(raft)), [5], 'one at a time until it answers');
   });
 
-  it('a snapshot that makes no progress is asked for again', () => {
+  it('requests a snapshot again that makes no progress', () => {
     const driver = new Driver();
     for (const line of ['members 1 2 3', 'campaign 1', 'stabilize', 'isolate 3', 'propose 1 a b', 'stabilize'])
       driver.run(line);

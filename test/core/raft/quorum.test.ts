@@ -8,7 +8,7 @@ import { Random } from '../../sim/raft/random.ts';
 const CASES = 50_000;
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
-/** Slow and obvious: is there a set of agreeing members that is more than half of the voters? */
+/** Oracle: counts whether the agreeing members are more than half of the voters. */
 function agrees(voters: ReadonlySet<string>, yes: (id: string) => boolean): boolean {
   return [...voters].filter(yes).length * 2 > voters.size || voters.size === 0;
 }
@@ -18,7 +18,7 @@ function subset(random: Random, least: number): Set<string> {
 }
 
 describe('quorums', () => {
-  it(`agree with counting, in ${CASES} configurations: what is reached`, () => {
+  it(`computes the same reached index as counting, in ${CASES} configurations`, () => {
     const random = new Random(1);
     for (let i = 0; i < CASES; i++) {
       const incoming = subset(random, 1);
@@ -34,7 +34,7 @@ describe('quorums', () => {
     }
   });
 
-  it(`agree with counting, in ${CASES} configurations: votes`, () => {
+  it(`computes the same vote result as counting, in ${CASES} configurations`, () => {
     const random = new Random(2);
     for (let i = 0; i < CASES; i++) {
       const incoming = subset(random, 1);
@@ -48,7 +48,7 @@ describe('quorums', () => {
   });
 });
 
-/** All sets of members that can decide. */
+/** All sets of members that form a quorum. */
 function deciding(membership: Membership): ReadonlySet<string>[] {
   const ids = membership.ids();
   const sets: ReadonlySet<string>[] = [];
@@ -61,7 +61,7 @@ function deciding(membership: Membership): ReadonlySet<string>[] {
 }
 
 describe('configurations (thesis §4.1, §4.3)', () => {
-  it('any two quorums of neighbouring configurations share a voter', () => {
+  it('shares a voter between any two quorums of consecutive configurations', () => {
     const random = new Random(3);
     const operations: readonly ConfOperation[] = ['addVoter', 'addLearner', 'remove'];
     let changed = 0;
@@ -96,7 +96,7 @@ describe('configurations (thesis §4.1, §4.3)', () => {
     assert.ok(changed > 300);
   });
 
-  it('refuses what makes no sense', () => {
+  it('rejects invalid changes', () => {
     const three = new Membership({ voters: ['a', 'b', 'c'], outgoing: [], learners: ['l'], learnersNext: [] });
     const seven = new Membership({ voters: IDS, outgoing: [], learners: [], learnersNext: [] });
     const refused = (membership: Membership, change: ConfChange): void =>

@@ -1,6 +1,7 @@
 /**
- * Golden scenarios: `scenarios/*.txt`. Lines that begin with `>` are commands of the driver, the indented lines below are what they did, `#` is for
- * the reader. With `UPDATE_SCENARIOS=1` the files are written anew: read every changed line, and explain it in the commit.
+ * Golden scenarios: `scenarios/*.txt`. Lines that begin with `>` are commands of the driver, the indented lines below
+ * are their effects, and `#` starts a comment. With `UPDATE_SCENARIOS=1` the files are rewritten: review every changed
+ * line and explain it in the commit.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
