@@ -92,8 +92,8 @@ interface Known {
 
 export type Message =
   /**
-   * Requests the receiver's intended vote in `term`, without changing the receiver's state. `leaderDead`: gossip has confirmed the
-   * leader's death to the sender.
+   * Requests the vote that the receiver would give in `term`, without changing its state. `leaderDead`: gossip has
+   * confirmed the leader's death to the sender.
    */
   | (Termed & {
       readonly type: 'preVote';

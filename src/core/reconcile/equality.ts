@@ -1,4 +1,4 @@
-/** Equality of API objects as JSON, indifferent to field order; an absent field equals null and an empty list. */
+/** Compares API objects as JSON. Field order is ignored; an absent field equals null and an empty list. */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isEmpty(a) && isEmpty(b)) return true;
@@ -22,7 +22,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** JSON with sorted keys and without absent fields: equal objects give equal text. */
+/** JSON with sorted keys and without absent fields, so that equal objects give equal text. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

@@ -1,12 +1,12 @@
 /**
- * Short stable names for templates: FNV-1a over canonical JSON, spelled with letters that form no words (as upstream's
+ * Short stable hashes of templates: FNV-1a over canonical JSON, encoded with letters that form no words (as upstream's
  * SafeEncodeString).
  */
 import { canonicalJson } from './equality.ts';
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** Equal templates give equal hashes; a collision count makes another one. */
+/** Equal templates have equal hashes. Another collision count gives another hash. */
 export function templateHash(template: unknown, collisionCount: number | undefined): string {
   const text = canonicalJson(template) + (collisionCount === undefined ? '' : `#${collisionCount}`);
   let hash = 0x811c9dc5;

@@ -1,4 +1,4 @@
-/** `maxSurge` and its kin: an absolute number or a percentage of a total. */
+/** Resolves `maxSurge` and similar fields: an absolute number or a percentage of a total. */
 export function resolveIntOrPercent(
   value: number | string | undefined,
   total: number,

@@ -1,5 +1,5 @@
 /**
- * Plan of one volume: the nodes that it is attached to and detached from. Source:
+ * Plans for one volume the nodes to which it is attached and from which it is detached. Source:
  * pkg/controller/volume/attachdetach/reconciler.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -8,10 +8,10 @@ import type { Pod } from 'kubernetes-types/core/v1';
 export const UNMOUNT_LIMIT_MS = 360_000;
 
 export interface VolumeView {
-  /** The PersistentVolume's name, or the volume's in the pod. */
+  /** Name of the PersistentVolume, or of the volume in the pod. */
   readonly name: string;
   readonly isForOneNode: boolean;
-  /** In the order in which the pods were created. */
+  /** In order of pod creation. */
   readonly wanted: readonly WantedNode[];
   readonly held: readonly HeldNode[];
 }
@@ -20,24 +20,23 @@ export interface VolumeView {
 export interface WantedNode {
   readonly nodeName: string;
   readonly pods: readonly Pod[];
-  /** Whether a Node object exists. */
   readonly exists: boolean;
 }
 
-/** A node that the volume is attached to, or that it is being attached to or detached from. */
+/** A node to which the volume is attached, being attached, or from which it is being detached. */
 export interface HeldNode {
   readonly nodeName: string;
   readonly state: 'attaching' | 'attached' | 'detaching';
   readonly error?: string;
-  /** The node reports, or last reported, that it uses the volume. */
+  /** The node reports, or last reported, that the volume is in use. */
   readonly isMounted: boolean;
   readonly isHealthy: boolean;
   readonly isOutOfService: boolean;
-  /** For how long no pod on the node has needed the volume, of this term. */
+  /** Time since the last pod on the node that needs the volume, within this leadership term of the controller. */
   readonly unneededMs: number;
-  /** In the node's `volumesAttached`. */
+  /** The volume is in the node's `volumesAttached`. */
   readonly isListed: boolean;
-  /** Made by this controller. */
+  /** The attachment was created by this controller. */
   readonly isOwn: boolean;
 }
 
@@ -51,14 +50,14 @@ export interface AttachEvent {
 export interface VolumePlan {
   readonly attach: readonly string[];
   readonly detach: readonly Detachment[];
-  /** Nodes whose attachment no pod needs, but which is not detached yet. */
+  /** Nodes that no pod needs to have the volume, but from which it is not detached yet. */
   readonly waiting: readonly string[];
   readonly events: readonly AttachEvent[];
 }
 
 export interface Detachment {
   readonly nodeName: string;
-  /** Although the node may use the volume. */
+  /** The volume is detached although the node may still use it. */
   readonly isForced: boolean;
 }
 
@@ -88,7 +87,9 @@ export function planVolume(view: VolumeView): VolumePlan {
   return { attach, detach, waiting, events };
 }
 
-/** A volume that its node may use stays, unless the node is out of service, or was not healthy for minutes. */
+/**
+ * Detaches a volume that may be in use only if the node is out of service, or has been unhealthy longer than the limit.
+ */
 function detachmentOf({ nodeName, ...held }: HeldNode): Detachment | undefined {
   if (!held.isMounted) return { nodeName, isForced: false };
   const isExpired = !held.isHealthy && held.unneededMs > UNMOUNT_LIMIT_MS;
@@ -106,7 +107,7 @@ function outcomeOf(pod: Pod, name: string, { state, error, isListed }: HeldNode)
   return [{ pod, type: 'Warning', reason: 'FailedAttachVolume', message }];
 }
 
-/** Names no pods of other namespaces. Source: reconciler.go reportMultiAttachError. */
+/** The message does not contain names of pods in other namespaces. Source: reconciler.go reportMultiAttachError. */
 function multiAttach(pod: Pod, name: string, users: readonly Pod[]): AttachEvent {
   const own = users.filter(({ metadata }) => metadata?.namespace === pod.metadata?.namespace);
   const foreign = users.length - own.length;

@@ -1,6 +1,7 @@
 /**
- * Bootstrap token secrets: which are valid, when they expire, and which sign config map `kube-public/cluster-info`.
- * Source: k8s.io/kubernetes/pkg/controller/bootstrap; docs "Authenticating with bootstrap tokens".
+ * Bootstrap token secrets: their validity and expiration, and the signatures of the config map
+ * `kube-public/cluster-info`. Source: k8s.io/kubernetes/pkg/controller/bootstrap; docs "Authenticating with bootstrap
+ * tokens".
  */
 import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
 import { decodeBase64 } from '../../../api/validation/base64.ts';
@@ -19,7 +20,7 @@ export function tokenField(secret: Secret, name: string): string {
   return Object.hasOwn(data, name) ? (decodeBase64(data[name] ?? '') ?? '') : '';
 }
 
-/** Undefined: the token never expires. One that cannot be read has expired. */
+/** Expiration time of a token; undefined if it never expires. A token with an invalid time counts as expired. */
 export function expiresAtMs(secret: Secret): number | undefined {
   const text = tokenField(secret, 'expiration');
   if (text === '') return undefined;
@@ -27,7 +28,7 @@ export function expiresAtMs(secret: Secret): number | undefined {
   return Number.isNaN(parsed) ? 0 : parsed;
 }
 
-/** Milliseconds until the token is deleted, 0: now; undefined: it is none, or never expires. */
+/** Milliseconds until the token must be deleted; 0 for now. Undefined if the secret is no token or never expires. */
 export function deleteInMs(secret: Secret, nowMs: number): number | undefined {
   if (secret.type !== TOKEN_TYPE || secret.metadata?.deletionTimestamp !== undefined) return undefined;
   const expires = expiresAtMs(secret);
@@ -39,7 +40,7 @@ export interface SigningToken {
   readonly secret: string;
 }
 
-/** The token that the secret holds when it is valid and may sign; undefined otherwise. */
+/** The token in the secret, if it is valid and its usages include signing. */
 export function signingToken(secret: Secret, nowMs: number): SigningToken | undefined {
   const id = tokenField(secret, 'token-id');
   const key = tokenField(secret, 'token-secret');
@@ -54,7 +55,7 @@ export function signingToken(secret: Secret, nowMs: number): SigningToken | unde
   return valid ? { id, secret: key } : undefined;
 }
 
-/** The config map with exactly these signatures, by token id; undefined: it has them already. */
+/** Returns the config map with exactly these signatures, keyed by token ID; undefined if nothing changes. */
 export function planSignatures(map: ConfigMap, signatures: ReadonlyMap<string, string>): ConfigMap | undefined {
   const others = Object.entries(map.data ?? {}).filter(([name]) => !name.startsWith(SIGNATURE_PREFIX));
   const signed = [...signatures].map(([id, signature]) => [SIGNATURE_PREFIX + id, signature] as const);

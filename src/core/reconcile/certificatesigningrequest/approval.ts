@@ -1,6 +1,6 @@
 /**
- * Which requests are approved without a human. Source: upstream's certificate approver for kubelet clients, OpenShift's
- * machine approver for serving certificates and for bootstrap identities.
+ * Automatic approval of certificate signing requests. Source: upstream's certificate approver for kubelet clients,
+ * OpenShift's machine approver for serving certificates and for bootstrap identities.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -13,15 +13,15 @@ import { namesObjection, type ServingEvidence } from './serving-names.ts';
 export interface ApprovalSnapshot {
   readonly request: CertificateSigningRequest;
   readonly facts: CertificateRequestFacts;
-  /** The node of the requested name, if there is one. */
+  /** Node named by the request, if it exists. */
   readonly node: Node | undefined;
-  /** For `system:bootstrap:<id>`: when the token ends, from its secret; 'gone' when there is no such token. */
+  /** For `system:bootstrap:<id>`: expiration time of the token from its secret; 'gone' if the secret does not exist. */
   readonly tokenEndsAtMs: number | 'gone' | undefined;
   readonly evidence: ServingEvidence;
 }
 
 export type ApprovalPlan =
-  /** Left for a human. */
+  /** The request waits for approval by an administrator. */
   | { readonly kind: 'ignore'; readonly why: string }
   /** Approve if the requester may create this sub-resource of certificatesigningrequests (a SubjectAccessReview). */
   | { readonly kind: 'approve-if-allowed'; readonly subresources: readonly string[]; readonly message: string }
@@ -51,7 +51,7 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
       message: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
     };
   }
-  // Anyone else is a bootstrap identity. A token that leaked must not take over a node that is alive.
+  // All other requesters are bootstrap identities. A leaked token must not take over a node that is alive.
   if (node !== undefined && isReady(node)) {
     return { kind: 'ignore', why: `node ${facts.commonName.slice(NODE_PREFIX.length)} exists and is ready` };
   }
@@ -65,7 +65,9 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
   };
 }
 
-/** The key proves that the request comes from the host that had the last certificate, not from an older copy. */
+/**
+ * The key proves that the request comes from the host with the last certificate, not from an older copy of the host.
+ */
 function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
   if (node === undefined) return { kind: 'ignore', why: 'the node is deleted; it has to join again' };
   const key = request.spec?.extra?.[CLIENT_KEY]?.[0];
@@ -91,7 +93,7 @@ function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
   };
 }
 
-/** The id of the bootstrap token the requester used, if that is how it came. */
+/** ID of the bootstrap token with which the requester authenticated; undefined for other users. */
 export function bootstrapTokenId(username: string | undefined): string | undefined {
   return username?.startsWith(BOOTSTRAP_USER) === true ? username.slice(BOOTSTRAP_USER.length) : undefined;
 }
@@ -118,10 +120,13 @@ export function awaitsSignature(request: CertificateSigningRequest): boolean {
 }
 
 const MIN_SECONDS = 600;
-/** Issued a little in the past: the other side's clock may be behind. Upstream's value. */
+/**
+ * Certificates become valid this long before they are issued, because the clock of a peer may be behind. Upstream's
+ * value.
+ */
 export const BACKDATE_MS = 5 * 60_000;
 
-/** The life of the certificate: what was asked for, within bounds. */
+/** Validity of the certificate: the requested one, within bounds. */
 export function validityMs(request: CertificateSigningRequest, longestMs: number): number {
   const asked = request.spec?.expirationSeconds;
   if (asked === undefined) return longestMs;
@@ -131,7 +136,7 @@ export function validityMs(request: CertificateSigningRequest, longestMs: number
 const FINISHED_MS = 3_600_000;
 const PENDING_MS = 24 * 3_600_000;
 
-/** When the request has served its purpose: finished ones after an hour, pending ones after a day. */
+/** Milliseconds until the request is deleted: finished requests after an hour, pending ones after a day. */
 export function cleanInMs(request: CertificateSigningRequest, nowMs: number): number {
   const created = timeMs(request.metadata?.creationTimestamp, nowMs);
   if (isPending(request)) return Math.max(0, created + PENDING_MS - nowMs);

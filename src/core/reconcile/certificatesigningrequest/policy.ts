@@ -1,6 +1,6 @@
 /**
- * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests",
- * built-in signers.
+ * Requests that each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing
+ * Requests", built-in signers.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { hostReportOf } from '../../../api/kinds/nodes/host-report.ts';
@@ -21,11 +21,11 @@ const CLIENT_USAGES = ['digital signature', 'client auth'];
 const SERVER_USAGES = ['digital signature', 'server auth'];
 const OPTIONAL_USAGE = 'key encipherment';
 
-/** Keys smaller than this are not worth a signature, larger ones only cost time. */
+/** Smaller RSA keys are insecure, larger ones are slow. */
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
-/** Why the signer refuses the request; undefined: it accepts. */
+/** Reason why the signer rejects the request; undefined if it accepts it. */
 export function objection(
   signerName: string,
   usages: readonly string[],
@@ -52,8 +52,8 @@ export function isOurSigner(signerName: string | undefined): boolean {
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
 /**
- * The authority that signs. API servers and hosts of releases without the kubelets' own authority do not accept its
- * certificates: while such a master or the requesting node itself runs one, the cluster's signs.
+ * The authority that signs. API servers and hosts of releases without the kubelet authority do not trust its
+ * certificates, so the cluster's authority signs while such a master exists or the requesting node runs such a release.
  */
 export function authorityOf(signerName: string, username: string, nodes: readonly Node[]): 'cluster' | 'kubelet' {
   if (signerName !== SIGNER.kubeletServing) return 'cluster';
@@ -63,7 +63,7 @@ export function authorityOf(signerName: string, username: string, nodes: readonl
   return nodes.some((node) => decides(node) && isOlder(node)) ? 'cluster' : 'kubelet';
 }
 
-/** The kubelet's signer that takes the request; undefined: neither. How v1beta1 found out whom a request was for. */
+/** Kubelet signer that accepts the request, if any. v1beta1 derived missing signer names this way. */
 export function inferredSigner(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
   if (kubeletClientObjection(usages, facts) === undefined) return SIGNER.kubeletClient;
   return kubeletServingObjection(usages, facts) === undefined ? SIGNER.kubeletServing : undefined;
@@ -95,7 +95,10 @@ function kubeletServingObjection(usages: readonly string[], facts: CertificateRe
   return usagesAre(usages, SERVER_USAGES) ? undefined : `usages must be ${SERVER_USAGES.join(', ')}`;
 }
 
-/** Of a node that could be registered: with spaces, slashes or other letters it would be a name that reads like one. */
+/**
+ * Reports whether the common name contains a valid node name. Spaces, slashes or look-alike letters would only imitate
+ * one.
+ */
 function isNodeName(commonName: string): boolean {
   const name = commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : '';
   return name !== '' && dns1123SubdomainErrors(name).length === 0;
@@ -104,14 +107,14 @@ function isNodeName(commonName: string): boolean {
 const CLIENT_SIGNER_USAGES = new Set(['digital signature', 'key encipherment', 'client auth']);
 
 function clientObjection(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
-  // Admission refuses this with 403 already; a request from before a restore, say, must not slip through.
+  // Admission already rejects this with 403; a request restored from a backup has not passed admission.
   if (facts.organizations.includes(MASTERS)) return `organization ${MASTERS} is not allowed`;
   if (!usages.includes('client auth')) return 'usages must include client auth';
   const foreign = usages.find((usage) => !CLIENT_SIGNER_USAGES.has(usage));
   return foreign === undefined ? undefined : `usage ${foreign} is not allowed`;
 }
 
-/** Exactly the required ones, key encipherment optional. */
+/** Reports whether the usages are exactly the required ones; key encipherment is optional. */
 function usagesAre(usages: readonly string[], required: readonly string[]): boolean {
   const given = new Set(usages);
   given.delete(OPTIONAL_USAGE);

@@ -1,14 +1,11 @@
-/**
- * What the certificate controllers need from the holder of the CA key. Implemented outside (io/pki); the planners only
- * see facts.
- */
+/** Port to the holder of the CA key, implemented in io/pki. The planners only receive facts about requests. */
 
-/** What a PKCS #10 request asks for, read without trusting it. */
+/** Contents of a PKCS #10 request, parsed without being trusted. */
 export interface CertificateRequestFacts {
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
-  /** Textual addresses as in the request, IPv4 dotted or IPv6 compressed lower case. */
+  /** Textual addresses as in the request: IPv4 dotted, IPv6 compressed in lower case. */
   readonly ipAddresses: readonly string[];
   readonly emailAddresses: readonly string[];
   readonly uris: readonly string[];
@@ -23,11 +20,11 @@ export interface CertificateRequestFacts {
 
 export interface SigningOrder {
   readonly signerName: string;
-  /** The authority of kubelets' serving certificates, or the cluster's. Default: the cluster's. */
+  /** Signing authority: the one for kubelets' serving certificates, or the cluster's. Default: the cluster's. */
   readonly authority?: 'cluster' | 'kubelet';
   /** PEM of the request, exactly one `CERTIFICATE REQUEST` block. */
   readonly requestPem: string;
-  /** `spec.usages`, in upstream's words: `digital signature`, `client auth` … */
+  /** `spec.usages` in upstream's spelling: `digital signature`, `client auth` … */
   readonly usages: readonly string[];
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -35,7 +32,10 @@ export interface SigningOrder {
 
 /** Signs with the cluster's authorities. Never issues a CA certificate. */
 export interface CertificateSigner {
-  /** Fails with a `CodedError` 'invalid-request' when the PEM or DER cannot be read. Bounded work on hostile input. */
+  /**
+   * Parses a request. Throws a `CodedError` 'invalid-request' if the PEM or DER is malformed. Work on hostile input is
+   * bounded.
+   */
   inspect(requestPem: string): CertificateRequestFacts;
   /** Resolves with the PEM chain for `status.certificate`. */
   sign(order: SigningOrder): Promise<string>;

@@ -1,5 +1,5 @@
 /**
- * Decides which names a kubelet's serving certificate may have. Every name has to be proven by a record that the node
+ * Decides which names a kubelet's serving certificate may contain. Every name must be proven by a record that the node
  * cannot write, and must not belong to a service, to the control plane or to another node.
  */
 import type { Node } from 'kubernetes-types/core/v1';
@@ -8,25 +8,22 @@ import { isInNetwork, peerAddress } from '../../../base/addresses.ts';
 import { addressKind } from '../../../base/destinations.ts';
 
 export interface ServingEvidence {
-  /** Address from which the API server received the request; undefined: it was received by an older release. */
+  /** Address from which the API server received the request; undefined if an older release received it. */
   readonly source: string | undefined;
   /** Addresses of the host in the inventory of machines. */
   readonly inventory: readonly string[];
-  /** All nodes. */
   readonly nodes: readonly Node[];
-  /** Addresses of API servers. */
   readonly apiServers: readonly string[];
-  /** Ranges of services and of pods. */
   readonly serviceCidrs: readonly string[];
   readonly clusterCidrs: readonly string[];
   /** Domains whose names belong to services and routes. */
   readonly domains: readonly string[];
 }
 
-/** Names that belong to the API server inside of pods and on hosts. */
+/** Names of the API server inside of pods and on hosts. */
 const CONTROL_PLANE_NAMES = ['localhost', 'kubernetes', 'kubernetes.default', 'openshift', 'openshift.default'];
 
-/** Undefined: the node may have all names. */
+/** Reason why the node may not have all of the names; undefined if it may. */
 export function namesObjection(
   node: Node,
   { dnsNames, ipAddresses }: { readonly dnsNames: readonly string[]; readonly ipAddresses: readonly string[] },
@@ -53,7 +50,9 @@ export function namesObjection(
   return undefined;
 }
 
-/** A connection by loopback proves no more than that the requester runs on a master, whose loopback is its own. */
+/**
+ * A loopback address is proven by a connection over loopback: the requester runs on a master, which owns its loopback.
+ */
 function isProvenBy(ip: string, source: string): boolean {
   const kind = addressKind(ip);
   if (kind === 'loopback') return addressKind(source) === 'loopback';
@@ -66,8 +65,8 @@ function isReservedName(name: string, domains: readonly string[]): boolean {
 }
 
 /**
- * Names and addresses of other hosts. The record of an approval replaces what a node reports, so that a node with a
- * record cannot block others by reporting their addresses.
+ * Names and addresses of other hosts. A recorded approval replaces the addresses that a node reports, so that a node
+ * with a record cannot block other nodes by reporting their addresses.
  */
 function takenNames(others: readonly Node[], apiServers: readonly string[]): ReadonlySet<string> {
   const taken = new Set(apiServers.map(canonical));

@@ -1,7 +1,6 @@
 /**
- * What a joining host learns from the cluster: the kubeconfig in `kube-public/cluster-info`, which anonymous clients
- * may read and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's
- * cluster-info.
+ * Cluster information for joining hosts: the kubeconfig in `kube-public/cluster-info`, which anonymous clients can read
+ * and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's cluster-info.
  */
 import type { ConfigMap, Endpoints } from 'kubernetes-types/core/v1';
 
@@ -12,15 +11,15 @@ export interface ClusterFacts {
   /** URL of this master's API server. */
   readonly publicUrl: string;
   readonly caPem: string;
-  /** Authorities by which kubelets are verified. */
+  /** Authorities that verify kubelets' serving certificates. */
   readonly kubeletCaPem: string;
-  /** Settings that are equal on all hosts of the cluster. */
+  /** Settings with the same value on all hosts of the cluster. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 const SERVER = /"server":"(https:\/\/[^"]+)"/;
 
-/** The URLs of the API servers that announce themselves, `publicUrl` when none does. */
+/** URLs of the API servers in the endpoints; `publicUrl` if there are none. */
 export function apiServersOf(endpoints: Endpoints | undefined, publicUrl: string): string[] {
   const urls = (endpoints?.subsets ?? []).flatMap(({ addresses = [], ports = [] }) =>
     addresses.map(({ ip }) => `https://${ip.includes(':') ? `[${ip}]` : ip}:${ports[0]?.port ?? 443}`),
@@ -28,7 +27,10 @@ export function apiServersOf(endpoints: Endpoints | undefined, publicUrl: string
   return urls.length === 0 ? [publicUrl] : [...new Set(urls)].sort();
 }
 
-/** The map to create or update; undefined: it is complete. A server that is still alive stays in the kubeconfig. */
+/**
+ * Returns the map to create or update; undefined if it is up to date. The kubeconfig keeps a server that is still in
+ * the endpoints.
+ */
 export function planClusterInfo(
   present: ConfigMap | undefined,
   apiServers: readonly string[],
@@ -49,14 +51,14 @@ export function planClusterInfo(
   return withData(present, INFO_MAP, { ...present?.data, kubeconfig });
 }
 
-/** Authorities by which clients inside of the cluster verify kubelets; OpenShift's name of the map. */
+/** Authorities with which clients inside of the cluster verify kubelets. OpenShift's name of the map. */
 export const KUBELET_CA_MAP = { namespace: 'kube-public', name: 'kubelet-serving-ca' } as const;
 
-/** The map to create or update; undefined: it is complete. */
+/** Returns the map to create or update; undefined if it is up to date. */
 export const planKubeletCa = (present: ConfigMap | undefined, { kubeletCaPem }: ClusterFacts): ConfigMap | undefined =>
   withData(present, KUBELET_CA_MAP, { ...present?.data, 'ca-bundle.crt': kubeletCaPem });
 
-/** The map to create or update; undefined: it is complete. Keys of administrators stay. */
+/** Returns the map to create or update; undefined if it is up to date. Keys set by administrators are kept. */
 export function planSettings(
   present: ConfigMap | undefined,
   apiServers: readonly string[],

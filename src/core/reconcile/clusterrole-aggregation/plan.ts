@@ -1,18 +1,18 @@
 /**
- * Aggregated cluster roles: their rules are the union of those their selectors pick. Source: KEP-less, upstream's
+ * Aggregated cluster roles: their rules are the union of the rules of the selected roles. Source: upstream's
  * clusterroleaggregation.
  */
 import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { canonicalJson, semanticEqual } from '../equality.ts';
 
-/** The rules the role shall have; undefined: it aggregates nothing, or has them. */
+/** Returns the new rules of the role; undefined if it does not aggregate or is up to date. */
 export function planAggregation(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] | undefined {
   const selectors = role.aggregationRule?.clusterRoleSelectors;
   if (selectors === undefined || role.metadata?.deletionTimestamp !== undefined) return undefined;
   const rules: PolicyRule[] = [];
   const seen = new Set<string>();
-  // By name within each selector, so that the result does not depend on the order of arrival.
+  // Sorted by name within each selector, so that the result does not depend on the order of arrival.
   const sorted = [...all].sort((a, b) => ((a.metadata?.name ?? '') < (b.metadata?.name ?? '') ? -1 : 1));
   for (const object of selectors) {
     const selector = labelSelectorOf(object);

@@ -1,6 +1,5 @@
 /**
- * Cron jobs: which job is due, which old ones are deleted, and the status. Source: upstream's
- * cronjob_controllerv2.go.
+ * Cron jobs: the job that is due, the old jobs to delete, and the status. Source: upstream's cronjob_controllerv2.go.
  */
 import type { CronJob, CronJobStatus, Job } from 'kubernetes-types/batch/v1';
 import type { ObjectReference } from 'kubernetes-types/core/v1';
@@ -11,16 +10,15 @@ import { lastTime, parseSchedule, type Schedule, splitZone } from './schedule.ts
 
 const CRON_JOB = { group: 'batch', version: 'v1', kind: 'CronJob' } as const;
 const SCHEDULED = 'batch.kubernetes.io/cronjob-scheduled-timestamp';
-/** Past this many missed times an event says that the clock or the deadline may be wrong. Upstream's value. */
+/** Number of missed start times above which an event warns about clock skew or the deadline. Upstream's value. */
 const MANY_MISSED = 100;
-/** The controller's clock may be a little behind the time it waited for. */
+/** Tolerance for timers: the controller's clock may be slightly behind the time it waited for. */
 const LATE_MS = 100;
 
 export interface CronSnapshot {
   readonly cronJob: CronJob;
-  /** Jobs that the cron job controls. */
   readonly jobs: readonly Job[];
-  /** The zone of schedules that name none. */
+  /** Time zone of schedules without their own. */
   readonly localZone: string;
 }
 
@@ -30,7 +28,7 @@ export interface CronPlan {
   /** Active jobs that the new one replaces. */
   readonly replace: readonly Job[];
   readonly create: Job | undefined;
-  /** Once `create` exists it is one of `active`. */
+  /** A created job is added to `active` with `withStarted`. */
   readonly status: CronJobStatus;
   readonly events: readonly PlannedEvent[];
   readonly recheckAfterMs: number | undefined;
@@ -84,7 +82,7 @@ function scheduleOf({ cronJob, localZone }: CronSnapshot, events: PlannedEvent[]
   }
 }
 
-/** The last time that has passed and was not started yet, if it may still be started. */
+/** Last scheduled time that has passed, was not started yet, and may still be started. */
 function dueTime(cronJob: CronJob, schedule: Schedule, nowMs: number, events: PlannedEvent[]): number | undefined {
   const { lastScheduleTime } = cronJob.status ?? {};
   const deadline = cronJob.spec?.startingDeadlineSeconds;
@@ -98,7 +96,7 @@ function dueTime(cronJob: CronJob, schedule: Schedule, nowMs: number, events: Pl
   return due?.atMs;
 }
 
-/** Named after its time, so that no two controllers start the same run twice. */
+/** The name contains the scheduled time, so that two controllers cannot start the same run twice. */
 function newJob(cronJob: CronJob, dueMs: number): Job {
   const template = cronJob.spec?.jobTemplate;
   const { name = '', namespace = '' } = cronJob.metadata ?? {};
@@ -155,14 +153,14 @@ function withActive({ active: _, ...status }: CronJobStatus, active: readonly Ob
   return active.length === 0 ? status : { ...status, active: [...active] };
 }
 
-/** How a job stands in `status.active`. */
+/** Adds a started job to `status.active`. */
 export function withStarted(status: CronJobStatus, job: Job): CronJobStatus {
   const { name = '', namespace = '', uid = '', resourceVersion = '' } = job.metadata ?? {};
   const reference = { kind: 'Job', namespace, name, uid, apiVersion: 'batch/v1', resourceVersion };
   return withActive(status, [...(status.active ?? []), reference]);
 }
 
-/** The oldest finished jobs beyond what the history limits keep. */
+/** The oldest finished jobs beyond the history limits. */
 function surplus(cronJob: CronJob, jobs: readonly Job[]): Job[] {
   const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = cronJob.spec ?? {};
   const beyond = (finish: Finish, limit: number | undefined): Job[] => {

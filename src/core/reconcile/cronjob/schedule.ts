@@ -1,6 +1,6 @@
 /**
- * The times of a cron schedule. A minute of a schedule is one whose wall clock in the zone matches: minutes that a
- * change of the clock skips do not come, repeated ones come twice. The API server has validated the text
+ * Times of a cron schedule. A minute is scheduled if its wall clock time in the zone matches: minutes skipped by a
+ * clock change do not occur, repeated ones occur twice. The API server has validated the text
  * (`api/kinds/cronjobs/schedule.ts`). Source: github.com/robfig/cron/v3, which upstream uses.
  */
 import { scheduleError } from '../../../api/kinds/cronjobs/schedule.ts';
@@ -8,13 +8,13 @@ import { scheduleError } from '../../../api/kinds/cronjobs/schedule.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** A schedule without a time in so many days (30 February) has none. */
+/** A schedule without a time within this many days (30 February) has no times at all. */
 const HORIZON_DAYS = 5 * 366;
 
 export interface Schedule {
-  /** The first time after `ms`, in milliseconds since the epoch; undefined: there is none. */
+  /** The first time after `ms`, in milliseconds since the epoch; undefined if there is none. */
   next(ms: number): number | undefined;
-  /** Of `@every`: its times follow each other from the first one on. */
+  /** Interval of an `@every` schedule, whose times are counted from the first one. */
   readonly everyMs?: number;
 }
 
@@ -30,13 +30,13 @@ const DESCRIPTORS: Readonly<Record<string, string>> = {
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
-/** Old objects may have their zone in the schedule. */
+/** Splits off the time zone that old objects have inside of the schedule. */
 export function splitZone(text: string): { readonly zone: string | undefined; readonly schedule: string } {
   const match = /^(?:CRON_)?TZ=(\S*)\s+(.*)$/s.exec(text);
   return { zone: match?.[1], schedule: (match?.[2] ?? text).trim() };
 }
 
-/** Throws an error with upstream's words for a text that is no schedule, and a RangeError for an unknown zone. */
+/** Throws an error with upstream's message for an invalid schedule, and a RangeError for an unknown zone. */
 export function parseSchedule(text: string, zone: string): Schedule {
   const error = scheduleError(text);
   if (error !== undefined) throw new Error(error);
@@ -56,7 +56,7 @@ export function parseSchedule(text: string, zone: string): Schedule {
   );
 }
 
-/** Whole seconds, as upstream rounds them. */
+/** Rounds to whole seconds, as upstream does. */
 function everySchedule(everyMs: number): Schedule {
   const delay = Math.max(1000, Math.floor(everyMs / 1000) * 1000);
   return { next: (ms) => Math.floor(ms / 1000) * 1000 + delay, everyMs: delay };
@@ -74,7 +74,7 @@ function durationMs(text: string): number {
 
 interface Field {
   readonly values: ReadonlySet<number>;
-  /** `*` or `?`: of day and weekday the other one decides. */
+  /** The field is `*` or `?`. If this holds for the day or the weekday, only the other one counts. */
   readonly any: boolean;
 }
 
@@ -130,7 +130,7 @@ class CronSchedule implements Schedule {
     return days.any || weekdays.any ? day && weekday : day || weekday;
   }
 
-  /** The first minute of the next local day, or one before it where the clock was changed in between. */
+  /** The first minute of the next local day, or an earlier minute if the clock was changed in between. */
   #nextDay(at: number, local: Date): number {
     const rest = DAY - (local.getTime() % DAY);
     const next = at + rest;
@@ -142,7 +142,7 @@ class CronSchedule implements Schedule {
   }
 }
 
-/** Milliseconds that a zone's clocks are ahead of UTC at a time. Throws a RangeError for an unknown zone. */
+/** Offset of a zone from UTC in milliseconds, by time. Throws a RangeError for an unknown zone. */
 function zoneOffsets(zone: string): (ms: number) => number {
   if (zone === 'UTC') return () => 0;
   const format = new Intl.DateTimeFormat('en-US', {
@@ -163,7 +163,7 @@ function zoneOffsets(zone: string): (ms: number) => number {
   };
 }
 
-/** The last time in (`fromMs`, `nowMs`], and about how many there were. */
+/** The last time in (`fromMs`, `nowMs`], and the approximate number of times. */
 export function lastTime(
   schedule: Schedule,
   fromMs: number,
@@ -176,7 +176,8 @@ export function lastTime(
   const between = second - first;
   const count = Math.floor((nowMs - first) / between) + 1;
   if (schedule.everyMs !== undefined) return { atMs: first + (count - 1) * between, count };
-  // A search by halves, so that a long pause does not cost a step for each missed time. `hi` is never before the last.
+  // Binary search, so that the cost after a long pause does not grow with the missed times. `hi` is never before the
+  // last.
   let last = second;
   for (let hi = nowMs; ; ) {
     const following = schedule.next(last);

@@ -5,7 +5,7 @@ import { hasTemplate, obsoleteRevisions, planRevision } from '../revisions.ts';
 import { REVISION_HASH } from './pod.ts';
 
 export interface HistoryPlan {
-  /** The hash that pods of the current template carry. */
+  /** Hash label of pods of the current template. */
   readonly hash: string;
   readonly create: ControllerRevision | undefined;
   /** The current template was used before: its revision becomes the newest. */

@@ -8,26 +8,25 @@ import { nodeOfDaemonPod, REVISION_HASH } from './pod.ts';
 
 export interface NodeVerdict {
   readonly name: string;
-  /** A pod of the set belongs here. */
+  /** The node should run a pod of the set. */
   readonly shouldRun: boolean;
-  /** One that is here may stay (a NoSchedule taint does not drive out). */
+  /** An existing pod may stay (a NoSchedule taint does not evict it). */
   readonly shouldContinue: boolean;
 }
 
 export interface DaemonSnapshot {
   readonly set: DaemonSet;
-  /** Pods the set controls. */
   readonly pods: readonly Pod[];
   readonly nodes: readonly NodeVerdict[];
   /** Revision hash of the current template. */
   readonly hash: string;
   readonly settled: boolean;
-  /** Whether a failed pod on this node may be replaced now; false while its back-off lasts. */
+  /** Whether a failed pod on this node may be replaced now; false during its back-off. */
   mayReplaceFailed(node: string): boolean;
 }
 
 export interface DaemonPlan {
-  /** Node names, one pod each. */
+  /** Names of nodes that get one pod each. */
   readonly create: readonly string[];
   readonly delete: readonly Pod[];
   readonly events: readonly PlannedEvent[];
@@ -49,8 +48,8 @@ export function planDaemonPods(snapshot: DaemonSnapshot, context: PlanContext): 
     else if (!node.shouldContinue) doomed.push(...pods.filter(isStaying));
     else doomed.push(...surplusOn(node.name, pods, snapshot, events, context));
   }
-  // Pods whose node vanished wait for the pod collector; pods meant for a node that vanished before they got there are
-  // ours.
+  // Pods on a deleted node are left to the pod garbage collector. Pods intended for a node that was deleted before they
+  // were scheduled are deleted here.
   const known = new Set(snapshot.nodes.map((node) => node.name));
   for (const pod of snapshot.pods) {
     if ((pod.spec?.nodeName ?? '') === '' && isStaying(pod) && !known.has(nodeOfDaemonPod(pod) ?? '')) doomed.push(pod);
@@ -60,8 +59,8 @@ export function planDaemonPods(snapshot: DaemonSnapshot, context: PlanContext): 
 }
 
 /**
- * Ended pods make room for new ones; of several running ones the oldest stays (with surge, the new one once it is
- * available).
+ * Pods to delete on a node: finished pods, and all running pods but the oldest (with surge, all but the new one once it
+ * is available).
  */
 function surplusOn(
   node: string,
@@ -126,7 +125,7 @@ function planUpdate(
     } else if (hashOf(pod) === snapshot.hash) {
       if (!isAvailable(pod, set, context)) unavailable++;
     } else if (!isAvailable(pod, set, context)) {
-      // Already of no use to anybody: replacing it costs nothing.
+      // The pod is not available anyway, so replacing it costs no availability.
       useless.push(pod);
       unavailable++;
     } else candidates.push(pod);
@@ -135,7 +134,7 @@ function planUpdate(
   return { create: [], delete: [...useless, ...candidates.slice(0, allowed)], events };
 }
 
-/** Nodes that get a new pod beside the old one. The old one goes once the new one is available. */
+/** Nodes that get a new pod beside the old one. The old pod is deleted once the new one is available. */
 function surgeNodes(
   snapshot: DaemonSnapshot,
   eligible: readonly NodeVerdict[],
@@ -217,7 +216,9 @@ function sameNumbers(a: DaemonSetStatus, b: DaemonSetStatus): boolean {
   return numbers(a) === numbers(b);
 }
 
-/** Without finished pods that are being deleted: a finalizer that keeps one must not keep its successor waiting. */
+/**
+ * Omits finished pods that are being deleted, because a finalizer that keeps such a pod must not delay its successor.
+ */
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {

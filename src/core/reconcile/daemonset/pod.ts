@@ -1,6 +1,4 @@
-/**
- * The pod a daemon set puts on a node. Source: upstream's daemon/util: tolerations and node affinity of daemon pods.
- */
+/** Pod of a daemon set for a node, with its tolerations and node affinity. Source: upstream's daemon/util. */
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
 import type { NodeAffinity, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
 import { controllerReference } from '../ownership.ts';
@@ -62,7 +60,9 @@ function withDaemonTolerations(spec: PodSpec): Toleration[] {
   return tolerations;
 }
 
-/** The template's own requirements hold as well; the scheduler does the rest. */
+/**
+ * Adds the node name to each term, so that the template's own requirements hold as well. The scheduler places the pod.
+ */
 function pinned(affinity: NodeAffinity | undefined, node: string): NodeAffinity {
   const matchFields = [{ key: 'metadata.name', operator: 'In', values: [node] }];
   const terms = affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
@@ -71,7 +71,7 @@ function pinned(affinity: NodeAffinity | undefined, node: string): NodeAffinity 
   return { ...affinity, requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
 }
 
-/** The node a daemon pod is on or meant for. */
+/** Node on which a daemon pod runs or for which it is intended. */
 export function nodeOfDaemonPod(pod: Pod): string | undefined {
   if ((pod.spec?.nodeName ?? '') !== '') return pod.spec?.nodeName;
   const terms = pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;

@@ -9,7 +9,7 @@ export const REVISION_HISTORY = 'deployment.kubernetes.io/revision-history';
 export const DESIRED_REPLICAS = 'deployment.kubernetes.io/desired-replicas';
 export const MAX_REPLICAS = 'deployment.kubernetes.io/max-replicas';
 
-/** Not copied from a deployment to its replica sets: they speak of one object only. */
+/** Annotations that are not copied from a deployment to its replica sets, because they describe one object only. */
 const NOT_COPIED = new Set([
   'kubectl.kubernetes.io/last-applied-configuration',
   REVISION,
@@ -19,10 +19,10 @@ const NOT_COPIED = new Set([
   'deprecated.deployment.rollback.to',
 ]);
 
-/** Bound on the remembered history of one replica set. Upstream's value. */
+/** Limit of the recorded revision history of one replica set. Upstream's value. */
 const MAX_HISTORY_CHARS = 2000;
 
-/** Of 64 bits, as upstream's: the annotation is user input and may hold any number. */
+/** Revision of a replica set, as a 64-bit number. The annotation is user input and may contain any number. */
 export function revisionOf(set: ReplicaSet): bigint {
   return revisionFrom(set.metadata?.annotations?.[REVISION]);
 }
@@ -41,7 +41,7 @@ const MAX_REVISION = 2n ** 63n - 1n;
 function revisionFrom(text: string | undefined): bigint {
   if (text === undefined || !/^\d{1,19}$/.test(text)) return 0n;
   const revision = BigInt(text);
-  // One more than the largest there is could not be counted on.
+  // The largest revision could not be incremented.
   return revision < MAX_REVISION ? revision : 0n;
 }
 
@@ -54,8 +54,7 @@ export function maxReplicasOf(set: ReplicaSet): number | undefined {
 }
 
 /**
- * The annotations of the current replica set: the deployment's own, and the revision when it is newer than the one it
- * has.
+ * Annotations of the current replica set: those of the deployment, and the revision if it is newer than the set's own.
  */
 export function currentSetAnnotations(
   deployment: Deployment,

@@ -18,7 +18,7 @@ export function removeCondition(
   return conditions.filter((condition) => condition.type !== type);
 }
 
-/** Sets a condition; one with the same status and reason stays as it is. */
+/** Sets a condition. A condition with the same status and reason is not changed. */
 export function setCondition(
   conditions: readonly DeploymentCondition[],
   type: ConditionType,
@@ -32,7 +32,7 @@ export function setCondition(
   return [...removeCondition(conditions, type), condition(current, type, status, reason, message, nowMs)];
 }
 
-/** As `setCondition`, but renews message and update time also when status and reason are the same. */
+/** Like `setCondition`, but also updates message and update time when status and reason are unchanged. */
 export function renewCondition(
   conditions: readonly DeploymentCondition[],
   type: ConditionType,

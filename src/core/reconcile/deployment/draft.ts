@@ -1,4 +1,4 @@
-/** Replica sets as the plan changes them, and what of that has to be written. */
+/** Copies of replica sets that a plan modifies, with a record of those that must be written. */
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
 import type { PlannedEvent } from '../context.ts';
 import { DESIRED_REPLICAS, MAX_REPLICAS } from './annotations.ts';
@@ -14,7 +14,7 @@ export class Draft {
     this.#sizes = sizes;
   }
 
-  /** A copy that may be changed through this draft. */
+  /** Returns a copy that may be modified through this draft. */
   open(set: ReplicaSet): ReplicaSet {
     const copy: ReplicaSet = {
       ...set,
@@ -38,7 +38,7 @@ export class Draft {
     this.#changed.add(set);
   }
 
-  /** Sets the size and the size annotations; true when the size changed. */
+  /** Sets the size and the size annotations. Returns true if the size changed. */
   scale(set: ReplicaSet, replicas: number): boolean {
     this.annotate(set, sizeAnnotations(this.#sizes));
     const before = specReplicas(set);
@@ -54,7 +54,7 @@ export class Draft {
     return true;
   }
 
-  /** Every opened set that must be written, in the order of its first change. */
+  /** Every opened set that must be written, in the order of the first change. */
   changed(): ReplicaSet[] {
     return [...this.#changed].filter((set) => this.#original.has(set));
   }

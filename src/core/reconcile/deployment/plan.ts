@@ -1,6 +1,6 @@
 /**
- * Deployments: which replica sets to make, resize, re-label with revisions and drop, and what the status says.
- * Source: upstream's pkg/controller/deployment (sync.go, rolling.go, recreate.go).
+ * Deployments: the replica sets to create, resize, annotate with revisions and delete, and the status. Source:
+ * upstream's pkg/controller/deployment (sync.go, rolling.go, recreate.go).
  */
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from 'kubernetes-types/apps/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -20,9 +20,8 @@ export const TEMPLATE_HASH_LABEL = 'pod-template-hash';
 
 export interface DeploymentSnapshot {
   readonly deployment: Deployment;
-  /** Replica sets the deployment controls. */
   readonly replicaSets: readonly ReplicaSet[];
-  /** Pods of those replica sets, by the set's UID; only looked at for Recreate. */
+  /** Pods of those replica sets by the set's UID; used only for Recreate. */
   readonly podsBySet: ReadonlyMap<string, readonly Pod[]>;
 }
 
@@ -31,7 +30,7 @@ export interface DeploymentPlan {
   /** Full objects, guarded by their resourceVersion. */
   readonly update: readonly ReplicaSet[];
   readonly delete: readonly ReplicaSet[];
-  /** The revision the deployment shall carry; undefined: as it stands. */
+  /** New revision annotation of the deployment; undefined if unchanged. */
   readonly revision: string | undefined;
   readonly status: DeploymentStatus | undefined;
   readonly events: readonly PlannedEvent[];
@@ -112,7 +111,7 @@ class DeploymentPlanner {
     return false;
   }
 
-  /** An active set that was sized for another number of replicas: the deployment was scaled, not changed. */
+  /** Reports whether an active set has the size annotation of another replica count: the deployment was scaled. */
   #isScaling(): boolean {
     const all = this.#current === undefined ? this.#old : [...this.#old, this.#current];
     return all.some((set) => {
@@ -121,7 +120,7 @@ class DeploymentPlanner {
     });
   }
 
-  /** Gives the set that matches the template the newest revision, or makes that set. */
+  /** Gives the newest revision to the set that matches the template, or creates that set. */
   #adoptRevision(mayCreate: boolean): void {
     const revision = maxRevision(this.#old) + 1n;
     const current = this.#current;
@@ -185,7 +184,7 @@ class DeploymentPlanner {
     };
   }
 
-  /** A pause stops the clock of the progress deadline; resuming restarts it. */
+  /** Pausing stops the progress deadline; resuming restarts it. */
   #markPause(isPaused: boolean): void {
     if (!this.#hasDeadline()) return;
     const progress = findCondition(this.#conditions, 'Progressing');
@@ -203,7 +202,7 @@ class DeploymentPlanner {
     this.#conditions = setCondition(this.#conditions, 'Progressing', status, reason, message, this.#nowMs);
   }
 
-  /** Drops the oldest revisions beyond the limit, none that still has or should have pods. */
+  /** Deletes the oldest revisions beyond the limit, except sets that have or should have pods. */
   #cleanUp(): void {
     const limit = this.#deployment.spec?.revisionHistoryLimit ?? 10;
     const living = this.#old.filter((set) => set.metadata?.deletionTimestamp === undefined);
@@ -243,7 +242,7 @@ class DeploymentPlanner {
   }
 }
 
-/** True when the set was made from this template (the hash label aside). */
+/** Reports whether the set was created from this template, without regard to the hash label. */
 export function hasTemplateOf(set: ReplicaSet, deployment: Deployment): boolean {
   const withoutHash = (template: NonNullable<ReplicaSet['spec']>['template']) => {
     const labels = { ...template?.metadata?.labels };
@@ -253,7 +252,7 @@ export function hasTemplateOf(set: ReplicaSet, deployment: Deployment): boolean 
   return semanticEqual(withoutHash(set.spec?.template), withoutHash(deployment.spec?.template));
 }
 
-/** Two templates met in one hash: the next name is made with a higher count. */
+/** Handles a hash collision of two templates: the next name is generated with a higher collision count. */
 export function collidedStatus(deployment: Deployment): DeploymentStatus {
   return { ...deployment.status, collisionCount: (deployment.status?.collisionCount ?? 0) + 1 };
 }

@@ -1,5 +1,5 @@
 /**
- * Sizes of replica sets during a rolling update and when a deployment is only scaled. Source: upstream's rolling.go and
+ * Sizes of replica sets during a rolling update and while a deployment is scaled. Source: upstream's rolling.go and
  * sync.go.
  */
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
@@ -8,7 +8,7 @@ import { maxReplicasOf } from './annotations.ts';
 import type { Draft } from './draft.ts';
 import { availableReplicas, type Sizes, specReplicas, totalAvailable, totalSpecReplicas } from './sizes.ts';
 
-/** The size of the current set: as many as wanted, at once, but never more pods in total than surge allows. */
+/** Size of the current set: the wanted number, as far as the surge allows that many pods in total. */
 export function newSetSize(sizes: Sizes, current: ReplicaSet, old: readonly ReplicaSet[]): number {
   const size = specReplicas(current);
   if (!sizes.rolling || size >= sizes.replicas) return sizes.replicas;
@@ -18,7 +18,7 @@ export function newSetSize(sizes: Sizes, current: ReplicaSet, old: readonly Repl
   return size + Math.min(room, sizes.replicas - size);
 }
 
-/** Shrinks old sets as far as availability allows: first pods that are no use to anybody, then available ones. */
+/** Shrinks old sets as far as availability allows: first pods that are not available, then available ones. */
 export function reconcileOldSets(draft: Draft, sizes: Sizes, current: ReplicaSet, old: readonly ReplicaSet[]): void {
   if (totalSpecReplicas(old) === 0) return;
   const minAvailable = sizes.replicas - sizes.maxUnavailable;
@@ -44,7 +44,7 @@ export function reconcileOldSets(draft: Draft, sizes: Sizes, current: ReplicaSet
   }
 }
 
-/** The deployment is paused or has another number of replicas: sizes change, revisions do not. */
+/** Changes sizes without revisions, for a deployment that is paused or has another number of replicas. */
 export function scaleWithoutRollout(
   draft: Draft,
   sizes: Sizes,
@@ -63,7 +63,7 @@ export function scaleWithoutRollout(
     return;
   }
   if (sizes.rolling) scaleProportionally(draft, sizes, active);
-  // Recreate never shares sizes: the sets only learn of the new number, so that the roll-out goes on.
+  // Recreate does not scale proportionally. The sets only record the new number, so that the roll-out continues.
   else for (const set of active) draft.scale(set, specReplicas(set));
 }
 
@@ -75,7 +75,10 @@ function isSaturated(set: ReplicaSet, sizes: Sizes): boolean {
   return specReplicas(set) === sizes.replicas && availableReplicas(set) === sizes.replicas;
 }
 
-/** Shares what must be added or taken among the active sets by their sizes; the largest takes what rounding leaves. */
+/**
+ * Distributes the difference among the active sets in proportion to their sizes. The largest set absorbs the rounding
+ * error.
+ */
 function scaleProportionally(draft: Draft, sizes: Sizes, active: readonly ReplicaSet[]): void {
   const total = totalSpecReplicas(active);
   const allowed = sizes.replicas > 0 ? sizes.replicas + sizes.maxSurge : 0;
@@ -102,7 +105,7 @@ function scaleProportionally(draft: Draft, sizes: Sizes, active: readonly Replic
 function proportion(set: ReplicaSet, sizes: Sizes, toAdd: number, added: number): number {
   const size = specReplicas(set);
   if (size === 0) return 0;
-  // The size the deployment had when this set was sized; without it the share is unknown and stays as it is.
+  // Size of the deployment when this set was sized. Without it, the share is unknown and the set keeps its size.
   const before = maxReplicasOf(set);
   const share =
     sizes.replicas === 0

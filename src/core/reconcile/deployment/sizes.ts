@@ -1,4 +1,4 @@
-/** How many pods a roll-out may have and must keep. Source: upstream's deployment_util.go. */
+/** Limits on the number of pods during a roll-out. Source: upstream's deployment_util.go. */
 import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
 import { resolveIntOrPercent } from '../int-or-percent.ts';
 
@@ -18,7 +18,7 @@ export function sizesOf(deployment: Deployment): Sizes {
   const rolling = deployment.spec?.strategy?.rollingUpdate;
   const maxSurge = resolveIntOrPercent(rolling?.maxSurge, replicas, 'up', '25%');
   let maxUnavailable = resolveIntOrPercent(rolling?.maxUnavailable, replicas, 'down', '25%');
-  // Validation forbids two zeros, but percentages may round to them; then nothing could ever move.
+  // Validation rejects two zeros, but percentages may round to them. Then the roll-out could never progress.
   if (maxSurge === 0 && maxUnavailable === 0) maxUnavailable = 1;
   return { replicas, rolling: true, maxSurge, maxUnavailable: Math.min(maxUnavailable, replicas) };
 }

@@ -1,5 +1,5 @@
 /**
- * The status of a deployment and whether its roll-out is done, moving or stuck. Source: upstream's
+ * Status of a deployment, and whether its roll-out is complete, progressing or stuck. Source: upstream's
  * deployment/progress.go.
  */
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from 'kubernetes-types/apps/v1';
@@ -21,7 +21,7 @@ export const REASON = {
   resumed: 'DeploymentResumed',
 } as const;
 
-/** kubectl and the API's default use this value for "no deadline". */
+/** kubectl and the API default use this value for "no deadline". */
 const NO_DEADLINE = 2_147_483_647;
 
 export function progressDeadlineMs(deployment: Deployment): number | undefined {
@@ -31,21 +31,21 @@ export function progressDeadlineMs(deployment: Deployment): number | undefined {
 
 export interface StatusInput {
   readonly deployment: Deployment;
-  /** Conditions as changed earlier in this plan. */
+  /** Conditions as modified earlier in this plan. */
   readonly conditions: readonly DeploymentCondition[];
   readonly current: ReplicaSet | undefined;
   readonly old: readonly ReplicaSet[];
   readonly sizes: Sizes;
   readonly nowMs: number;
-  /** Roll-out conditions are left alone while the deployment is paused or being scaled. */
+  /** False while the deployment is paused or being scaled: roll-out conditions are not changed then. */
   readonly judgeProgress: boolean;
 }
 
 export interface StatusPlan {
-  /** Undefined: as it stands. */
+  /** Undefined if unchanged. */
   readonly status: DeploymentStatus | undefined;
   readonly complete: boolean;
-  /** When the deadline must be looked at again. */
+  /** Time until the deadline must be checked again. */
   readonly recheckAfterMs: number | undefined;
 }
 
@@ -187,11 +187,11 @@ function deadlineInMs(
   const progress = findCondition(status.conditions ?? [], 'Progressing');
   if (deadlineMs === undefined || progress === undefined || complete) return undefined;
   if (progress.reason === REASON.timedOut || progress.reason === REASON.complete) return undefined;
-  // A second more: API times are whole seconds, and too early would find nothing to do.
+  // One second is added because API times are whole seconds and an early check would find no change.
   return Math.max(1000, timeMs(progress.lastUpdateTime, nowMs) + deadlineMs - nowMs + 1000);
 }
 
-/** The failure of the current replica set, or of any. */
+/** Failure condition of the current replica set; otherwise of any old one. */
 function replicaFailure(input: StatusInput): DeploymentCondition | undefined {
   for (const set of input.current === undefined ? input.old : [input.current, ...input.old]) {
     const failure = set.status?.conditions?.find((condition) => condition.type === 'ReplicaFailure');

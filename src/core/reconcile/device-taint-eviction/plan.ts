@@ -14,7 +14,7 @@ import type {
 import { timestamp } from '../context.ts';
 import { isPodTerminal } from '../pods.ts';
 
-/** By driver, pool and device, those of the newest generation of each pool. */
+/** NoExecute taints by driver, pool and device, from the newest generation of each pool. */
 export function noExecuteTaints(slices: readonly ResourceSlice[]): Map<string, DeviceTaint[]> {
   const generations = new Map<string, number>();
   for (const { spec } of slices) {
@@ -33,7 +33,7 @@ export function noExecuteTaints(slices: readonly ResourceSlice[]): Map<string, D
   return taints;
 }
 
-/** What a rule's status says of the pods that its taint evicts; undefined: as it stands. */
+/** Condition of a rule's status about the pods that its taint evicts; undefined if unchanged. */
 export function ruleCondition(
   rule: DeviceTaintRule,
   pods: readonly Pod[],
@@ -55,7 +55,9 @@ export function ruleCondition(
   };
 }
 
-/** When pods that use the claim have to leave, in milliseconds of the wall clock; undefined: they stay. */
+/**
+ * Time at which pods that use the claim must be evicted, in milliseconds since the epoch; undefined if they may stay.
+ */
 export function evictionTimeMs(
   claim: ResourceClaim,
   taints: ReadonlyMap<string, readonly DeviceTaint[]>,
@@ -90,7 +92,7 @@ export function toleratesDevice(toleration: DeviceToleration, taint: DeviceTaint
   return key !== '' && value === (taint.value ?? '');
 }
 
-/** Pods of the claim's namespace that hold it. */
+/** Pods for which the claim is reserved. */
 export function podsToEvict(claim: ResourceClaim, pod: (name: string) => Pod | undefined): Pod[] {
   return (claim.status?.reservedFor ?? []).flatMap(({ resource, name = '', uid }) => {
     const holder = resource === 'pods' ? pod(name) : undefined;

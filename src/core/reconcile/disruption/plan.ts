@@ -1,6 +1,6 @@
 /**
- * What a disruption budget's status says: how many of its pods are healthy, how many have to be, and how many may be
- * evicted now. Source: pkg/controller/disruption.
+ * Status of a disruption budget: the number of healthy pods, the required number, and the evictions allowed now.
+ * Source: pkg/controller/disruption.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { Condition, OwnerReference } from 'kubernetes-types/meta/v1';
@@ -12,34 +12,34 @@ import { controllerOf } from '../ownership.ts';
 import { isPodReady } from '../pods.ts';
 import type { ControllerScale } from './scale.ts';
 
-/** A pod whose eviction was allowed and that is not on its way out after this long stays: it counts again. */
+/** A pod whose eviction was allowed, but that is not being deleted after this time, counts as healthy again. */
 const DELETION_TIMEOUT_MS = 2 * 60_000;
 const DISRUPTION_ALLOWED = 'DisruptionAllowed';
 
 export interface BudgetSnapshot {
   readonly budget: PodDisruptionBudget;
-  /** Those that the budget selects, in its namespace. */
+  /** Pods in the budget's namespace that it selects. */
   readonly pods: readonly Pod[];
-  /** By the UID of the pods' controllers; needed of those only that `controllersToAsk` names. */
+  /** Scales by the UID of the pods' controllers. Required only for the controllers that `controllersToAsk` returns. */
   readonly scales: ReadonlyMap<string, ControllerScale>;
 }
 
 export interface BudgetPlan {
-  /** Undefined: what it says is right already. */
+  /** Undefined if unchanged. */
   readonly status: PodDisruptionBudgetStatus | undefined;
   readonly events: readonly PlannedEvent[];
-  /** Pods whose eviction was allowed and that are still there: they get a Warning `NotDeleted`. */
+  /** Pods whose eviction was allowed but that were not deleted. Each gets a Warning `NotDeleted`. */
   readonly notDeleted: readonly Pod[];
-  /** When the next of the evictions that were allowed is not waited for any more. */
+  /** Time until the next allowed eviction times out. */
   readonly recheckAfterMs: number | undefined;
 }
 
-/** Whether the budget is reckoned by what the pods' controllers want, not by the pods that are there. */
+/** Whether the budget is computed from the scale of the pods' controllers instead of the number of existing pods. */
 export function isCountedByScale({ spec }: PodDisruptionBudget): boolean {
   return spec?.maxUnavailable !== undefined || typeof spec?.minAvailable === 'string';
 }
 
-/** The controllers whose scale the plan needs, each once. */
+/** Distinct controllers whose scale the plan needs. */
 export function controllersToAsk(budget: PodDisruptionBudget, pods: readonly Pod[]): OwnerReference[] {
   if (!isCountedByScale(budget)) return [];
   const references = new Map<string, OwnerReference>();
@@ -64,7 +64,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
   const currentHealthy = pods.filter(
     (pod) => !isDeleting(pod) && !disruptedPods.has(pod.metadata?.name ?? '') && isPodReady(pod),
   ).length;
-  // A budget without pods allows nothing: its first pods may be there before they are counted.
+  // A budget without pods allows no eviction, because its first pods may exist before they are counted.
   const disruptionsAllowed = expectedPods <= 0 ? 0 : Math.max(0, currentHealthy - desiredHealthy);
   const status: PodDisruptionBudgetStatus = {
     currentHealthy,
@@ -88,7 +88,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
   };
 }
 
-/** What the status says when it cannot be reckoned: nothing is allowed, and why. Undefined: it says so already. */
+/** Status when the computation failed: no eviction is allowed, with the reason. Undefined if unchanged. */
 export function planFailure(
   budget: PodDisruptionBudget,
   message: string,
@@ -121,7 +121,7 @@ function expectation(
   if (maxUnavailable === undefined && typeof minAvailable === 'number') {
     return { expectedPods: pods.length, desiredHealthy: minAvailable };
   }
-  // Several replica sets of one deployment have one scale: the deployment's.
+  // Several replica sets of one deployment share its scale.
   const replicas = new Map<string, number>();
   for (const { uid } of controllersToAsk(budget, pods)) {
     const scale = scales.get(uid);
@@ -135,7 +135,7 @@ function expectation(
   return { expectedPods, desiredHealthy };
 }
 
-/** Which of the evictions that were allowed are still waited for. */
+/** Allowed evictions that have not timed out. */
 function disruptions(
   budget: PodDisruptionBudget,
   pods: readonly Pod[],

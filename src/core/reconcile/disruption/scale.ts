@@ -1,4 +1,4 @@
-/** How many pods a pod's controller wants. Source: pkg/controller/disruption, its finders. */
+/** Number of replicas that a pod's controller specifies. Source: pkg/controller/disruption, its finders. */
 import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { ReplicationController } from 'kubernetes-types/core/v1';
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
@@ -6,12 +6,12 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { controllerOf } from '../ownership.ts';
 
 export interface ControllerScale {
-  /** UID of the object that sets the number: of the deployment, where one owns the pod's replica set. */
+  /** UID of the object that specifies the number: the deployment, if one owns the pod's replica set. */
   readonly uid: string;
   readonly replicas: number;
 }
 
-/** Workloads of one namespace by name, as a copy of them has it. */
+/** Cached workloads of one namespace by name. */
 export interface Workloads {
   replicationController(name: string): ReplicationController | undefined;
   replicaSet(name: string): ReplicaSet | undefined;
@@ -19,7 +19,7 @@ export interface Workloads {
   statefulSet(name: string): StatefulSet | undefined;
 }
 
-/** Undefined: the copies do not tell; the scale sub-resource has to be asked. */
+/** Scale of a controller from the cache; undefined if it must be read from the scale sub-resource. */
 export function knownScale(reference: OwnerReference, workloads: Workloads): ControllerScale | undefined {
   const { kind, name } = reference;
   const group = groupOf(reference.apiVersion);

@@ -1,4 +1,4 @@
-/** Endpoints of a service, all in one object. Source: upstream's endpoint controller and RepackSubsets. */
+/** Endpoints of a service in one object. Source: upstream's endpoint controller and RepackSubsets. */
 import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service } from 'kubernetes-types/core/v1';
 import { canonicalJson, semanticEqual } from '../equality.ts';
 import { isPodReady } from '../pods.ts';
@@ -7,7 +7,7 @@ import { backendHostname, isBackend, isHeadless, targetPort } from '../service-b
 const HEADLESS = 'service.kubernetes.io/headless';
 const MANAGED_BY = 'endpoints.kubernetes.io/managed-by';
 const OVER_CAPACITY = 'endpoints.kubernetes.io/over-capacity';
-/** Addresses in one object at most. Upstream's bound. */
+/** Upstream's limit of addresses in one object. */
 const MAX_ADDRESSES = 1000;
 
 export type EndpointsPlan =
@@ -68,8 +68,8 @@ function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
 }
 
 /**
- * Undefined: none of the service's ports leads anywhere on this pod. A headless service without ports lists bare
- * addresses.
+ * Ports of the service on this pod; undefined if the pod has none of them. A headless service without ports lists
+ * addresses only.
  */
 function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   const declared = service.spec?.ports ?? [];
@@ -89,7 +89,7 @@ function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
 }
 
 /**
- * The pod's address in the primary family of the service; undefined: it has none. Source: upstream's
+ * Address of the pod in the primary family of the service, if it has one. Source: upstream's
  * podToEndpointAddressForService.
  */
 function podIpFor({ spec }: Service, { status }: Pod): string | undefined {
@@ -117,13 +117,13 @@ function addressOf(service: Service, pod: Pod, ip: string): EndpointAddress {
   };
 }
 
-/** Ready ones are kept first. */
+/** Truncates the list to the limit and prefers ready backends. */
 function truncate(backends: readonly Backend[]): readonly Backend[] {
   if (backends.length <= MAX_ADDRESSES) return backends;
   return [...backends].sort((a, b) => Number(b.isReady) - Number(a.isReady)).slice(0, MAX_ADDRESSES);
 }
 
-/** One subset for each distinct set of ports, everything in a fixed order so that equal content is equal text. */
+/** Builds one subset per distinct set of ports. The order is fixed, so that equal contents give equal text. */
 function repack(backends: readonly Backend[]): EndpointSubset[] {
   const byPorts = new Map<string, { ports: EndpointPort[]; ready: EndpointAddress[]; notReady: EndpointAddress[] }>();
   for (const { address, isReady, ports } of backends) {

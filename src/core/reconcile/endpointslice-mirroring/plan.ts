@@ -1,6 +1,6 @@
 /**
- * Endpoint slices that mirror Endpoints which a user maintains for a service without selector. Source: KEP-752,
- * upstream's pkg/controller/endpointslicemirroring.
+ * Endpoint slices that mirror user-managed Endpoints of a service without a selector. Source: KEP-752, upstream's
+ * pkg/controller/endpointslicemirroring.
  */
 import type { EndpointAddress, Endpoints, Service } from 'kubernetes-types/core/v1';
 import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -23,7 +23,7 @@ const NOT_MIRRORED = [
   'endpoints.kubernetes.io/last-change-trigger-time',
   'kubectl.kubernetes.io/last-applied-configuration',
 ];
-/** Addresses of one subset beyond it are not mirrored. Upstream's value. */
+/** Addresses of a subset above this number are not mirrored. Upstream's value. */
 const MAX_ADDRESSES = 1000;
 
 export interface MirrorSnapshot {

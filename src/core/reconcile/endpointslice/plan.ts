@@ -1,5 +1,5 @@
 /**
- * Endpoint slices of a service, changed as little as possible. Source: KEP-752, KEP-1672, upstream's endpointslice
+ * Endpoint slices of a service, updated with few changes. Source: KEP-752, KEP-1672, upstream's endpointslice
  * reconciler.
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
@@ -33,7 +33,7 @@ export interface SliceSnapshot {
   nodeOf(name: string): Node | undefined;
 }
 
-/** What the slices belong to, and what all of them carry. */
+/** Owner and common fields of the slices. */
 export interface SliceOwner {
   readonly name: string;
   readonly namespace: string;
@@ -57,7 +57,7 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
     if (!isBackend(pod, true)) continue;
     for (const addressType of families) place(groups, snapshot, pod, addressType);
   }
-  // Every address family shows at least one slice, empty if need be: "no backends" is an answer, too.
+  // Every address family has at least one slice, possibly empty, so that consumers see that there are no backends.
   for (const addressType of families) {
     if (![...groups.values()].some((group) => group.addressType === addressType)) {
       groups.set(groupKey(addressType, []), { addressType, ports: [], endpoints: new Map() });
@@ -66,7 +66,7 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
   return arrangeSlices(ownerOf(service), families, groups, snapshot.existing);
 }
 
-/** Fits the groups into the slices there are with the fewest writes. */
+/** Distributes the groups over the existing slices with the fewest writes. */
 export function arrangeSlices(
   owner: SliceOwner,
   families: readonly string[],
@@ -140,7 +140,7 @@ function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   return ports;
 }
 
-/** By what slices are distinguished beside their endpoints. */
+/** Key that distinguishes slices: address type and ports. */
 export function groupKey(addressType: string, ports: readonly EndpointPort[]): string {
   const texts = ports.map((port) =>
     canonicalJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }),
@@ -176,12 +176,12 @@ function endpointOf(snapshot: SliceSnapshot, pod: Pod, addresses: readonly strin
   };
 }
 
-/** KEP-3015 and KEP-4444: a ready endpoint is for clients of its own zone, or of its own node before that. */
+/** Hints of KEP-3015 and KEP-4444: a ready endpoint serves clients of its own zone, or preferably of its own node. */
 function hintsOf(service: Service, nodeName: string | undefined, zone: string | undefined): Pick<Endpoint, 'hints'> {
   const distribution = service.spec?.trafficDistribution;
   const forZones = zone === undefined ? {} : { forZones: [{ name: zone }] };
   if (distribution === 'PreferSameNode' && nodeName !== undefined && nodeName !== '') {
-    // `kubernetes-types` does not know hints of nodes.
+    // The types of `kubernetes-types` lack hints for nodes.
     const hints = { forNodes: [{ name: nodeName }], ...forZones };
     return { hints };
   }
@@ -189,7 +189,7 @@ function hintsOf(service: Service, nodeName: string | undefined, zone: string | 
   return bySameZone && zone !== undefined ? { hints: forZones } : {};
 }
 
-/** The same backend keeps its place in a slice while its conditions change. */
+/** Identity of a backend. It does not include conditions, so a backend keeps its slice when they change. */
 export function identity(endpoint: Endpoint): string {
   return `${endpoint.targetRef?.uid ?? ''}|${endpoint.addresses.join(',')}`;
 }
@@ -217,7 +217,7 @@ function planGroup(owner: SliceOwner, group: SliceGroup, existing: readonly Endp
     kept.push({ slice, endpoints, isChanged });
   }
   const rest = [...missing.values()];
-  // Newcomers go first where a write is due anyway, then where they fit best.
+  // New endpoints go first into slices that are written anyway, then into those where they fit best.
   const roomy = kept
     .filter((each) => each.endpoints.length < MAX_ENDPOINTS)
     .sort((a, b) => Number(b.isChanged) - Number(a.isChanged) || b.endpoints.length - a.endpoints.length);
@@ -282,7 +282,9 @@ function sliceLabels(service: Service): Record<string, string> {
   return labels;
 }
 
-/** A slice to delete and one to create of the same family become one update: fewer writes, and watchers see no gap. */
+/**
+ * Merges a slice to delete and one to create of the same family into one update: fewer writes, and watchers see no gap.
+ */
 function reuse(plan: SlicePlan): SlicePlan {
   const create: EndpointSlice[] = [];
   const update = [...plan.update];

@@ -4,11 +4,11 @@ import { controllerReference, isControlledBy } from '../ownership.ts';
 
 export interface EphemeralPlan {
   readonly create: readonly PersistentVolumeClaim[];
-  /** Names of claims that are there but belong to another owner. */
+  /** Names of existing claims that belong to another owner. */
   readonly foreign: readonly string[];
 }
 
-/** `claim`: by name, in the pod's namespace. */
+/** @param claim Looks up a claim by name in the pod's namespace. */
 export function planEphemeralClaims(
   pod: Pod,
   claim: (name: string) => PersistentVolumeClaim | undefined,

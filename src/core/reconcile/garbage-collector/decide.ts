@@ -1,11 +1,14 @@
-/** What happens to one object, given what the API says of it and its owners. Source: upstream's attemptToDeleteItem. */
+/**
+ * Action for one object, derived from the API's current state of the object and its owners. Source: upstream's
+ * attemptToDeleteItem.
+ */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from './graph.ts';
 
 /**
- * How an owner was found: 'solid' exists; 'waiting' is being deleted and waits for its dependents; 'dangling' does not
- * exist, or another object has its name.
+ * State of an owner. 'solid': it exists. 'waiting': it is being deleted and waits for its dependents. 'dangling': it
+ * does not exist, or another object has its name.
  */
 export type OwnerState = 'solid' | 'waiting' | 'dangling';
 
@@ -13,18 +16,18 @@ export interface DecisionInput {
   readonly object: KubeObject;
   readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[];
   readonly hasDependents: boolean;
-  /** Some dependent waits for its own dependents: a circle of foreground deletions must be cut. */
+  /** A dependent also waits for its own dependents: this cycle of foreground deletions must be broken. */
   readonly hasWaitingDependents: boolean;
 }
 
 export type GcDecision =
   | { readonly kind: 'keep' }
-  /** Some owners are left: only the references to the others go. */
+  /** Other owners remain, so only the references to these owners are removed. */
   | { readonly kind: 'forget-owners'; readonly uids: readonly string[] }
   | {
       readonly kind: 'delete';
       readonly propagation: 'Background' | 'Foreground' | 'Orphan';
-      /** First let owners no longer wait for this one. */
+      /** First remove `blockOwnerDeletion`, so that owners no longer wait for this object. */
       readonly unblockOwners: boolean;
     };
 

@@ -1,6 +1,6 @@
 /**
- * Who owns whom. Fed with every change of every kind; says which objects must be looked at again. Nothing is deleted on
- * its word: it is a snapshot that lags, and every action on it is verified with the API first. Source: upstream's
+ * Graph of owner references, fed with every change of every kind. It reports which objects must be checked. The graph
+ * lags behind the API, so every action on an object is first verified with the API. Source: upstream's
  * garbagecollector/graph_builder.go.
  */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
@@ -9,11 +9,12 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 
-/** Where an object is to be found. */
 export interface Coordinates {
   readonly apiVersion: string;
   readonly kind: string;
-  /** '' for cluster-scoped objects. Of a virtual node it is a guess: the namespace of the dependent that named it. */
+  /**
+   * '' for cluster-scoped objects. For a virtual node it is a guess: the namespace of the dependent that referenced it.
+   */
   readonly namespace: string;
   readonly name: string;
 }
@@ -23,10 +24,10 @@ export interface GraphNode {
   readonly at: Coordinates;
   readonly owners: readonly OwnerReference[];
   readonly dependents: ReadonlySet<string>;
-  /** Known only from the reference of a dependent. */
+  /** Known only from a reference of a dependent. */
   readonly isVirtual: boolean;
   readonly isDeleting: boolean;
-  /** Deleting, and waits for its dependents (foreground). */
+  /** Being deleted and waiting for its dependents (foreground). */
   readonly isDeletingDependents: boolean;
 }
 
@@ -34,7 +35,7 @@ interface MutableNode {
   readonly uid: string;
   at: Coordinates;
   owners: readonly OwnerReference[];
-  /** `NONE` until the first comes: most objects never have any. */
+  /** The shared `NONE` until the first dependent is added, because most objects have no dependents. */
   dependents: Set<string>;
   isVirtual: boolean;
   isDeleting: boolean;
@@ -42,7 +43,7 @@ interface MutableNode {
   isOrphaning: boolean;
 }
 
-/** UIDs to look at: whether they must be deleted (or let go), and whether their dependents must be orphaned. */
+/** UIDs to check: objects that may have to be deleted or released, and objects whose dependents must be orphaned. */
 export interface Suspects {
   readonly delete: ReadonlySet<string>;
   readonly orphan: ReadonlySet<string>;
@@ -59,7 +60,7 @@ export class OwnershipGraph {
     return this.#nodes.get(uid);
   }
 
-  /** Dependents whose reference asks that the owner wait for them. */
+  /** Dependents with `blockOwnerDeletion`, for which the owner waits. */
   blockingDependents(uid: string): GraphNode[] {
     const blocking: GraphNode[] = [];
     for (const each of this.dependentsOf(uid)) {
@@ -77,7 +78,7 @@ export class OwnershipGraph {
     return dependents;
   }
 
-  /** An object was added or changed. */
+  /** Records an added or changed object. */
   observe(object: KubeObject): Suspects {
     const { metadata } = object;
     const uid = metadata?.uid ?? '';
@@ -93,7 +94,7 @@ export class OwnershipGraph {
       node = newNode(uid, at, false);
       this.#nodes.set(uid, node);
     } else if (node.isVirtual) {
-      // What dependents said about it may have been wrong; those that said so get a second look.
+      // References from dependents may have had wrong coordinates; check those dependents again.
       if (!sameCoordinates(node.at, at)) for (const dependent of node.dependents) suspects.delete.add(dependent);
       node.at = at;
       node.isVirtual = false;
@@ -103,18 +104,18 @@ export class OwnershipGraph {
     return suspects;
   }
 
-  /** An object has gone, or a virtual one was found not to exist. */
+  /** Records that an object was deleted, or that a virtual one does not exist. */
   remove(uid: string): Suspects {
     const suspects = { delete: new Set<string>(), orphan: new Set<string>() };
     const node = this.#nodes.get(uid);
     if (node === undefined) return suspects;
     this.#nodes.delete(uid);
     for (const owner of node.owners) this.#dropDependent(owner.uid, uid, suspects);
-    // An object that names itself as its owner has gone with itself.
+    // An object that references itself as owner is deleted with itself.
     node.dependents.delete(uid);
     for (const dependent of node.dependents) suspects.delete.add(dependent);
     if (node.dependents.size > 0) {
-      // Dependents still name it; it stays as a virtual node until they are dealt with, so that nothing is forgotten.
+      // Dependents still reference the object. It stays as a virtual node until they have been handled.
       const ghost = newNode(uid, node.at, true);
       for (const dependent of node.dependents) addDependent(ghost, dependent);
       this.#nodes.set(uid, ghost);
@@ -138,7 +139,7 @@ export class OwnershipGraph {
       const known = this.#nodes.get(owner.uid);
       if (known !== undefined) {
         addDependent(known, node.uid);
-        // The owner is known under another name or kind than the reference says: the reference may be forged or stale.
+        // The owner has another name or kind than the reference: the reference may be forged or stale.
         if (!known.isVirtual && !matchesReference(known.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
         if (known.isDeletingDependents && !before.some((old) => old.uid === owner.uid)) suspects.delete.add(node.uid);
         continue;
@@ -187,7 +188,7 @@ interface MutableSuspects {
   readonly orphan: Set<string>;
 }
 
-/** Shared, and never added to. */
+/** Shared empty set; never modified. */
 const NONE: Set<string> = new Set();
 
 function addDependent(node: MutableNode, uid: string): void {
@@ -212,7 +213,7 @@ function sameCoordinates(a: Coordinates, b: Coordinates): boolean {
   return a.apiVersion === b.apiVersion && a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
 }
 
-/** An owner is in its dependent's namespace or cluster-scoped. */
+/** Compares coordinates with a reference. An owner is in its dependent's namespace or cluster-scoped. */
 function matchesReference(at: Coordinates, owner: OwnerReference, namespace: string): boolean {
   return at.kind === owner.kind && at.name === owner.name && (at.namespace === '' || at.namespace === namespace);
 }

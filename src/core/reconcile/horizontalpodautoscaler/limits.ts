@@ -1,7 +1,4 @@
-/**
- * How far and how fast replicas may change: stabilization windows and rates. Source: KEP-853, upstream's
- * horizontal.go.
- */
+/** Limits of replica changes: stabilization windows and rates. Source: KEP-853, upstream's horizontal.go. */
 import type { HPAScalingPolicy, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
 
 /** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
@@ -9,7 +6,7 @@ const DOWN_STABILIZATION_SECONDS = 300;
 /** Upstream's `scaleUpLimitFactor` and `scaleUpLimitMinimum`. */
 const UP_FACTOR = 2;
 const UP_MINIMUM = 4;
-/** Nothing older can matter: the API's bound on windows and periods. */
+/** Longest window and period that the API accepts; older records have no effect. */
 const MEMORY_MS = 3_600_000;
 
 interface Timed {
@@ -17,19 +14,19 @@ interface Timed {
   readonly replicas: number;
 }
 
-/** What is remembered of an autoscaler between plans. */
+/** Recent history of an autoscaler, kept between plans. */
 export interface ScaleMemory {
   readonly recommendations: readonly Timed[];
-  /** Replicas added. */
+  /** Records of added replicas. */
   readonly ups: readonly Timed[];
-  /** Replicas removed. */
+  /** Records of removed replicas. */
   readonly downs: readonly Timed[];
 }
 
 export const NO_MEMORY: ScaleMemory = { recommendations: [], ups: [], downs: [] };
 
 export interface Behavior {
-  /** The autoscaler has no `behavior`: replicas may double at a time, or rise to four. */
+  /** The autoscaler has no `behavior`: the replicas may double, or rise to four, in one step. */
   readonly isDefault: boolean;
   readonly up: Required<Pick<HPAScalingRules, 'policies' | 'selectPolicy' | 'stabilizationWindowSeconds'>>;
   readonly down: Behavior['up'];
@@ -55,7 +52,7 @@ export interface Decision {
   readonly message: string;
 }
 
-/** The lowest recent recommendation on the way up, the highest on the way down. */
+/** Stabilized recommendation: the lowest recent one when scaling up, the highest when scaling down. */
 export function stabilize(
   memory: ScaleMemory,
   behavior: Behavior,
@@ -79,7 +76,7 @@ export function stabilize(
   return { replicas, reason: 'ScaleUpStabilized', message };
 }
 
-/** Within the bounds and rates; `reason` is DesiredWithinRange where nothing limits. */
+/** Applies bounds and rates. `reason` is DesiredWithinRange if none of them applies. */
 export function limit(
   memory: ScaleMemory,
   behavior: Behavior,
@@ -143,7 +140,7 @@ export function remember(memory: ScaleMemory, recommendation: number, nowMs: num
   };
 }
 
-/** After the scale was written. */
+/** Updates the history after the scale was written. */
 export function rescaled(memory: ScaleMemory, from: number, to: number, nowMs: number): ScaleMemory {
   const event = { atMs: nowMs, replicas: Math.abs(to - from) };
   return to > from ? { ...memory, ups: [...memory.ups, event] } : { ...memory, downs: [...memory.downs, event] };

@@ -1,5 +1,6 @@
 /**
- * Horizontal pod autoscalers: the size of the target, and why. Source: upstream's pkg/controller/podautoscaler.
+ * Horizontal pod autoscalers: the new size of the target, with its reason. Source: upstream's
+ * pkg/controller/podautoscaler.
  */
 import type {
   HorizontalPodAutoscaler,
@@ -34,14 +35,14 @@ export type Reading =
 export interface AutoscalerSnapshot {
   readonly autoscaler: HorizontalPodAutoscaler;
   readonly scale: { readonly replicas: number; readonly statusReplicas: number; readonly selector: string };
-  /** That the scale selects. */
+  /** Pods selected by the scale. */
   readonly pods: readonly Pod[];
-  /** Of each metric of the specification, in its order. */
+  /** Readings of the metrics, in the order of the specification. */
   readonly readings: readonly Reading[];
 }
 
 export interface AutoscalerPlan {
-  /** Undefined: the size stays. */
+  /** Undefined if the size does not change. */
   readonly rescale: { readonly replicas: number; readonly reason: string } | undefined;
   readonly status: HorizontalPodAutoscalerStatus;
   readonly events: readonly PlannedEvent[];
@@ -89,7 +90,7 @@ export function planAutoscaler(
   return finish(decided.replicas, reason, remember(started, wanted.replicas, nowMs));
 }
 
-/** The most that any metric asks for; undefined when that cannot be known. */
+/** Largest size that any metric requires; undefined if it cannot be determined. */
 function measure(
   snapshot: AutoscalerSnapshot,
   draft: Draft,
@@ -118,7 +119,7 @@ function measure(
     }
   }
   const [first] = failures;
-  // With a metric unknown the target may grow, and never shrinks.
+  // If a metric is unknown, the target may grow but not shrink.
   if (best === undefined || (first !== undefined && best.replicas < scale.replicas)) {
     const { reason = 'InvalidMetricSourceType', message = 'no metrics' } = first ?? {};
     draft.condition('ScalingActive', 'False', reason, `the HPA was unable to compute the replica count: ${message}`);
@@ -215,7 +216,7 @@ function statusOf(spec: MetricSpec, current: MetricValueStatus): MetricStatus {
 
 function tolerancesOf(behavior: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } | undefined): Tolerances {
   const read = (rules: HPAScalingRules | undefined): number => {
-    // A field of 1.33, which the published types do not have yet.
+    // A field of 1.33 that the published types lack.
     const quantity = tryParseQuantity((rules as { readonly tolerance?: unknown } | undefined)?.tolerance);
     return quantity === undefined ? TOLERANCE : quantityMilliValue(quantity) / 1000;
   };
@@ -277,7 +278,7 @@ function withCondition(
   return old === undefined ? [...conditions, condition] : conditions.map((each) => (each === old ? condition : each));
 }
 
-/** The status when the scale could not be read or written: everything else stays as it was. */
+/** Status after the scale could not be read or written. All other fields are kept. */
 export function unableToScale(
   autoscaler: HorizontalPodAutoscaler,
   status: HorizontalPodAutoscalerStatus | undefined,
@@ -292,7 +293,6 @@ export function unableToScale(
   return { ...before, conditions };
 }
 
-/** The status after the scale was written. */
 export function ableToScale(status: HorizontalPodAutoscalerStatus, nowMs: number): HorizontalPodAutoscalerStatus {
   const text = `the HPA controller was able to update the target scale to ${status.desiredReplicas}`;
   const conditions = withCondition(status.conditions ?? [], 'AbleToScale', 'True', 'SucceededRescale', text, nowMs);

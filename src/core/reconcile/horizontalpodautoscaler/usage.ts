@@ -1,5 +1,5 @@
 /**
- * How many replicas a metric asks for. Values are in thousandths of their unit. Source: upstream's podautoscaler
+ * Number of replicas that a metric requires. Values are in thousandths of their unit. Source: upstream's podautoscaler
  * replica_calculator.go.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -7,7 +7,7 @@ import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts'
 import { timeMs } from '../context.ts';
 import { isPodReady, podCondition } from '../pods.ts';
 
-/** CPU of a pod that starts says little. Upstream's values. */
+/** CPU usage of a starting pod is not representative and is ignored. Upstream's values. */
 const CPU_INITIALIZATION_MS = 5 * 60_000;
 const INITIAL_READINESS_MS = 30_000;
 
@@ -24,7 +24,7 @@ export interface Tolerances {
 
 export interface Proposal {
   readonly replicas: number;
-  /** Per pod, or in all where the target is a value. */
+  /** Usage per pod, or in total if the target is a value. */
   readonly usageMilli: number;
   /** Percent of the requests. */
   readonly utilization?: number;
@@ -41,7 +41,7 @@ export interface PodUsage {
   readonly nowMs: number;
 }
 
-/** Towards a value for each pod. */
+/** Proposes replicas for an average value per pod. */
 export function proposeByAverage(usage: PodUsage, targetMilli: number): Proposal {
   return propose(
     usage,
@@ -53,7 +53,7 @@ export function proposeByAverage(usage: PodUsage, targetMilli: number): Proposal
   );
 }
 
-/** Towards a percentage of what the pods request. Throws for a container without a request. */
+/** Proposes replicas for a percentage of the pods' requests. Throws if a container has no request. */
 export function proposeByUtilization(
   usage: PodUsage,
   targetPercent: number,
@@ -81,7 +81,7 @@ interface Measured {
   readonly utilization?: number;
 }
 
-/** `fallback`: what a pod without metrics is assumed to use when the others ask for fewer replicas. */
+/** @param fallback Assumed usage of a pod without metrics when the other pods require fewer replicas. */
 function propose(
   usage: PodUsage,
   measure: (values: ReadonlyMap<string, number>) => Measured,
@@ -141,7 +141,7 @@ function isStarting(pod: Pod, metric: PodMetric, nowMs: number): boolean {
   return ready.status === 'False' && timeMs(startTime) + INITIAL_READINESS_MS > changed;
 }
 
-/** Towards a value in all; the pods that are ready carry it. */
+/** Proposes replicas for a total value, shared by the ready pods. */
 export function proposeByValue(
   usageMilli: number,
   targetMilli: number,
@@ -156,7 +156,7 @@ export function proposeByValue(
   return { replicas: ceil(ratio * ready), usageMilli };
 }
 
-/** Towards a value for each replica, of one metric for all. */
+/** Proposes replicas for a value per replica of one shared metric. */
 export function proposeByTotal(
   usageMilli: number,
   targetMilli: number,

@@ -5,7 +5,7 @@ import { finishedMs } from './pod.ts';
 const INITIAL_MS = 10_000;
 const MAX_MS = 10 * 60_000;
 
-/** Failures since the last success, remembered between plans. */
+/** Failures since the last success, kept between plans. */
 export interface Backoff {
   readonly failures: number;
   readonly lastFailureMs: number;
@@ -13,7 +13,7 @@ export interface Backoff {
 
 export const NO_BACKOFF: Backoff = { failures: 0, lastFailureMs: 0 };
 
-/** With pods that were not counted before. */
+/** Updates the record with newly finished pods. */
 export function nextBackoff(record: Backoff, succeeded: readonly Pod[], failed: readonly Pod[]): Backoff {
   const lastSuccess = Math.max(...succeeded.map(finishedMs));
   const after = failed.map(finishedMs).filter((finished) => succeeded.length === 0 || finished > lastSuccess);

@@ -1,5 +1,5 @@
 /**
- * A set of completion indexes as intervals: what `1,3-5,7` in a job's status means. Source: upstream's
+ * Set of completion indexes as intervals, such as `1,3-5,7` in a job's status. Source: upstream's
  * job/indexed_job_utils.go.
  */
 type Interval = readonly [from: number, to: number];
@@ -7,7 +7,7 @@ type Interval = readonly [from: number, to: number];
 export class Indexes {
   static readonly none = new Indexes([]);
 
-  /** In order, and neither overlapping nor adjacent. */
+  /** Sorted, neither overlapping nor adjacent. */
   readonly intervals: readonly Interval[];
   readonly total: number;
 
@@ -16,7 +16,7 @@ export class Indexes {
     this.total = intervals.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   }
 
-  /** Parts that are no indexes and indexes from `completions` on are dropped. */
+  /** Parses a list. Invalid parts and indexes from `completions` on are dropped. */
   static parse(text: string | undefined, completions: number): Indexes {
     const intervals: Interval[] = [];
     for (const part of (text ?? '').split(',')) {
@@ -50,7 +50,7 @@ export class Indexes {
     return new Indexes(merged([...this.intervals, ...other.intervals]));
   }
 
-  /** Of these how many `other` has too. */
+  /** Number of indexes that both sets contain. */
   overlap(other: Indexes): number {
     let count = 0;
     let at = 0;
@@ -65,7 +65,7 @@ export class Indexes {
     return count;
   }
 
-  /** The indexes below `completions` that are not in the set, ascending, one at a time: there can be billions. */
+  /** The indexes below `completions` that are not in the set, ascending. A generator, because there can be billions. */
   *missing(completions: number): Generator<number> {
     let next = 0;
     for (const [from, to] of [...this.intervals, [completions, completions] as const]) {

@@ -1,6 +1,5 @@
 /**
- * Whether a job has failed or succeeded, and the conditions that say so. Source: upstream's job_controller.go
- * syncJob.
+ * Whether a job has failed or succeeded, with the resulting conditions. Source: upstream's job_controller.go syncJob.
  */
 import type { Job, JobCondition } from 'kubernetes-types/batch/v1';
 import { timeMs, timestamp } from '../context.ts';
@@ -22,7 +21,7 @@ const holds = (job: Job, type: string): boolean => jobCondition(job, type)?.stat
 export const isJobFinished = (job: Job): boolean => holds(job, 'Complete') || holds(job, 'Failed');
 export const isSuspended = (job: Job): boolean => job.spec?.suspend === true;
 
-/** Undefined: the job goes on, or waits for its last pods. */
+/** Undefined while the job continues or waits for its last pods. */
 export function outcomeOf(progress: JobProgress, nowMs: number): Outcome | undefined {
   const { job } = progress;
   for (const type of ['FailureTarget', 'SuccessCriteriaMet'] as const) {
@@ -47,7 +46,7 @@ function failureOf(progress: JobProgress, nowMs: number): Outcome | undefined {
   return undefined;
 }
 
-/** Containers that restart in their pod count as failures of the job. */
+/** Restarts of containers in their pod count as failures of the job. */
 function hasRestartedTooOften({ job, active }: JobProgress): boolean {
   if (job.spec?.template.spec?.restartPolicy !== 'OnFailure') return false;
   let restarts = 0;
@@ -82,11 +81,13 @@ function successOf(progress: JobProgress): Outcome | undefined {
   return { type: 'SuccessCriteriaMet', reason: 'CompletionsReached', message: reached };
 }
 
-/** Milliseconds until the job's deadline; 0: passed. Undefined: none, or it does not run yet. */
+/**
+ * Milliseconds until the job's deadline; 0 if it has passed. Undefined if there is none or the job does not run yet.
+ */
 export function deadlineInMs(job: Job, nowMs: number): number | undefined {
   const seconds = job.spec?.activeDeadlineSeconds;
   const { startTime } = job.status ?? {};
-  // A resumed job's start time is from before its suspension until the plan has set it.
+  // The start time of a resumed job is from before its suspension until the plan has set it.
   if (seconds === undefined || startTime === undefined || isSuspended(job) || holds(job, 'Suspended')) return undefined;
   return Math.max(0, timeMs(startTime) + seconds * 1000 - nowMs);
 }

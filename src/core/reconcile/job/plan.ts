@@ -1,6 +1,4 @@
-/**
- * Jobs: which pods to create, delete and count next, and what the status says. Source: upstream's pkg/controller/job.
- */
+/** Jobs: the pods to create, delete and count, and the status. Source: upstream's pkg/controller/job. */
 import type { Job, JobCondition, JobStatus } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type PlanContext, type PlannedEvent, timestamp } from '../context.ts';
@@ -22,9 +20,9 @@ import { failureTotal, JobProgress, type JobSnapshot } from './progress.ts';
 
 export interface JobPlan {
   readonly create: readonly Pod[];
-  /** `uncounted`: deleted by the job itself, which is no failure; it loses its finalizer first. */
+  /** `uncounted`: the job itself deletes the pod, which is not a failure; the pod's finalizer is removed first. */
   readonly delete: readonly { readonly pod: Pod; readonly uncounted: boolean }[];
-  /** Written before any finalizer is removed. Undefined: as it stands. */
+  /** Written before any finalizer is removed. Undefined if unchanged. */
   readonly status: JobStatus | undefined;
   readonly removeFinalizers: readonly Pod[];
   readonly events: readonly PlannedEvent[];
@@ -33,7 +31,7 @@ export interface JobPlan {
   readonly recheckAfterMs: number | undefined;
 }
 
-/** Upstream's bounds on pods created or deleted, and on UIDs kept in the status, in one go. */
+/** Upstream's limits on pods created or deleted, and on UIDs kept in the status, per plan. */
 const BURST = 500;
 const MAX_UNCOUNTED = 500;
 
@@ -106,12 +104,12 @@ function planPods(progress: JobProgress, backoff: Backoff, nowMs: number, draft:
 function wantedActive(progress: JobProgress): number {
   const { job, active, parallelism, succeeded, failedIndexes } = progress;
   const { completions } = job.spec ?? {};
-  // A work queue: the first success says that nothing is left to start.
+  // A job without `completions` is a work queue: after the first success no more pods are started.
   if (completions === undefined) return succeeded > 0 ? Math.min(active.length, parallelism) : parallelism;
   return Math.max(0, Math.min(parallelism, completions - succeeded - failedIndexes.total));
 }
 
-/** Pods without a place among the indexes and second ones of an index go first. */
+/** Pods to delete. Pods without a valid index and duplicates of an index come first. */
 function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
   const { active, indexed, completions } = progress;
   if (!indexed) return podsToDelete(active, active, count, nowMs);
@@ -132,7 +130,7 @@ function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
   return [...doomed, ...podsToDelete(left, left, count - doomed.length, nowMs)];
 }
 
-/** The indexes that neither ended nor have a pod, ascending. */
+/** The indexes that have neither finished nor a pod, ascending. */
 function freeIndexes(progress: JobProgress): IteratorObject<number> {
   const { job, active, terminating } = progress;
   const busy = [...active, ...(replacesOnlyFailed(job) ? terminating : [])]
@@ -141,7 +139,7 @@ function freeIndexes(progress: JobProgress): IteratorObject<number> {
   return progress.succeededIndexes.union(progress.failedIndexes).union(Indexes.of(busy)).missing(progress.completions);
 }
 
-/** Each index has a back-off of its own; its next pod carries the number of failures. */
+/** Each index has its own back-off. The next pod of an index carries the number of failures. */
 function createIndexes(progress: JobProgress, count: number, nowMs: number, draft: Draft): void {
   const { job, lastFailed } = progress;
   const ready: number[] = [];
@@ -170,7 +168,7 @@ interface Tally {
   readonly failed: string[];
 }
 
-/** Which pods are counted now; a job that failed counts all that have not succeeded as failed. */
+/** Pods that are counted now. A failed job counts all pods without success as failed. */
 function count(progress: JobProgress, outcome: Outcome | undefined): Tally {
   const { job, uncounted } = progress;
   const tally: Tally = { remove: [], succeeded: [...uncounted.succeeded], failed: [...uncounted.failed] };
@@ -261,7 +259,7 @@ function conclude(
   events.push({ type: 'Normal', reason: 'Completed', message: 'Job completed' });
 }
 
-/** Keeps the Suspended condition; a job that never was suspended has none. */
+/** Maintains the Suspended condition. A job that was never suspended has none. */
 function suspend(job: Job, conditions: JobCondition[], events: PlannedEvent[], nowMs: number): 'resumed' | undefined {
   const at = conditions.findIndex((condition) => condition.type === 'Suspended');
   const status = isSuspended(job) ? 'True' : 'False';

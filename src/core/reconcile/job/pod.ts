@@ -1,4 +1,4 @@
-/** The pods of a job: how they are created, and what theirs say. Source: upstream's pkg/controller/job. */
+/** Creates the pods of a job and reads their index, failures and state. Source: upstream's pkg/controller/job. */
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { Container, ContainerStatus, Pod } from 'kubernetes-types/core/v1';
 import { timeMs } from '../context.ts';
@@ -6,7 +6,7 @@ import { controllerReference } from '../ownership.ts';
 import { podCondition } from '../pods.ts';
 import { podFromTemplate } from '../replicaset/plan.ts';
 
-/** A pod that has it was not counted yet. */
+/** Finalizer of pods that are not counted yet. */
 export const TRACKING_FINALIZER = 'batch.kubernetes.io/job-tracking';
 const INDEX = 'batch.kubernetes.io/job-completion-index';
 const FAILURES = 'batch.kubernetes.io/job-index-failure-count';
@@ -19,7 +19,7 @@ export const isTracked = (pod: Pod): boolean => pod.metadata?.finalizers?.includ
 export const uidOf = (pod: Pod): string => pod.metadata?.uid ?? '';
 export const isIndexed = (job: Job): boolean => job.spec?.completionMode === 'Indexed';
 
-/** Undefined: the pod has no valid index. */
+/** Completion index of a pod; undefined if it is missing or invalid. */
 export function indexOf(pod: Pod): number | undefined {
   const text = pod.metadata?.annotations?.[INDEX];
   return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
@@ -28,7 +28,7 @@ export function indexOf(pod: Pod): number | undefined {
 export interface FailureCounts {
   /** Failures of the index before this pod. */
   readonly counted: number;
-  /** Those that the pod failure policy ignored. */
+  /** Failures of the index that the pod failure policy ignored. */
   readonly ignored: number;
 }
 
@@ -40,7 +40,10 @@ export function failuresBefore(pod: Pod): FailureCounts {
   return { counted: read(FAILURES), ignored: read(IGNORED_FAILURES) };
 }
 
-/** `index`: of an Indexed job. `failures`: where the job limits failures of each index. */
+/**
+ * @param index Completion index, for Indexed jobs.
+ * @param failures Earlier failures of the index, if the job limits failures per index.
+ */
 export function jobPod(job: Job, index: number | undefined, failures: FailureCounts | undefined): Pod {
   const pod = podFromTemplate(job, job.spec?.template, controllerReference(job, JOB));
   const metadata = { ...pod.metadata, finalizers: [...(pod.metadata?.finalizers ?? []), TRACKING_FINALIZER] };
@@ -74,24 +77,27 @@ function withIndexVariable(container: Container): Container {
   return { ...container, env: [...variables, { name: INDEX_VARIABLE, valueFrom: { fieldRef: { fieldPath } } }] };
 }
 
-/** A terminating pod is replaced only once it has ended. */
+/** Whether a terminating pod is replaced only after it has terminated. */
 export function replacesOnlyFailed(job: Job): boolean {
   return job.spec?.podReplacementPolicy === 'Failed' || job.spec?.podFailurePolicy !== undefined;
 }
 
-/** Deleted pods count as failed where they are replaced at once: they may never reach the phase. */
+/**
+ * Whether the pod counts as failed. Pods being deleted do if they are replaced at once, because they may never reach
+ * the phase.
+ */
 export function isPodFailed(pod: Pod, job: Job): boolean {
   if (pod.status?.phase === 'Failed') return true;
   if (replacesOnlyFailed(job)) return false;
   return pod.metadata?.deletionTimestamp !== undefined && pod.status?.phase !== 'Succeeded';
 }
 
-/** Init containers included. */
+/** Includes init containers. */
 export function containerStatusesOf(pod: Pod): readonly ContainerStatus[] {
   return [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])];
 }
 
-/** When a pod ended, as well as its status says. */
+/** Time at which a pod finished, as exact as its status allows. */
 export function finishedMs(pod: Pod): number {
   const ended = (pod.status?.containerStatuses ?? []).map((status) =>
     timeMs(status.state?.terminated?.finishedAt, Number.NaN),

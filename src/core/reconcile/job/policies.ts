@@ -1,6 +1,5 @@
 /**
- * What a job's pod failure and success policies decide. Source: upstream's pod_failure_policy.go,
- * success_policy.go.
+ * Evaluation of a job's pod failure and success policies. Source: upstream's pod_failure_policy.go, success_policy.go.
  */
 import type { Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -11,13 +10,13 @@ export interface FailureVerdict {
   readonly action: string | undefined;
   /** Whether the failure counts towards back-off limits. */
   readonly counts: boolean;
-  /** Of FailJob: the message of the job's condition. */
+  /** Message of the job's condition; only for FailJob. */
   readonly message: string;
 }
 
 const DEFAULT: FailureVerdict = { action: undefined, counts: true, message: '' };
 
-/** The first rule that matches a failed pod decides. */
+/** Applies the first rule that matches a failed pod. */
 export function judgeFailure(job: Job, pod: Pod): FailureVerdict {
   const rules = job.spec?.podFailurePolicy?.rules ?? [];
   for (const [index, rule] of rules.entries()) {
@@ -58,7 +57,7 @@ function matchedExit(
   return undefined;
 }
 
-/** The message of the success criteria that are met. */
+/** Message of the success policy rule that is met, if any. */
 export function metSuccessPolicy(job: Job, succeeded: Indexes): string | undefined {
   for (const [index, rule] of (job.spec?.successPolicy?.rules ?? []).entries()) {
     const wanted =

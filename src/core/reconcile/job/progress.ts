@@ -1,6 +1,6 @@
 /**
- * What a job's pods and its status say together. A finished pod is counted exactly once: it enters
- * `uncountedTerminatedPods`, loses its finalizer, and only then becomes part of the counters. Source: KEP-2307,
+ * Progress of a job, derived from its pods and its status. A finished pod is counted exactly once: it is added to
+ * `uncountedTerminatedPods`, its finalizer is removed, and only then it is added to the counters. Source: KEP-2307,
  * upstream's job_controller.go.
  */
 import type { Job } from 'kubernetes-types/batch/v1';
@@ -12,11 +12,10 @@ import { type FailureVerdict, judgeFailure } from './policies.ts';
 
 export interface JobSnapshot {
   readonly job: Job;
-  /** Pods the job controls. */
   readonly pods: readonly Pod[];
-  /** UIDs of pods that lost their finalizer already, whatever the snapshot's pods say. */
+  /** UIDs of pods whose finalizer has been removed, even if the snapshot still has it. */
   readonly untracked: ReadonlySet<string>;
-  /** False while creations or deletions of an earlier plan have not come back through the watch yet. */
+  /** False while the watch has not yet delivered all creations and deletions of an earlier plan. */
   readonly settled: boolean;
 }
 
@@ -26,17 +25,17 @@ export class JobProgress {
   readonly completions: number;
   readonly active: readonly Pod[];
   readonly terminating: readonly Pod[];
-  /** Pods that were not counted yet. */
+  /** Pods that have not been counted yet. */
   readonly tracked: readonly Pod[];
-  /** Counted before, by UID; their finalizers are still there. */
+  /** UIDs of counted pods whose finalizers are still present. */
   readonly uncounted: { readonly succeeded: readonly string[]; readonly failed: readonly string[] };
-  /** The counters, with the pods whose finalizers are gone. */
+  /** The counters, including the pods whose finalizers have been removed. */
   readonly counted: { readonly succeeded: number; readonly failed: number };
   readonly newSucceeded: readonly Pod[];
   readonly newFailed: readonly Pod[];
   readonly succeededIndexes: Indexes;
   readonly failedIndexes: Indexes;
-  /** Per index the last failed pod that has no successor yet: it carries the index's failures. */
+  /** By index, the last failed pod that has no successor yet. It records the failures of the index. */
   readonly lastFailed: ReadonlyMap<number, Pod>;
   readonly #verdicts = new Map<Pod, FailureVerdict>();
 
@@ -78,13 +77,13 @@ export class JobProgress {
     return this.job.spec?.parallelism ?? 1;
   }
 
-  /** Succeeded so far, those not counted yet included. */
+  /** Number of successes, including those not counted yet. */
   get succeeded(): number {
     if (this.indexed) return this.succeededIndexes.total;
     return this.counted.succeeded + this.uncounted.succeeded.length + this.newSucceeded.length;
   }
 
-  /** Failed so far as far as failures count. */
+  /** Number of failures that count towards limits, including those not counted yet. */
   get failed(): number {
     const fresh = this.newFailed.filter((pod) => this.verdictOn(pod).counts).length;
     return this.counted.failed + this.uncounted.failed.length + fresh;
@@ -125,7 +124,7 @@ export class JobProgress {
 
 const placeOf = (pod: Pod): number => indexOf(pod) ?? 0;
 
-/** Failures of a pod's index before it, those that were ignored included. */
+/** Number of failures of the pod's index before it, including ignored ones. */
 export function failureTotal(pod: Pod): number {
   const { counted, ignored } = failuresBefore(pod);
   return counted + ignored;

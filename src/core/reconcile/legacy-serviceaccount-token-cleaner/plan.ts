@@ -1,6 +1,6 @@
 /**
- * Tokens in secrets that were made for service accounts by releases before 1.24, and that no client uses: invalid after
- * a year without use, deleted after another. Source: KEP-2799;
+ * Cleans up unused service account tokens that releases before 1.24 stored in secrets: invalid after a year without
+ * use, deleted after another year. Source: KEP-2799;
  * k8s.io/kubernetes/pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
  */
 import type { Pod, Secret, ServiceAccount } from 'kubernetes-types/core/v1';
@@ -17,7 +17,7 @@ const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
 const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
 
 export interface TokenSnapshot {
-  /** The day since which uses are recorded; undefined: not known. */
+  /** Day since which uses are recorded; undefined if unknown. */
   readonly since: string | undefined;
   readonly pods: readonly Pod[];
   account(namespace: string, name: string): ServiceAccount | undefined;
@@ -25,7 +25,7 @@ export interface TokenSnapshot {
 
 export type TokenPlan =
   | { readonly kind: 'keep' }
-  /** `day`: for the label INVALID_SINCE. */
+  /** `day`: value of the label INVALID_SINCE. */
   | { readonly kind: 'invalidate'; readonly day: string }
   | { readonly kind: 'delete' };
 
@@ -39,7 +39,7 @@ export function planLegacyToken(secret: Secret, { since, pods, account }: TokenS
   if (Date.parse(metadata?.creationTimestamp ?? '') > limitMs) return KEEP;
   const { name = '', namespace = '', labels = {}, annotations = {} } = metadata ?? {};
   const owner = account(namespace, annotations[ACCOUNT_NAME] ?? '');
-  // Only generated tokens are listed by their account; those that were made by hand stay.
+  // Only generated tokens are listed by their account; manually created ones are kept.
   if (owner === undefined || owner.metadata?.uid !== annotations[ACCOUNT_UID]) return KEEP;
   if (owner.secrets?.some((each) => each.name === name) !== true) return KEEP;
   if (pods.some((pod) => mounts(pod, namespace, name))) return KEEP;

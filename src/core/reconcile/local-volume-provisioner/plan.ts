@@ -1,4 +1,4 @@
-/** Volumes of the embedded local provisioner: what to make for a claim, and when the data of a volume is deleted. */
+/** Volumes of the embedded local provisioner: the volume to create for a claim, and when its data is deleted. */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { annotationOf, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER } from '../../../api/volumes/binding.ts';
@@ -18,11 +18,11 @@ const ACCESS_MODES = ['ReadWriteOnce', 'ReadWriteOncePod'];
 export type ClaimPlan =
   | { readonly kind: 'keep' }
   | { readonly kind: 'create'; readonly volume: PersistentVolume }
-  /** The node is gone: the scheduler chooses another. */
+  /** The selected node was deleted, so the scheduler must select another. */
   | { readonly kind: 'deselect'; readonly claim: PersistentVolumeClaim }
   | { readonly kind: 'fail'; readonly message: string };
 
-/** The default class of clusters that do not switch the provisioner off. */
+/** Default storage class of clusters that do not disable the provisioner. */
 export const localStorageClass: StorageClass = {
   metadata: { name: LOCAL_CLASS, annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
   provisioner: LOCAL_PROVISIONER,
@@ -31,14 +31,13 @@ export const localStorageClass: StorageClass = {
   allowVolumeExpansion: true,
 };
 
-/** `node`: by name; undefined: there is none. */
 export function planLocalClaim(
   claim: PersistentVolumeClaim,
   storageClass: StorageClass | undefined,
   node: (name: string) => Node | undefined,
 ): ClaimPlan {
   const { metadata, spec } = claim;
-  // The binder asks for a volume with this annotation, once none that is there fits.
+  // The binder sets this annotation to request a volume after no existing one matched.
   if (annotationOf(claim, STORAGE_PROVISIONER) !== LOCAL_PROVISIONER || storageClass === undefined) return KEEP;
   if (metadata?.deletionTimestamp !== undefined || (spec?.volumeName ?? '') !== '') return KEEP;
   const className = storageClass.metadata?.name ?? '';
@@ -97,7 +96,7 @@ function localVolume(
   };
 }
 
-/** What becomes of a volume: `deleteData` asks its host, `release` removes the finalizer. */
+/** Action for a volume: `deleteData` requests the deletion from the host, `release` removes the finalizer. */
 export type VolumePlan = 'keep' | 'delete' | 'deleteData' | 'release';
 
 export function planLocalVolume(volume: PersistentVolume, node: Node | undefined): VolumePlan {
@@ -108,7 +107,7 @@ export function planLocalVolume(volume: PersistentVolume, node: Node | undefined
     return deletes && status?.phase === 'Released' ? 'delete' : 'keep';
   }
   if (metadata.finalizers?.includes(LOCAL_FINALIZER) !== true || status?.phase === 'Bound') return 'keep';
-  // Data of a retained volume stays where it is, and that of a node that is gone went with it.
+  // Data of a retained volume is kept. Data on a deleted node was lost with the node.
   if (!deletes || node === undefined) return 'release';
   const deleted = volumeNames(node.metadata?.annotations?.[LOCAL_DELETED]);
   return deleted.includes(metadata.name ?? '') ? 'release' : 'deleteData';

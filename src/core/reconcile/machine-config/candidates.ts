@@ -1,7 +1,8 @@
 /**
- * Which nodes of a pool get its configuration next. Masters one at a time, and only while the others keep quorum; other
- * pools as maxUnavailable allows. Zone by zone, the oldest first, the leader of the store last. Source:
- * getAllCandidateMachines and sortNodeList in pkg/controller/node of openshift/machine-config-operator 4.12.
+ * Nodes of a pool that get its configuration next: masters one at a time, and only while the remaining ones keep
+ * quorum; other pools as maxUnavailable allows. Nodes are ordered by zone, then age; the leader of the store comes
+ * last. Source: getAllCandidateMachines and sortNodeList in pkg/controller/node of openshift/machine-config-operator
+ * 4.12.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { DESIRED_CONFIG, MASTER_POOL, type MachineConfigPool } from '../../../api/machineconfig/types.ts';
@@ -12,15 +13,15 @@ import { nameOf } from './pools.ts';
 const ZONE = 'topology.kubernetes.io/zone';
 
 export interface Selection {
-  /** To be given the configuration now. */
+  /** Nodes that get the configuration now. */
   readonly next: readonly Node[];
-  /** The leader that waits for the other masters; undefined: it does not. */
+  /** Leader of the store that waits for the other masters, if any. */
   readonly deferredLeader: Node | undefined;
 }
 
 const NONE: Selection = { next: [], deferredLeader: undefined };
 
-/** `leader`: name of the node whose member leads the store, where that is known. */
+/** @param leader Name of the node whose member leads the store, if known. */
 export function nextNodes(pool: MachineConfigPool, nodes: readonly Node[], leader: string | undefined): Selection {
   const target = pool.spec?.configuration?.name ?? '';
   if (target === '' || pool.spec?.paused === true || pool.metadata?.deletionTimestamp !== undefined) return NONE;
@@ -28,7 +29,7 @@ export function nextNodes(pool: MachineConfigPool, nodes: readonly Node[], leade
   const unavailable = nodes.filter(isUnavailable);
   const aimed = nodes.filter((node) => annotationOf(node, DESIRED_CONFIG) === target);
   const limit = isMaster ? 1 : maxUnavailable(pool, nodes.length);
-  // A node that fails with this configuration may recover: it holds its place.
+  // A node that fails with this configuration may recover, so it still counts against the capacity.
   const capacity = limit - unavailable.length - aimed.filter(isFailing).length;
   const outdated = nodes.filter((node) => annotationOf(node, DESIRED_CONFIG) !== target);
   if (capacity <= 0 || outdated.length === 0) return NONE;
@@ -40,19 +41,19 @@ export function nextNodes(pool: MachineConfigPool, nodes: readonly Node[], leade
   return { next: [first], deferredLeader: leading };
 }
 
-/** Default 1; never 0, because a pool is stopped by pausing it. */
+/** Default 1. Never 0, because a pool is stopped with `paused`. */
 export function maxUnavailable({ spec }: MachineConfigPool, total: number): number {
   return Math.max(1, resolveIntOrPercent(spec?.maxUnavailable ?? undefined, total, 'down', 1));
 }
 
-/** One or two masters have no quorum to keep without the updated one: the others shall at least be ready. */
+/** With one or two masters there is no quorum without the updated one, so the others only have to be ready. */
 function keepsQuorum(updated: Node, masters: readonly Node[]): boolean {
   const others = masters.filter((node) => node !== updated);
   const needed = Math.min(others.length, Math.floor(masters.length / 2) + 1);
   return others.filter(isReady).length >= needed;
 }
 
-/** Nodes without a zone come last. */
+/** Sorts by zone; nodes without a zone come last. */
 function inOrder(left: Node, right: Node): number {
   const zones = compare(zoneOf(left) ?? '\uffff', zoneOf(right) ?? '\uffff');
   if (zones !== 0) return zones;
@@ -64,7 +65,7 @@ const zoneOf = (node: Node): string | undefined => node.metadata?.labels?.[ZONE]
 
 const compare = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
-/** A node that has never had a configuration gets the one that the pool has completed, whatever its capacity. */
+/** Configuration for a node without one: the pool's completed configuration, regardless of capacity. */
 export function firstConfiguration(pool: MachineConfigPool, node: Node): string | undefined {
   if (annotationOf(node, DESIRED_CONFIG) !== '') return undefined;
   const config = pool.status?.configuration?.name || pool.spec?.configuration?.name;

@@ -1,14 +1,14 @@
 /**
- * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process; a pod on each node shows its
- * log and the host below `/rootfs`, where tools of OpenShift look for both. It costs one idle process of the host's own
- * `tail`. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
+ * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process. A pod on each node provides its
+ * log and the host's files below `/rootfs`, where OpenShift tools expect both. It costs one idle `tail` process of the
+ * host. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
  */
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
 import { HOST_ROOT_IMAGE } from '../../../api/podspec/host-root-image.ts';
 
 export const DAEMON_NAMESPACE = 'openshift-machine-config-operator';
 export const DAEMON = 'machine-config-daemon';
-/** Below the run directory of a host. */
+/** File name in the run directory of a host. */
 export const DAEMON_LOG = 'machine-config-daemon.log';
 
 const LABELS = { 'k8s-app': DAEMON };
@@ -53,7 +53,7 @@ export const machineConfigDaemonSet: DaemonSet = {
   },
 };
 
-/** Whether `stored` has each field of `wanted`, whatever else it has; lists are compared element by element. */
+/** Whether `stored` has each field of `wanted`; further fields are ignored. Lists are compared element by element. */
 export function hasFields(stored: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return stored === wanted;
   if (typeof stored !== 'object' || stored === null) return false;

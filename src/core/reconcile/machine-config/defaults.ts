@@ -1,7 +1,7 @@
 /**
- * What every cluster has: the pools `master` and `worker`, an empty fragment for each, and the ControllerConfig. A
- * worker is each node that is no master: roles of OKD 3.11's nodes are compute and infra. Source: manifests of
- * openshift/machine-config-operator.
+ * Default objects of every cluster: the pools `master` and `worker`, an empty fragment for each, and the
+ * ControllerConfig. Every node that is not a master is a worker, because nodes of OKD 3.11 have the roles compute and
+ * infra. Source: manifests of openshift/machine-config-operator.
  */
 import type { LabelSelectorRequirement } from 'kubernetes-types/meta/v1';
 import {
@@ -48,11 +48,11 @@ function pool(name: string, nodes: LabelSelectorRequirement): MachineConfigPool 
   };
 }
 
-/** `00-master`, `00-worker`: a pool renders from these before there is anything else. */
+/** `00-master` and `00-worker`: the fragments from which a pool renders before any other exists. */
 export const baseConfigs = (version: string): readonly MachineConfig[] =>
   [MASTER_POOL, WORKER_POOL].map((role) => generatedConfig(`00-${role}`, role, version, {}));
 
-/** A fragment that a controller writes. */
+/** A fragment that a controller generates. */
 export function generatedConfig(
   name: string,
   role: string,
@@ -74,7 +74,7 @@ export interface ClusterValues {
   readonly infrastructure: object | undefined;
   readonly dns: object | undefined;
   readonly ipFamilies: 'IPv4' | 'IPv6' | 'DualStack';
-  /** Base64 of a text. */
+  /** Encodes a text in base64. */
   readonly encode: (text: string) => string;
 }
 
@@ -97,7 +97,7 @@ export function controllerConfig(values: ClusterValues): ControllerConfig {
       kubeAPIServerServingCAData: authority,
       rootCAData: authority,
       images: {},
-      // Hosts are not based on an image.
+      // Empty because hosts are not based on an image.
       osImageURL: '',
       releaseImage: values.version,
       ...(values.infrastructure === undefined ? {} : { infra: { ...values.infrastructure } }),
@@ -107,7 +107,7 @@ export function controllerConfig(values: ClusterValues): ControllerConfig {
   };
 }
 
-/** Conditions of the template controller once the base fragments are written. */
+/** Conditions of the template controller after the base fragments are written. */
 export function completedConditions(nowMs: number, generation: number): NonNullable<ControllerConfig['status']> {
   const condition = (type: string, holds: boolean, message: string) => ({
     type,

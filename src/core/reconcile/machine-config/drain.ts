@@ -1,7 +1,7 @@
 /**
- * What the drain controller does for a node, and which of its pods have to go. The host asks by an annotation and waits
- * for the answer. Source: pkg/controller/drain of openshift/machine-config-operator 4.12; filters of `kubectl drain`
- * with --force, --ignore-daemonsets and --delete-emptydir-data.
+ * Actions of the drain controller for a node, and the pods to evict. The host requests a drain with an annotation and
+ * waits for the response. Source: pkg/controller/drain of openshift/machine-config-operator 4.12; filters of `kubectl
+ * drain` with --force, --ignore-daemonsets and --delete-emptydir-data.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { DESIRED_DRAIN, LAST_APPLIED_DRAIN } from '../../../api/machineconfig/types.ts';
@@ -23,7 +23,7 @@ export function drainStep(node: Node): DrainStep {
   return { kind: 'unknown', wanted };
 }
 
-/** Pods that a drain evicts: neither static ones, nor those of DaemonSets, nor those that have ended. */
+/** Pods that a drain evicts: all but static pods, DaemonSet pods and finished pods. */
 export function podsToEvict(nodeName: string, pods: readonly Pod[]): Pod[] {
   return pods.filter(
     (pod) =>
@@ -37,10 +37,10 @@ export function podsToEvict(nodeName: string, pods: readonly Pod[]): Pod[] {
 
 const MINUTE_MS = 60_000;
 const SLOW_AFTER_MS = 10 * MINUTE_MS;
-/** A drain that has lasted longer is reported, and goes on. */
+/** A drain that takes longer is reported, and continues. */
 export const DRAIN_TIMEOUT_MS = 60 * MINUTE_MS;
-/** One attempt waits so long for evicted pods to end. */
+/** Time that one attempt waits for evicted pods to terminate. */
 export const ATTEMPT_MS = 90_000;
 
-/** How long to wait after an attempt that failed, by how long the drain has lasted. */
+/** Delay after a failed attempt, by the duration of the drain so far. */
 export const retryDelayMs = (lastedMs: number): number => (lastedMs > SLOW_AFTER_MS ? 5 * MINUTE_MS : MINUTE_MS);

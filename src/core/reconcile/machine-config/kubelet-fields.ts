@@ -1,6 +1,6 @@
 /**
- * Fields of a KubeletConfiguration that a kubelet here honours, as the arguments of `node-config.yaml`. A field that it
- * does not honour is refused by name. Source: k8s.io/kubelet/config/v1beta1; validateUserKubeletConfig in
+ * Fields of a KubeletConfiguration that this kubelet supports, as arguments of `node-config.yaml`. A field that it does
+ * not support is rejected with its name. Source: k8s.io/kubelet/config/v1beta1; validateUserKubeletConfig in
  * pkg/controller/kubelet-config of openshift/machine-config-operator.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
@@ -54,7 +54,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   memoryManagerPolicy: ['None', 'Static'],
 };
 
-/** Upstream refuses them because a node would not come back. */
+/** Upstream rejects these fields because a node with another value could not rejoin. */
 const FORBIDDEN = [
   'cgroupDriver',
   'clusterDNS',
@@ -67,7 +67,7 @@ const IGNORED = new Set(['kind', 'apiVersion']);
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Upstream's message for a field that may not be set; undefined: there is none. */
+/** Upstream's error message if the configuration sets a forbidden field. */
 export function forbiddenField(config: Values): string | undefined {
   const name = FORBIDDEN.find((each) => Object.hasOwn(config, each) && !isZero(config[each]));
   return name === undefined
@@ -77,7 +77,7 @@ export function forbiddenField(config: Values): string | undefined {
 
 export type KubeletArguments = { readonly arguments: Readonly<Record<string, readonly string[]>> };
 
-/** Fields with the zero value of their type, which encoders in Go write, are left out. */
+/** Converts fields to arguments. Fields with the zero value of their type, which Go encoders write, are omitted. */
 export function kubeletArguments(config: Values): KubeletArguments | { readonly error: string } {
   const found: Record<string, readonly string[]> = {};
   for (const [name, value] of Object.entries(config)) {
@@ -97,7 +97,7 @@ export function kubeletArguments(config: Values): KubeletArguments | { readonly 
 
 interface Converted {
   readonly argument: string;
-  /** Undefined: the value is not valid. */
+  /** Undefined if the value is invalid. */
   readonly values: readonly string[] | undefined;
 }
 
@@ -121,7 +121,7 @@ const FORMS: Readonly<Record<Form, (value: unknown) => readonly string[] | undef
   durations: (value) => pairs(value, '=', isDuration),
 };
 
-/** What is nested in the configuration and is an argument of its own. */
+/** Nested fields that correspond to their own arguments. */
 const SPECIAL: Readonly<Record<string, (value: unknown) => Converted>> = {
   memorySwap: (value) => {
     const { swapBehavior, ...rest } = isRecord(value) ? value : { other: value };
@@ -178,7 +178,9 @@ function isZero(value: unknown): boolean {
   return typeof value === 'object' && Object.values(value).every((each) => isZero(each) || each === false);
 }
 
-/** As `isZero`, with quantities; `0` is no zero value of the CPUs and thresholds that kubelets here have. */
+/**
+ * Like `isZero`, but includes quantities. `0` never is a valid value of the CPU and threshold fields supported here.
+ */
 function isUnset(value: unknown): boolean {
   if (value === '0' || isZero(value)) return true;
   return typeof value === 'object' && value !== null && Object.values(value).every((each) => isUnset(each));
@@ -188,19 +190,19 @@ const shown = (value: unknown): string =>
   typeof value === 'string' ? value.slice(0, 100) : (JSON.stringify(value) ?? '').slice(0, 100);
 
 export interface SplitArguments {
-  /** Of a KubeletConfiguration. */
+  /** Fields of a KubeletConfiguration. */
   readonly config: JsonObject;
-  /** What no field has; the host applies it itself. */
+  /** Arguments that no field expresses; the host applies them itself. */
   readonly rest: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The arguments of a NodeConfig as fields of a KubeletConfiguration. */
+/** Converts the arguments of a NodeConfig to fields of a KubeletConfiguration. */
 export function kubeletFields(given: Readonly<Record<string, readonly string[]>>): SplitArguments {
   const config: Record<string, JsonValue> = {};
   const rest: Record<string, readonly string[]> = {};
   for (const [argument, values] of Object.entries(given)) {
     const [name, value] = fieldOf(argument, values) ?? [];
-    // What does not come back as it was is not taken away from the host.
+    // An argument that would not convert back to the same value stays with the host.
     const back = name === undefined || value === undefined ? undefined : kubeletArguments({ [name]: value });
     if (name === undefined || value === undefined || back === undefined || 'error' in back || isZero(value))
       rest[argument] = values;

@@ -1,5 +1,5 @@
 /**
- * Whether pods may run on masters, as spec.mastersSchedulable of the Scheduler `cluster` says. Source:
+ * Whether pods may run on masters, according to spec.mastersSchedulable of the Scheduler `cluster`. Source:
  * makeMastersSchedulable and makeMasterUnSchedulable in pkg/controller/node of openshift/machine-config-operator.
  */
 import type { Node, Taint } from 'kubernetes-types/core/v1';
@@ -14,8 +14,8 @@ export interface MasterPatch {
 }
 
 /**
- * What a master lacks; undefined: nothing, or it is no master. A master that is a worker already keeps a taint that an
- * administrator has given it.
+ * Missing labels and taints of a master; undefined if it is complete or no master. A master that already is a worker
+ * keeps a taint set by an administrator.
  */
 export function planMaster({ metadata, spec }: Node, schedulable: boolean): MasterPatch | undefined {
   const labels = metadata?.labels ?? {};

@@ -1,6 +1,6 @@
 /**
- * Node groups as KubeletConfigs: the arguments of a group's NodeConfig become a KubeletConfig for the pools that have
- * the group's label. Masters stay in their pool; the workers of a group get a pool of their own.
+ * Node groups as KubeletConfigs: the arguments of a group's NodeConfig become a KubeletConfig for the pools with the
+ * group's label. Masters stay in their pool; the workers of a group get their own pool.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { GROUP_LABEL } from '../../../api/kinds/nodes/own-labels.ts';
@@ -23,23 +23,22 @@ const MAX_LABEL_NAME = 63;
 const API_VERSION = `${MACHINE_CONFIG_GROUP}/v1`;
 
 export interface NodeGroup {
-  /** Of the ConfigMap. */
+  /** Name of the group's ConfigMap. */
   readonly name: string;
-  /** Fields of a KubeletConfiguration; empty where the group sets labels alone. */
+  /** Fields of a KubeletConfiguration; empty if the group only sets labels. */
   readonly config: JsonObject;
-  /** Its hosts leave these arguments to their pools already. */
+  /** The group's hosts already leave these arguments to their pools. */
   readonly byPools: boolean;
 }
 
 export interface GroupPlan {
-  /** Pools that get the label. */
   readonly labelled: readonly string[];
   readonly label: string;
   readonly pool?: MachineConfigPool;
   readonly kubeletConfig?: KubeletConfig;
   readonly deletes?: boolean;
   readonly byPools: boolean;
-  /** Why the hosts of the group apply its arguments themselves. */
+  /** Reason why the hosts of the group still apply its arguments themselves. */
   readonly problem?: string;
 }
 
@@ -49,7 +48,7 @@ export interface PoolFacts {
   readonly kubeletConfigs: readonly KubeletConfig[];
 }
 
-/** One step at a time: what is written here wakes the controller again. */
+/** Plans one step at a time. The write of a step triggers the controller again. */
 export function planNodeGroup(group: NodeGroup, facts: PoolFacts): GroupPlan {
   const label = `${POOL_LABEL}${group.name}`;
   const nothing = { labelled: [], label, byPools: group.byPools };
@@ -115,7 +114,7 @@ const kubeletConfigOf = ({ name, config }: NodeGroup, label: string): KubeletCon
   spec: { machineConfigPoolSelector: { matchLabels: { [label]: '' } }, kubeletConfig: config },
 });
 
-/** Whether all hosts of the pools have what is generated from it. */
+/** Whether all hosts of the pools have the configuration generated from the group. */
 function isRolled(stored: KubeletConfig | undefined, pools: readonly MachineConfigPool[]): boolean {
   const fragments = stored?.metadata?.finalizers ?? [];
   return pools.every(({ spec, status }) => {

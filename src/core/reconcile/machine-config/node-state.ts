@@ -1,5 +1,5 @@
 /**
- * What the annotations and conditions of a node say of its configuration. Source: pkg/controller/node/status.go of
+ * Configuration state of a node according to its annotations and conditions. Source: pkg/controller/node/status.go of
  * openshift/machine-config-operator.
  */
 import type { Node } from 'kubernetes-types/core/v1';
@@ -9,7 +9,7 @@ export function annotationOf(node: Node, name: string): string {
   return node.metadata?.annotations?.[name] ?? '';
 }
 
-/** Whether the configuration that the host shall have is the one that it has, and it is done with it. */
+/** Whether the host has completed the update to its desired configuration. */
 export function isDone(node: Node): boolean {
   const current = annotationOf(node, CURRENT_CONFIG);
   return (
